@@ -1,0 +1,81 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// Directions: a target imports only what it lists here. The compiler refuses modules that are out of reach, and
+// `scripts/check-imports` compares every file's imports with its target's own list (see docs/ARCHITECTURE.md).
+
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+func core(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies + ["BridgeTestSupport"], resources: resources, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "chatbridge",
+    products: [
+        .executable(name: "chatbridge", targets: ["ChatBridge"]),
+        .library(name: "WireBytes", targets: ["WireBytes"]),
+        .library(name: "IRCProtocol", targets: ["IRCProtocol"]),
+        .library(name: "WSProtocol", targets: ["WSProtocol"]),
+        .library(name: "Dialects", targets: ["Dialects"]),
+    ],
+    targets: [
+        // Shims over the kernel's calls and Debian's libraries; no logic.
+        .target(name: "CSystem"),
+        .target(name: "CTLS", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+        .target(name: "CTOML", cxxSettings: [.define("TOML_HEADER_ONLY", to: "1")]),
+
+        // Protocol cores: bytes and `now` in, values out.
+        core("WireBytes", ["CSystem"]),
+        core("Digests", ["CTLS", "WireBytes"]),
+        core("JSONText", ["WireBytes"]),
+        core("HTTPProtocol", ["WireBytes"]),
+        core("IRCProtocol", ["WireBytes", "Digests"]),
+        core("WSProtocol", ["WireBytes", "Digests", "HTTPProtocol"]),
+        core("ChatModel", []),
+        core("Dialects", ["ChatModel", "JSONText", "WireBytes"]),
+        core(
+            "BridgeCore",
+            ["ChatModel", "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "WireBytes", "Digests"]),
+
+        // What touches the machine.
+        core("Transport", ["CSystem", "WireBytes"]),
+        core(
+            "Studio",
+            ["ChatModel", "Dialects", "JSONText", "WSProtocol", "HTTPProtocol", "Transport", "WireBytes"]),
+        .executableTarget(
+            name: "ChatBridge",
+            dependencies: [
+                "BridgeCore", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "Dialects", "IRCProtocol",
+                "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
+            ],
+            swiftSettings: strict),
+
+        .target(
+            name: "BridgeTestSupport",
+            dependencies: ["WireBytes", "BridgeCore", "ChatModel", "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol"],
+            path: "Tests/BridgeTestSupport", swiftSettings: strict),
+        tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),
+        tests("IRCProtocolTests", ["IRCProtocol", "WireBytes"]),
+        tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes"]),
+        tests("DialectTests", ["Dialects", "ChatModel", "JSONText", "WireBytes"], resources: [.copy("Fixtures")]),
+        tests("TransportTests", ["Transport", "WireBytes"]),
+        tests(
+            "BridgeTests",
+            [
+                "BridgeCore", "ChatBridge", "Studio", "Transport", "ChatModel", "Dialects", "IRCProtocol", "WSProtocol",
+                "HTTPProtocol", "JSONText", "WireBytes",
+            ],
+            resources: [.copy("Transcripts")]),
+    ],
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,3 @@
+#ifndef CHATBRIDGE_CTOML_H
+#define CHATBRIDGE_CTOML_H
+#endif

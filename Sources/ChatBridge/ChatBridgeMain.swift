@@ -1,0 +1,4 @@
+@main
+struct ChatBridgeMain {
+    static func main() {}
+}

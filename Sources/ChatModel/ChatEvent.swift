@@ -1,0 +1,370 @@
+// The neutral vocabulary that every dialect is translated into and out of.
+//
+// A codec is a pure function: a frame becomes events, an event becomes frames. Ids, times, throttling, echo matching and
+// splitting belong to the session around it. Optional fields are what a backend may leave out; a missing time means "use
+// the time of receipt".
+
+/// A person as a frame names them. Either part may be missing; a backend without ids knows people by name.
+public struct ChatPerson: Hashable, Sendable {
+    public var id: ChatID?
+    public var name: String?
+
+    public init(id: ChatID? = nil, name: String? = nil) {
+        self.id = id
+        self.name = name
+    }
+}
+
+/// A file that belongs to a message. Sizes in bytes, lengths in pixels, duration in seconds.
+public struct ChatAttachment: Hashable, Sendable {
+    public enum Kind: String, Sendable, CaseIterable {
+        case image, video, audio, document, file
+    }
+
+    public var kind: Kind
+    public var url: String?
+    public var name: String?
+    public var size: Int64?
+    public var mime: String?
+    public var thumbnail: String?
+    public var width: Int64?
+    public var height: Int64?
+    public var duration: Double?
+    /// The base64 of the file itself, where the wire carries it within the frame. Never printed.
+    public var inline: String?
+    public var fileID: String?
+
+    public init(
+        kind: Kind, url: String? = nil, name: String? = nil, size: Int64? = nil, mime: String? = nil,
+        thumbnail: String? = nil, width: Int64? = nil, height: Int64? = nil, duration: Double? = nil,
+        inline: String? = nil, fileID: String? = nil
+    ) {
+        self.kind = kind
+        self.url = url
+        self.name = name
+        self.size = size
+        self.mime = mime
+        self.thumbnail = thumbnail
+        self.width = width
+        self.height = height
+        self.duration = duration
+        self.inline = inline
+        self.fileID = fileID
+    }
+}
+
+/// Something somebody said. May consist of attachments and an empty text.
+public struct ChatMessage: Hashable, Sendable {
+    public var id: ChatID?
+    public var room: String?
+    public var sender: ChatPerson
+    /// Passed through untouched: CR, LF, NUL and bidi controls included.
+    public var text: String
+    public var at: ChatTimestamp?
+    public var attachments: [ChatAttachment]
+    public var replyTo: ChatID?
+    /// Echo of a reference that we put into the frame we sent.
+    public var ref: String?
+    /// The sender is one of us: by id where there are ids, else by exact name.
+    public var isSelf: Bool
+    public var isEncrypted: Bool
+
+    public init(
+        id: ChatID? = nil, room: String? = nil, sender: ChatPerson = ChatPerson(), text: String,
+        at: ChatTimestamp? = nil, attachments: [ChatAttachment] = [], replyTo: ChatID? = nil, ref: String? = nil,
+        isSelf: Bool = false, isEncrypted: Bool = false
+    ) {
+        self.id = id
+        self.room = room
+        self.sender = sender
+        self.text = text
+        self.at = at
+        self.attachments = attachments
+        self.replyTo = replyTo
+        self.ref = ref
+        self.isSelf = isSelf
+        self.isEncrypted = isEncrypted
+    }
+}
+
+/// New text for an old message.
+public struct ChatEdit: Hashable, Sendable {
+    public var id: ChatID
+    public var text: String
+    public var room: String?
+    public var sender: ChatPerson
+    public var at: ChatTimestamp?
+    public var attachments: [ChatAttachment]
+    public var isSelf: Bool
+
+    public init(
+        id: ChatID, text: String, room: String? = nil, sender: ChatPerson = ChatPerson(), at: ChatTimestamp? = nil,
+        attachments: [ChatAttachment] = [], isSelf: Bool = false
+    ) {
+        self.id = id
+        self.text = text
+        self.room = room
+        self.sender = sender
+        self.at = at
+        self.attachments = attachments
+        self.isSelf = isSelf
+    }
+}
+
+/// Messages taken back.
+public struct ChatDelete: Hashable, Sendable {
+    public var ids: [ChatID]
+    public var room: String?
+    public var sender: ChatPerson
+
+    public init(ids: [ChatID], room: String? = nil, sender: ChatPerson = ChatPerson()) {
+        self.ids = ids
+        self.room = room
+        self.sender = sender
+    }
+}
+
+/// Somebody started or stopped typing.
+public struct ChatTyping: Hashable, Sendable {
+    public enum State: String, Sendable, CaseIterable { case start, stop }
+
+    public var state: State
+    public var sender: ChatPerson
+    public var room: String?
+    /// How long a start holds without another, in milliseconds.
+    public var ttlMilliseconds: Int64?
+    public var isSelf: Bool
+    /// Outgoing only: the fresh id that some wires want in a typing frame.
+    public var id: ChatID?
+    public var at: ChatTimestamp?
+
+    public init(
+        state: State, sender: ChatPerson = ChatPerson(), room: String? = nil, ttlMilliseconds: Int64? = nil,
+        isSelf: Bool = false, id: ChatID? = nil, at: ChatTimestamp? = nil
+    ) {
+        self.state = state
+        self.sender = sender
+        self.room = room
+        self.ttlMilliseconds = ttlMilliseconds
+        self.isSelf = isSelf
+        self.id = id
+        self.at = at
+    }
+}
+
+/// What became of messages. `sent`: the server has it; `delivered`: some client has it; `read`: a person saw it.
+public struct ChatReceipt: Hashable, Sendable {
+    public enum State: String, Sendable, CaseIterable { case sent, delivered, read }
+
+    public var state: State
+    public var ids: [ChatID]
+    /// Who received or read; absent where the wire does not say.
+    public var by: ChatPerson
+    public var ref: String?
+    public var at: ChatTimestamp?
+    public var room: String?
+    public var isSelf: Bool
+
+    public init(
+        state: State, ids: [ChatID], by: ChatPerson = ChatPerson(), ref: String? = nil, at: ChatTimestamp? = nil,
+        room: String? = nil, isSelf: Bool = false
+    ) {
+        self.state = state
+        self.ids = ids
+        self.by = by
+        self.ref = ref
+        self.at = at
+        self.room = room
+        self.isSelf = isSelf
+    }
+}
+
+/// Somebody entered or left a room.
+public struct ChatMembership: Hashable, Sendable {
+    public var user: ChatPerson
+    public var room: String?
+    public var at: ChatTimestamp?
+    public var isSelf: Bool
+
+    public init(user: ChatPerson, room: String? = nil, at: ChatTimestamp? = nil, isSelf: Bool = false) {
+        self.user = user
+        self.room = room
+        self.at = at
+        self.isSelf = isSelf
+    }
+}
+
+/// Whether somebody is reachable.
+public struct ChatPresence: Hashable, Sendable {
+    public enum State: String, Sendable, CaseIterable { case online, away, offline }
+
+    public var user: ChatPerson
+    public var state: State
+    public var room: String?
+
+    public init(user: ChatPerson, state: State, room: String? = nil) {
+        self.user = user
+        self.state = state
+        self.room = room
+    }
+}
+
+/// An emoji put on a message, or taken off.
+public struct ChatReaction: Hashable, Sendable {
+    public enum Operation: String, Sendable, CaseIterable { case add, remove }
+
+    /// The whole count of one emoji on the message, as some wires repeat it with each change.
+    public struct Count: Hashable, Sendable {
+        public var emoji: String
+        public var count: Int64
+        public var users: [String]
+
+        public init(emoji: String, count: Int64, users: [String] = []) {
+            self.emoji = emoji
+            self.count = count
+            self.users = users
+        }
+    }
+
+    public var target: ChatID
+    public var emoji: String
+    public var operation: Operation
+    public var sender: ChatPerson
+    public var room: String?
+    public var at: ChatTimestamp?
+    public var counts: [Count]
+    public var isSelf: Bool
+
+    public init(
+        target: ChatID, emoji: String, operation: Operation, sender: ChatPerson = ChatPerson(), room: String? = nil,
+        at: ChatTimestamp? = nil, counts: [Count] = [], isSelf: Bool = false
+    ) {
+        self.target = target
+        self.emoji = emoji
+        self.operation = operation
+        self.sender = sender
+        self.room = room
+        self.at = at
+        self.counts = counts
+        self.isSelf = isSelf
+    }
+}
+
+/// Words of the backend itself.
+public struct ChatSystemNotice: Hashable, Sendable {
+    public var text: String
+    public var id: ChatID?
+    public var room: String?
+    public var at: ChatTimestamp?
+
+    public init(text: String, id: ChatID? = nil, room: String? = nil, at: ChatTimestamp? = nil) {
+        self.text = text
+        self.id = id
+        self.room = room
+        self.at = at
+    }
+}
+
+/// Messages from before; oldest first.
+public struct ChatHistory: Hashable, Sendable {
+    public var messages: [ChatMessage]
+    public var room: String?
+    public var ref: String?
+
+    public init(messages: [ChatMessage], room: String? = nil, ref: String? = nil) {
+        self.messages = messages
+        self.room = room
+        self.ref = ref
+    }
+}
+
+/// The session is usable.
+public struct ChatReady: Hashable, Sendable {
+    public var room: String?
+    public var name: String?
+    public var ref: String?
+
+    public init(room: String? = nil, name: String? = nil, ref: String? = nil) {
+        self.room = room
+        self.name = name
+        self.ref = ref
+    }
+}
+
+/// How a login inside the socket went.
+public struct ChatAuth: Hashable, Sendable {
+    public enum State: String, Sendable, CaseIterable { case ok, expired, failed, timeout }
+
+    public var state: State
+    public var text: String?
+    public var refresh: String?
+    public var ref: String?
+
+    public init(state: State, text: String? = nil, refresh: String? = nil, ref: String? = nil) {
+        self.state = state
+        self.text = text
+        self.refresh = refresh
+        self.ref = ref
+    }
+}
+
+/// What we present to log in inside the socket.
+public enum ChatCredentials: Hashable, Sendable {
+    case accessToken(String)
+    case refreshToken(String)
+    case password(email: String, password: String)
+}
+
+/// A complaint of the backend.
+public struct ChatError: Hashable, Sendable {
+    public var code: String
+    public var text: String
+    public var isFatal: Bool
+    public var ref: String?
+
+    public init(code: String, text: String, isFatal: Bool, ref: String? = nil) {
+        self.code = code
+        self.text = text
+        self.isFatal = isFatal
+        self.ref = ref
+    }
+}
+
+/// What a frame says.
+public enum ChatEvent: Hashable, Sendable {
+    case message(ChatMessage)
+    case edit(ChatEdit)
+    case delete(ChatDelete)
+    case typing(ChatTyping)
+    case receipt(ChatReceipt)
+    case join(ChatMembership)
+    case leave(ChatMembership)
+    case presence(ChatPresence)
+    case reaction(ChatReaction)
+    case system(ChatSystemNotice)
+    case history(ChatHistory)
+    case ready(ChatReady)
+    case auth(ChatAuth)
+    case error(ChatError)
+    /// A ping inside the JSON, not the protocol's own.
+    case ping(ref: String?)
+    case pong(ref: String?)
+}
+
+/// What we can ask a backend to do.
+public enum ChatCommand: Hashable, Sendable {
+    case message(ChatMessage)
+    case edit(ChatEdit)
+    case delete(ChatDelete)
+    case typing(ChatTyping)
+    case receipt(ChatReceipt)
+    case join(ChatMembership)
+    case leave(ChatMembership)
+    case presence(ChatPresence)
+    case reaction(ChatReaction)
+    case auth(ChatCredentials, ref: String?)
+    case subscribe(room: String?, limit: Int?)
+    case fetch(room: String?, ref: String?, limit: Int?, before: ChatTimestamp?, since: ChatTimestamp?)
+    case ping(ref: String?)
+    case pong(ref: String?)
+}

@@ -1,0 +1,86 @@
+/// Deadlines by key, earliest first. Setting a key again moves it; a key has at most one deadline.
+///
+/// A binary heap with lazy deletion: a moved or cancelled entry stays until it surfaces, and a sweep rebuilds the heap
+/// when more than half of it is stale, so memory stays proportional to the keys in use.
+public struct DeadlineHeap<Key: Hashable> {
+    private var heap: [(at: MonotonicInstant, key: Key, stamp: UInt64)] = []
+    private var live: [Key: (at: MonotonicInstant, stamp: UInt64)] = [:]
+    private var stamp: UInt64 = 0
+
+    public init() {}
+
+    /// Keys with a deadline.
+    public var count: Int { live.count }
+
+    public subscript(key: Key) -> MonotonicInstant? { live[key]?.at }
+
+    /// Sets or moves the deadline of `key`.
+    public mutating func set(_ key: Key, at: MonotonicInstant) {
+        if let old = live[key], old.at == at { return }
+        stamp &+= 1
+        live[key] = (at, stamp)
+        heap.append((at, key, stamp))
+        siftUp(heap.count - 1)
+        if heap.count > 64, heap.count > live.count * 2 { rebuild() }
+    }
+
+    public mutating func cancel(_ key: Key) {
+        live[key] = nil
+        if live.isEmpty { heap.removeAll(keepingCapacity: heap.capacity <= 64) }
+    }
+
+    /// The earliest deadline, or nil when there is none.
+    public mutating func next() -> MonotonicInstant? {
+        dropStale()
+        return heap.first?.at
+    }
+
+    /// Removes and returns the earliest key whose deadline is at or before `now`.
+    public mutating func popDue(_ now: MonotonicInstant) -> Key? {
+        dropStale()
+        guard let first = heap.first, first.at <= now else { return nil }
+        live[first.key] = nil
+        removeTop()
+        return first.key
+    }
+
+    private mutating func dropStale() {
+        while let first = heap.first, live[first.key]?.stamp != first.stamp { removeTop() }
+    }
+
+    private mutating func removeTop() {
+        let last = heap.removeLast()
+        if !heap.isEmpty {
+            heap[0] = last
+            siftDown(0)
+        }
+    }
+
+    private mutating func rebuild() {
+        heap.removeAll { live[$0.key]?.stamp != $0.stamp }
+        for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(index) }
+    }
+
+    private mutating func siftUp(_ start: Int) {
+        var index = start
+        while index > 0 {
+            let parent = (index - 1) / 2
+            guard heap[index].at < heap[parent].at else { return }
+            heap.swapAt(index, parent)
+            index = parent
+        }
+    }
+
+    private mutating func siftDown(_ start: Int) {
+        var index = start
+        while true {
+            var least = index
+            for child in [2 * index + 1, 2 * index + 2] where child < heap.count && heap[child].at < heap[least].at {
+                least = child
+            }
+            guard least != index else { return }
+            heap.swapAt(index, least)
+            index = least
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/// A point on a clock that never jumps, in nanoseconds from an arbitrary origin.
+///
+/// Machines receive it as `now`; nothing in the cores reads a clock.
+public struct MonotonicInstant: Comparable, Hashable, Sendable {
+    /// Nanoseconds since the clock's origin. Only differences mean anything.
+    public var nanoseconds: Int64
+
+    @inlinable
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    @inlinable
+    public static func < (a: Self, b: Self) -> Bool { a.nanoseconds < b.nanoseconds }
+
+    /// This instant plus `duration`; saturates instead of overflowing, so that "never" stays never.
+    @inlinable
+    public static func + (instant: Self, duration: Duration) -> Self {
+        let (sum, overflow) = instant.nanoseconds.addingReportingOverflow(duration.wholeNanoseconds)
+        return Self(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
+    }
+
+    /// The time from `earlier` to `later`.
+    @inlinable
+    public static func - (later: Self, earlier: Self) -> Duration {
+        .nanoseconds(later.nanoseconds &- earlier.nanoseconds)
+    }
+}
+
+extension Duration {
+    /// The duration in whole nanoseconds, saturated to what 64 bits can hold (292 years).
+    @inlinable
+    public var wholeNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return seconds < 0 ? .min : .max }
+        let (sum, carried) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return carried ? (seconds < 0 ? .min : .max) : sum
+    }
+}
