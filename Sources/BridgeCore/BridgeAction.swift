@@ -1,0 +1,48 @@
+public import WireBytes
+
+/// What the bridge asks its driver to do. Plain values; the driver's switch over them is the only impure place.
+public enum BridgeAction: Equatable {
+    /// Queue bytes for one client.
+    case send(ClientID, ByteSlice)
+    /// Queue the same bytes for many clients, except the one named.
+    case fanOut(ByteSlice, [ClientID], except: ClientID?)
+    /// Call `clientDrained` once the client's queue is empty.
+    case notifyWhenDrained(ClientID)
+    /// Stop or resume taking bytes from a client.
+    case pauseReading(ClientID)
+    case resumeReading(ClientID)
+    /// Flush what is queued, then close. `clientClosed` still follows.
+    case closeClient(ClientID)
+    /// Open a TCP connection for a room; answered by `upstreamConnected` or `upstreamClosed`.
+    case connectUpstream(RoomID, host: String, port: Int, timeout: Duration)
+    case sendUpstream(RoomID, ByteSlice)
+    /// Close a room's connection: after flushing, or at once. No `upstreamClosed` is expected for it.
+    case closeUpstream(RoomID, flush: Bool)
+    case note(BridgeNote)
+    /// Shutdown is complete.
+    case stopped
+}
+
+/// Something for the operator's log. Never holds secrets or chat text.
+public struct BridgeNote: Equatable, Sendable {
+    public enum Level: Int, Sendable, Comparable {
+        case error, warn, info, debug, trace
+
+        public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
+    }
+
+    public var level: Level
+    /// A stable name for machines, such as `upstream-lost`.
+    public var event: String
+    /// A sentence for people.
+    public var text: String
+    /// Stable keys: `room`, `client`, `reason`, `close-code`, `length`.
+    public var metadata: [String: String]
+
+    public init(_ level: Level, _ event: String, _ text: String, _ metadata: [String: String] = [:]) {
+        self.level = level
+        self.event = event
+        self.text = text
+        self.metadata = metadata
+    }
+}

@@ -1,0 +1,196 @@
+public import ChatModel
+public import Dialects
+public import HTTPProtocol
+public import IRCProtocol
+public import WSProtocol
+
+/// What the bridge is told to be. Made by the executable from the configuration; the core reads no files.
+public struct BridgeSettings: Sendable {
+    public var serverName: String
+    public var network: String
+    public var version: String
+    /// Lines of the message of the day; empty: there is none.
+    public var motd: [String]
+    /// Part of our people's ids upstream, so that two bridges never share a person.
+    public var instanceID: String
+    /// What a client must give with PASS; nil when anybody may connect.
+    public var password: String?
+    public var casemapping: IRCCasemapping
+    public var nicks: NickSettings
+    public var limits: LimitSettings
+    public var rooms: [RoomSettings]
+    /// Longest wait at shutdown for queues to empty.
+    public var drain: Duration
+
+    public init(
+        serverName: String, network: String = "chatbridge", version: String = "0", motd: [String] = [],
+        instanceID: String, password: String? = nil, casemapping: IRCCasemapping = .ascii,
+        nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
+        drain: Duration = .seconds(10)
+    ) {
+        self.serverName = serverName
+        self.network = network
+        self.version = version
+        self.motd = motd
+        self.instanceID = instanceID
+        self.password = password
+        self.casemapping = casemapping
+        self.nicks = nicks
+        self.limits = limits
+        self.rooms = rooms
+        self.drain = drain
+    }
+}
+
+/// How nicks are made from display names.
+public struct NickSettings: Equatable, Sendable {
+    public enum Collision: String, Sendable, CaseIterable {
+        case number, underscore
+    }
+
+    /// Appended to the nicks of people upstream.
+    public var suffix: String
+    /// Bytes of UTF-8.
+    public var maxBytes: Int
+    /// Stands for characters that IRC cannot have.
+    public var invalid: String
+    public var collision: Collision
+    /// false: ASCII only.
+    public var utf8: Bool
+
+    public init(
+        suffix: String = "", maxBytes: Int = 30, invalid: String = "-", collision: Collision = .number,
+        utf8: Bool = true
+    ) {
+        self.suffix = suffix
+        self.maxBytes = maxBytes
+        self.invalid = invalid
+        self.collision = collision
+        self.utf8 = utf8
+    }
+}
+
+/// Bounds on what peers may cost. Every one has a reason in the configuration's example.
+public struct LimitSettings: Equatable, Sendable {
+    public var maxClients: Int
+    /// Not for loopback and unix sockets.
+    public var maxClientsPerAddress: Int
+    public var acceptsPerSecondPerAddress: Double
+    public var registrationTimeout: Duration
+    public var pingInterval: Duration
+    public var pingTimeout: Duration
+    /// Lines a client may send in the long run; nil: no limit.
+    public var messagesPerSecond: Double?
+    public var messagesBurst: Double
+    /// Bytes of unprocessed input held for a client before its socket is no longer read.
+    public var receiveQueueBytes: Int
+    /// One upstream message gives each client at most this.
+    public var multilineMaxBytes: Int
+    public var multilineMaxLines: Int
+    /// Frames to a room in the long run, with a burst of 10; nil: no limit.
+    public var upstreamMessagesPerSecond: Double?
+    public var upstreamMessagesBurst: Double
+    /// New connections over all rooms together; nil: no limit.
+    public var upstreamConnectsPerSecond: Double?
+    public var membersPerRoom: Int
+
+    public init(
+        maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double = 5,
+        registrationTimeout: Duration = .seconds(60), pingInterval: Duration = .seconds(90),
+        pingTimeout: Duration = .seconds(60), messagesPerSecond: Double? = 2, messagesBurst: Double = 10,
+        receiveQueueBytes: Int = 32 * 1024, multilineMaxBytes: Int = 16 * 1024, multilineMaxLines: Int = 100,
+        upstreamMessagesPerSecond: Double? = 5, upstreamMessagesBurst: Double = 10,
+        upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000
+    ) {
+        self.maxClients = maxClients
+        self.maxClientsPerAddress = maxClientsPerAddress
+        self.acceptsPerSecondPerAddress = acceptsPerSecondPerAddress
+        self.registrationTimeout = registrationTimeout
+        self.pingInterval = pingInterval
+        self.pingTimeout = pingTimeout
+        self.messagesPerSecond = messagesPerSecond
+        self.messagesBurst = messagesBurst
+        self.receiveQueueBytes = receiveQueueBytes
+        self.multilineMaxBytes = multilineMaxBytes
+        self.multilineMaxLines = multilineMaxLines
+        self.upstreamMessagesPerSecond = upstreamMessagesPerSecond
+        self.upstreamMessagesBurst = upstreamMessagesBurst
+        self.upstreamConnectsPerSecond = upstreamConnectsPerSecond
+        self.membersPerRoom = membersPerRoom
+    }
+}
+
+/// When an IRC user's reading is told to the backend.
+public enum ReceiptPolicy: String, Sendable, CaseIterable {
+    /// When the read marker moves.
+    case marker
+    /// Also when somebody without read markers speaks: they read what came before.
+    case speaking
+    case off
+}
+
+/// One room: a channel on IRC and a WebSocket session upstream.
+public struct RoomSettings: Sendable {
+    /// `[a-z0-9_-]+`, for logs and metrics.
+    public var name: String
+    /// The channel, with its `#`.
+    public var channel: String
+    public var topic: String
+    /// Name of the backend; the host in its people's sources and part of every id.
+    public var backend: String
+    public var dialect: any Dialect
+    public var url: HTTPURL
+    /// The room's id or name on the backend.
+    public var upstreamRoom: String
+    public var identity: DialectTraits.Identity
+    public var receipts: ReceiptPolicy
+    public var memberIdle: Duration
+    public var subprotocols: [String]
+    public var headers: [(name: String, value: String)]
+    public var userAgent: String
+    public var connectTimeout: Duration
+    public var handshakeTimeout: Duration
+    public var ping: Duration
+    public var pongTimeout: Duration
+    public var webSocketLimits: WebSocketLimits
+    public var backoff: BackoffTraits
+    /// A session that was usable this long starts the next outage with the first delay again.
+    public var backoffResetAfter: Duration
+    public var queueMaxMessages: Int
+    public var queueMaxAge: Duration
+
+    public init(
+        name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,
+        url: HTTPURL, upstreamRoom: String? = nil, identity: DialectTraits.Identity? = nil,
+        receipts: ReceiptPolicy = .marker, memberIdle: Duration = .seconds(30 * 60), subprotocols: [String] = [],
+        headers: [(name: String, value: String)] = [], userAgent: String = "chatbridge",
+        connectTimeout: Duration = .seconds(10), handshakeTimeout: Duration = .seconds(10),
+        ping: Duration = .seconds(20), pongTimeout: Duration = .seconds(10),
+        webSocketLimits: WebSocketLimits = WebSocketLimits(), backoff: BackoffTraits? = nil,
+        backoffResetAfter: Duration = .seconds(10), queueMaxMessages: Int = 1000,
+        queueMaxAge: Duration = .seconds(15 * 60)
+    ) {
+        self.name = name
+        self.channel = channel ?? "#" + name
+        self.topic = topic
+        self.backend = backend ?? name
+        self.dialect = dialect
+        self.url = url
+        self.upstreamRoom = upstreamRoom ?? name
+        self.identity = identity ?? dialect.traits.identity
+        self.receipts = receipts
+        self.memberIdle = memberIdle
+        self.subprotocols = subprotocols
+        self.headers = headers
+        self.userAgent = userAgent
+        self.connectTimeout = connectTimeout
+        self.handshakeTimeout = handshakeTimeout
+        self.ping = ping
+        self.pongTimeout = pongTimeout
+        self.webSocketLimits = webSocketLimits
+        self.backoff = backoff ?? dialect.traits.backoff
+        self.backoffResetAfter = backoffResetAfter
+        self.queueMaxMessages = queueMaxMessages
+        self.queueMaxAge = queueMaxAge
+    }
+}

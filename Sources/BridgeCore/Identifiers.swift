@@ -1,0 +1,56 @@
+public import ChatModel
+public import WireBytes
+
+/// A connected IRC client. The driver chooses the number and never reuses it while the bridge may still name it.
+public struct ClientID: Hashable, Sendable {
+    public var rawValue: UInt64
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// A configured room: its position in ``BridgeSettings/rooms``.
+public struct RoomID: Hashable, Sendable {
+    public var index: Int
+
+    public init(index: Int) { self.index = index }
+}
+
+/// Somebody with a nick, on either side of the bridge. Valid while the person is known to ``IdentityMap``.
+struct PersonID: Hashable {
+    var rawValue: UInt64
+}
+
+/// The two clocks at one moment: one for intervals, one for what people read.
+public struct Now: Hashable, Sendable {
+    public var monotonic: MonotonicInstant
+    public var wall: ChatTimestamp
+
+    public init(monotonic: MonotonicInstant, wall: ChatTimestamp) {
+        self.monotonic = monotonic
+        self.wall = wall
+    }
+}
+
+/// Everything that can come due. One heap holds all deadlines, so the driver needs one timer.
+enum TimerKey: Hashable {
+    /// The next thing about a client's connection: registration time-out, ping, ping time-out.
+    case clientLiveness(ClientID)
+    /// The client's flood budget allows another line.
+    case clientBudget(ClientID)
+    /// A room's link: retry, time-outs and pings (`UpstreamSession`).
+    case link(RoomID)
+    /// A slot for another upstream connection.
+    case connectGate
+    /// The room's outbox: rate budget, confirmation and age.
+    case outbox(RoomID)
+    /// A person upstream stops typing unless told again.
+    case typingIn(RoomID, PersonID)
+    /// An IRC user's typing is to be repeated or stopped upstream.
+    case typingOut(RoomID, ClientID)
+    /// Read receipts for an author wait for their two seconds.
+    case receipts(RoomID)
+    /// People who were silent for long leave the room.
+    case idlePeople(RoomID)
+    /// The drain time at shutdown is over.
+    case shutdown
+}

@@ -1,0 +1,334 @@
+import ChatModel
+import Digests
+import IRCProtocol
+import WireBytes
+
+// Who is who. One nick space for both sides: IRC users claim nicks, people upstream are given them.
+//
+// Rules kept here: a nick stays with its upstream id while that person is present and for 30 days after, unless a newcomer
+// with the same display name finds the holder absent, since apps draw a new id at every start; a nick that a reader could
+// mistake for another counts as taken; an IRC user's id upstream follows from the installation and the nick, so that echoes
+// are recognised without state.
+
+/// A person as IRC clients see them.
+struct Person {
+    enum Kind: Equatable {
+        case local(ClientID)
+        case remote(RemoteKey)
+    }
+
+    /// What makes an upstream person one person: the backend's id, or the name where the wire has no ids.
+    struct RemoteKey: Hashable {
+        var backend: String
+        var id: ChatID?
+        var name: String?
+    }
+
+    var kind: Kind
+    var nick: String
+    var ident: String
+    var host: String
+    /// The display name as written, without controls.
+    var realname: String
+    /// Bridge accounts, and senders that the backend itself vouches for as `<id>@<backend>`.
+    var account: String?
+    /// The away message; nil: here.
+    var away: String?
+    /// `nick!ident@host`.
+    private(set) var source: String
+    /// Rooms that an upstream person is in. Zero: remembered only.
+    var roomCount = 0
+    var absentSince: MonotonicInstant?
+
+    init(kind: Kind, nick: String, ident: String, host: String, realname: String, account: String?) {
+        self.kind = kind
+        self.nick = nick
+        self.ident = ident
+        self.host = host
+        self.realname = realname
+        self.account = account
+        self.source = ""
+        refreshSource()
+    }
+
+    mutating func rename(_ nick: String) {
+        self.nick = nick
+        refreshSource()
+    }
+
+    mutating func refreshSource() { source = nick + "!" + ident + "@" + host }
+}
+
+/// Why an IRC user may not have a nick.
+enum NickRefusal: Equatable {
+    case erroneous
+    case inUse
+}
+
+final class IdentityMap {
+    /// How long an absent upstream person keeps their nick.
+    static let retention: Duration = .seconds(30 * 24 * 60 * 60)
+    /// Absent people remembered at most; the longest absent go first. About 300 bytes each.
+    static let maxAbsent = 20_000
+    /// The namespace of our people's ids, shared by every installation; from the session rules of the dialects.
+    static let puppetNamespace: [UInt8] = [
+        0xd5, 0xc0, 0xdb, 0x19, 0xb3, 0x8c, 0x56, 0xeb, 0x97, 0xd3, 0xf6, 0xb7, 0x2e, 0x3f, 0xf9, 0x25,
+    ]
+
+    private let casemapping: IRCCasemapping
+    private let maker: NickMaker
+    private let instanceID: String
+    private var people: [PersonID: Person] = [:]
+    private var nextID: UInt64 = 1
+    private var byNick: [String: PersonID] = [:]
+    private var bySkeleton: [String: PersonID] = [:]
+    private var byRemote: [Person.RemoteKey: PersonID] = [:]
+    /// Absent people, longest absent first; entries of people who came back are skipped.
+    private var absentQueue: [(person: PersonID, since: MonotonicInstant)] = []
+    private var absentHead = 0
+    private var absentCount = 0
+    /// Where counting goes on for a base nick, so that a thousand people of one name cost a thousand look-ups.
+    private var nextNumber: [String: Int] = [:]
+    private let reserved: Set<String>
+
+    init(settings: BridgeSettings) {
+        self.casemapping = settings.casemapping
+        self.maker = NickMaker(settings: settings.nicks)
+        self.instanceID = settings.instanceID
+        self.reserved = [Confusables.skeleton(settings.serverName), "bridge", "*bridge"]
+    }
+
+    subscript(id: PersonID) -> Person? { people[id] }
+
+    var count: Int { people.count }
+
+    func person(nick: String) -> (id: PersonID, person: Person)? {
+        guard let id = byNick[casemapping.fold(nick)], let person = people[id] else { return nil }
+        return (id, person)
+    }
+
+    func modify(_ id: PersonID, _ body: (inout Person) -> Void) {
+        guard people[id] != nil else { return }
+        body(&people[id]!)
+    }
+
+    /// The id under which an IRC user without an account speaks on `backend`. Upper case, stable for the nick.
+    func puppetID(nick: String, backend: String) -> ChatID {
+        let folded = IRCCasemapping.ascii.fold(nick)
+        return ChatID(UUIDv5.make(namespace: Self.puppetNamespace, name: "\(instanceID)/\(backend)/n:\(folded)"))
+    }
+
+    // MARK: - IRC users
+
+    /// Whether `nick` may be taken by `holder` (nil: by somebody new).
+    func refusal(nick: String, holder: PersonID?) -> NickRefusal? {
+        guard IRCNames.isValidNickname(nick, maxBytes: maker.settings.maxBytes, utf8: maker.settings.utf8) else {
+            return .erroneous
+        }
+        let skeleton = Confusables.skeleton(nick)
+        if reserved.contains(skeleton) { return .inUse }
+        if let taken = byNick[casemapping.fold(nick)], taken != holder { return .inUse }
+        if let taken = bySkeleton[skeleton], taken != holder { return .inUse }
+        return nil
+    }
+
+    /// Enters an IRC user whose nick was not refused.
+    func addLocal(client: ClientID, nick: String, ident: String, host: String, realname: String) -> PersonID {
+        insert(Person(kind: .local(client), nick: nick, ident: ident, host: host, realname: realname, account: nil))
+    }
+
+    func rename(_ id: PersonID, to nick: String) {
+        guard let person = people[id] else { return }
+        forgetNames(of: person, id)
+        modify(id) { $0.rename(nick) }
+        claimNames(id, nick)
+    }
+
+    func remove(_ id: PersonID) {
+        guard let person = people.removeValue(forKey: id) else { return }
+        forgetNames(of: person, id)
+        if case .remote(let key) = person.kind {
+            byRemote[key] = nil
+            if person.absentSince != nil { absentCount -= 1 }
+        }
+    }
+
+    private func insert(_ person: Person) -> PersonID {
+        let id = PersonID(rawValue: nextID)
+        nextID += 1
+        people[id] = person
+        claimNames(id, person.nick)
+        return id
+    }
+
+    private func claimNames(_ id: PersonID, _ nick: String) {
+        byNick[casemapping.fold(nick)] = id
+        bySkeleton[Confusables.skeleton(nick)] = id
+    }
+
+    private func forgetNames(of person: Person, _ id: PersonID) {
+        let folded = casemapping.fold(person.nick)
+        if byNick[folded] == id { byNick[folded] = nil }
+        let skeleton = Confusables.skeleton(person.nick)
+        if bySkeleton[skeleton] == id { bySkeleton[skeleton] = nil }
+    }
+
+    // MARK: - People upstream
+
+    /// What the bridge must tell IRC after looking an upstream person up.
+    struct Resolution: Equatable {
+        var id: PersonID
+        /// The source and nick before and after, when the nick changed.
+        var renamed: (from: String, to: String)?
+        /// The display name changed.
+        var realnameChanged: Bool
+
+        static func == (a: Resolution, b: Resolution) -> Bool {
+            a.id == b.id && a.renamed?.from == b.renamed?.from && a.renamed?.to == b.renamed?.to
+                && a.realnameChanged == b.realnameChanged
+        }
+    }
+
+    static func remoteKey(_ person: ChatPerson, backend: String) -> Person.RemoteKey {
+        if let id = person.id { return Person.RemoteKey(backend: backend, id: id, name: nil) }
+        return Person.RemoteKey(backend: backend, id: nil, name: person.name ?? "unknown")
+    }
+
+    func known(_ key: Person.RemoteKey) -> PersonID? { byRemote[key] }
+
+    /// Finds or makes the person behind a frame's sender.
+    func resolve(
+        _ sender: ChatPerson, backend: String, authenticated: Bool, now: MonotonicInstant
+    ) -> Resolution {
+        let key = Self.remoteKey(sender, backend: backend)
+        let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
+        let idText = sender.id?.canonical ?? sender.name ?? "unknown"
+        if let id = byRemote[key], let person = people[id] {
+            guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
+            let realname = Self.realname(displayName)
+            guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
+            modify(id) { $0.realname = realname }
+            let base = maker.nick(name: displayName, id: idText)
+            guard Confusables.skeleton(base) != Confusables.skeleton(person.nick) || base.count == person.nick.count
+            else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
+            let oldSource = person.source
+            forgetNames(of: person, id)
+            let nick = freeNick(base, displayName: realname, backend: backend)
+            modify(id) { $0.rename(nick) }
+            claimNames(id, nick)
+            return Resolution(
+                id: id, renamed: nick == person.nick ? nil : (oldSource, nick), realnameChanged: true)
+        }
+        pruneAbsent(now: now)
+        // Without a name the id is shown, as far as a nick can show it.
+        let base = maker.nick(name: displayName ?? sender.id?.rawValue, id: idText)
+        let realname = Self.realname(displayName ?? idText)
+        let nick = freeNick(base, displayName: realname, backend: backend)
+        var person = Person(
+            kind: .remote(key), nick: nick, ident: "chat", host: Self.hostname(backend), realname: realname,
+            account: nil)
+        if authenticated, let id = sender.id?.rawValue ?? sender.name {
+            person.account = Self.accountName(id) + "@" + Self.hostname(backend)
+        }
+        person.absentSince = now
+        let id = insert(person)
+        byRemote[key] = id
+        absentCount += 1
+        absentQueue.append((id, now))
+        return Resolution(id: id, renamed: nil, realnameChanged: false)
+    }
+
+    /// The person entered one more room.
+    func entered(_ id: PersonID) {
+        modify(id) {
+            $0.roomCount += 1
+            if $0.absentSince != nil { absentCount -= 1 }
+            $0.absentSince = nil
+        }
+    }
+
+    /// The person left one room; out of the last one they are remembered for a while.
+    func left(_ id: PersonID, now: MonotonicInstant) {
+        modify(id) {
+            $0.roomCount = max(0, $0.roomCount - 1)
+            guard $0.roomCount == 0, $0.absentSince == nil else { return }
+            $0.absentSince = now
+            absentCount += 1
+            absentQueue.append((id, now))
+        }
+    }
+
+    private func freeNick(_ base: String, displayName: String, backend: String) -> String {
+        if isFree(base) { return base }
+        // Apps draw a new id at every start: the same name while its holder is away is the same person come back.
+        if let (holder, person) = person(nick: base), case .remote(let key) = person.kind, key.backend == backend,
+            person.absentSince != nil, person.realname == displayName
+        {
+            remove(holder)
+            if isFree(base) { return base }
+        }
+        let folded = casemapping.fold(base)
+        if nextNumber.count > 50_000 { nextNumber.removeAll() }
+        var number = nextNumber[folded] ?? 2
+        while true {
+            let candidate = maker.numbered(base, number)
+            number += 1
+            if isFree(candidate) {
+                nextNumber[folded] = number
+                return candidate
+            }
+        }
+    }
+
+    private func isFree(_ nick: String) -> Bool {
+        let skeleton = Confusables.skeleton(nick)
+        return byNick[casemapping.fold(nick)] == nil && bySkeleton[skeleton] == nil && !reserved.contains(skeleton)
+    }
+
+    private func pruneAbsent(now: MonotonicInstant) {
+        while absentHead < absentQueue.count {
+            let (id, since) = absentQueue[absentHead]
+            let isCurrent = people[id]?.absentSince == since
+            guard !isCurrent || absentCount > Self.maxAbsent || now - since > Self.retention else { break }
+            if isCurrent { remove(id) }
+            absentHead += 1
+        }
+        if absentHead > 1024, absentHead > absentQueue.count / 2 {
+            absentQueue.removeFirst(absentHead)
+            absentHead = 0
+        }
+    }
+
+    // MARK: - Text that is safe in a line
+
+    /// A display name fit for a realname: no controls, at most 150 bytes.
+    static func realname(_ name: String) -> String {
+        let clean = String(
+            String.UnicodeScalarView(name.unicodeScalars.prefix(600).filter { !isControl($0) }))
+        return NickMaker.prefix(of: clean, maxBytes: 150)
+    }
+
+    static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x20 || scalar.value == 0x7F || (0x80...0x9F).contains(scalar.value)
+            || (0x2028...0x2029).contains(scalar.value)
+    }
+
+    /// A backend's name fit for a host: no spaces, at most 63 bytes.
+    static func hostname(_ backend: String) -> String {
+        let legal = backend.unicodeScalars.prefix(63).map { scalar -> Character in
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9", ".", "-", "_": return Character(scalar)
+            default: return "-"
+            }
+        }
+        return legal.isEmpty ? "backend" : String(legal)
+    }
+
+    private static func accountName(_ id: String) -> String {
+        let legal = id.unicodeScalars.prefix(60).map { scalar -> Character in
+            isControl(scalar) || scalar == " " || scalar == "@" || scalar == ":" || scalar == "*"
+                ? "-" : Character(scalar)
+        }
+        return legal.isEmpty ? "-" : String(legal)
+    }
+}

@@ -1,0 +1,140 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+
+/// Turns message bodies into what each side can show.
+enum MessageRendering {
+    /// What a reply quotes of the message it answers, in characters.
+    static let excerptCharacters = 60
+
+    // MARK: - Down
+
+    /// Upstream text without control characters; line ends stay, a tab becomes a blank.
+    static func cleanBody(_ text: String) -> String {
+        var clean = text
+        let isClean = clean.withUTF8 { bytes in
+            bytes.allSatisfy { ($0 >= 0x20 && $0 != 0x7F && $0 < 0x80) || $0 == 0x0A }
+        }
+        if isClean { return clean }
+        var scalars = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar.value {
+            case 0x0A, 0x0D: scalars.append(scalar)
+            case 0x09: scalars.append(" ")
+            case 0x85, 0x2028, 0x2029: scalars.append("\n")
+            case 0x00..<0x20, 0x7F..<0xA0: break
+            default: scalars.append(scalar)
+            }
+        }
+        return String(scalars)
+    }
+
+    /// The bodies of the PRIVMSG lines that show `text` and `attachments`, each within `budget` bytes.
+    static func bodies(
+        text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings
+    ) -> [String] {
+        var bodies: [String] = []
+        var byteCount = 0
+        var omitted = 0
+        if isEncrypted, text.isEmpty { bodies.append("[encrypted message]") }
+        for line in IRCTextSplitter.lines(cleanBody(text)) where !line.isEmpty {
+            if bodies.count >= limits.multilineMaxLines || byteCount >= limits.multilineMaxBytes {
+                omitted += 1
+                continue
+            }
+            for piece in IRCTextSplitter.split(line, budget: budget) {
+                guard bodies.count < limits.multilineMaxLines, byteCount + piece.utf8.count <= limits.multilineMaxBytes
+                else {
+                    omitted += 1
+                    byteCount = limits.multilineMaxBytes
+                    break
+                }
+                bodies.append(piece)
+                byteCount += piece.utf8.count
+            }
+        }
+        if omitted > 0 { bodies.append("… \(omitted) more line\(omitted == 1 ? "" : "s")") }
+        for attachment in attachments.prefix(20) {
+            let line = cleanBody(describe(attachment)).replacing("\n", with: " ").replacing("\r", with: " ")
+            bodies.append(contentsOf: IRCTextSplitter.split(line, budget: budget))
+        }
+        return bodies
+    }
+
+    /// One line that a person can use: `[image] cat.png (12 KiB) https://…`.
+    static func describe(_ attachment: ChatAttachment) -> String {
+        var parts: [String] = []
+        if let inline = attachment.inline {
+            // Inline data is never printed; its size is three quarters of its base64.
+            let size = attachment.size ?? Int64(inline.utf8.count / 4 * 3)
+            return "[\(attachment.kind.rawValue), \(byteSize(size)), inline]"
+        }
+        parts.append("[\(attachment.kind.rawValue)]")
+        if let name = attachment.name, !name.isEmpty { parts.append(name) }
+        if let size = attachment.size { parts.append("(\(byteSize(size)))") }
+        if let url = attachment.url { parts.append(url) }
+        return parts.joined(separator: " ")
+    }
+
+    static func byteSize(_ bytes: Int64) -> String {
+        if bytes < 1024 { return "\(bytes) B" }
+        if bytes < 1024 * 1024 { return "\(bytes / 1024) KiB" }
+        return "\(bytes / (1024 * 1024)) MiB"
+    }
+
+    static func excerpt(_ text: String) -> String {
+        let flat = cleanBody(text).split(whereSeparator: \.isNewline).joined(separator: " ")
+        let head = flat.prefix(excerptCharacters)
+        return head.count < flat.count ? head + "…" : String(head)
+    }
+
+    // MARK: - Up
+
+    /// The words of a CTCP ACTION, or nil for an ordinary text.
+    static func action(_ text: String) -> String? {
+        guard text.hasPrefix("\u{1}ACTION ") else { return nil }
+        let words = text.dropFirst(8)
+        return String(words.last == "\u{1}" ? words.dropLast() : words)
+    }
+
+    /// Whether the text is a CTCP request other than ACTION; those never go upstream.
+    static func isForeignCTCP(_ text: String) -> Bool { text.hasPrefix("\u{1}") && action(text) == nil }
+
+    /// Text without IRC formatting codes: bold, italics, underline, strikethrough, monospace, reverse, reset, colours.
+    static func withoutFormatting(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 < 0x20 }) else { return text }
+        var out = String.UnicodeScalarView()
+        let scalars = Array(text.unicodeScalars)
+        var index = 0
+        func digits(_ most: Int, hex: Bool) {
+            var taken = 0
+            while taken < most, index < scalars.count, scalars[index].isASCII,
+                hex ? scalars[index].properties.isASCIIHexDigit : (0x30...0x39).contains(scalars[index].value)
+            {
+                index += 1
+                taken += 1
+            }
+        }
+        while index < scalars.count {
+            let scalar = scalars[index]
+            index += 1
+            switch scalar.value {
+            case 0x03, 0x04:
+                // Colour codes carry digits: up to two decimal, or six hexadecimal, and a background after a comma.
+                let hex = scalar.value == 0x04
+                let start = index
+                digits(hex ? 6 : 2, hex: hex)
+                if index > start, index + 1 < scalars.count, scalars[index] == ",", scalars[index + 1].isASCII,
+                    hex ? scalars[index + 1].properties.isASCIIHexDigit : (0x30...0x39).contains(scalars[index + 1].value)
+                {
+                    index += 1
+                    digits(hex ? 6 : 2, hex: hex)
+                }
+            case 0x09: out.append(scalar)
+            case 0x00..<0x20: break
+            default: out.append(scalar)
+            }
+        }
+        return String(out)
+    }
+}

@@ -1,0 +1,147 @@
+@_spi(_Unicode) import Swift
+import ChatModel
+import Digests
+import IRCProtocol
+
+/// Makes an IRC nick from a display name, and tells which nicks a reader could mistake for one another.
+struct NickMaker {
+    let settings: NickSettings
+
+    /// A legal nick for `name`: normalised, forbidden characters replaced, runs collapsed, never cut inside a character.
+    ///
+    /// - Returns: at most ``NickSettings/maxBytes`` bytes; `user-` and eight hexadecimal digits made from `id` when
+    ///   nothing of the name is left.
+    func nick(name: String?, id: String) -> String {
+        let body = Self.legalBody(of: name ?? "", utf8: settings.utf8, invalid: settings.invalid)
+        let room = max(settings.maxBytes - settings.suffix.utf8.count, 1)
+        let kept = Self.prefix(of: body, maxBytes: room)
+        let base = kept.isEmpty ? "user-" + Self.eightHexDigits(of: id) : kept
+        return base + settings.suffix
+    }
+
+    /// `base` told apart by `number` (2 and up), shortened so that it still fits.
+    func numbered(_ base: String, _ number: Int) -> String {
+        let tail: String
+        switch settings.collision {
+        case .number: tail = String(number)
+        // bob_, bob__, then numbers: a row of underscores tells nobody anything.
+        case .underscore: tail = number <= 3 ? String(repeating: "_", count: number - 1) : "_" + String(number)
+        }
+        return Self.prefix(of: base, maxBytes: max(settings.maxBytes - tail.utf8.count, 1)) + tail
+    }
+
+    private static func legalBody(of name: String, utf8: Bool, invalid: String) -> String {
+        var scalars = String.UnicodeScalarView()
+        var pendingGap = false
+        func put(_ scalar: Unicode.Scalar) {
+            if pendingGap, !scalars.isEmpty { scalars.append(contentsOf: invalid.unicodeScalars) }
+            pendingGap = false
+            if scalars.isEmpty, (0x30...0x39).contains(scalar.value) { scalars.append("_") }
+            scalars.append(scalar)
+        }
+        func consider(_ scalar: Unicode.Scalar) {
+            switch classify(scalar, utf8: utf8) {
+            case .keep: put(scalar)
+            case .drop: break
+            case .gap: pendingGap = true
+            }
+        }
+        // A name may be megabytes long; what cannot matter for 30 bytes is not looked at.
+        let head = String(name.unicodeScalars.prefix(512))
+        if utf8 {
+            for scalar in head._nfc { consider(scalar) }
+        } else {
+            for scalar in head._nfd { consider(scalar) }
+        }
+        return String(scalars)
+    }
+
+    private enum Fate { case keep, drop, gap }
+
+    private static func classify(_ scalar: Unicode.Scalar, utf8: Bool) -> Fate {
+        if scalar.isASCII {
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9", "_", "[", "]", "{", "}", "\\", "|", "^", "`": return .keep
+            default: return .gap
+            }
+        }
+        // Variation selectors are zero-width: two nicks that differ by one look the same.
+        if (0xFE00...0xFE0F).contains(scalar.value) || (0xE0000...0xE0FFF).contains(scalar.value) { return .drop }
+        switch scalar.properties.generalCategory {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,
+            .letterNumber, .otherNumber, .otherSymbol, .modifierSymbol, .mathSymbol, .currencySymbol:
+            return utf8 ? .keep : .drop
+        case .nonspacingMark, .spacingMark, .enclosingMark:
+            return utf8 ? .keep : .drop
+        case .format, .control, .surrogate, .privateUse, .unassigned:
+            return .drop
+        default:
+            return .gap
+        }
+    }
+
+    /// The longest run of whole characters from the front that fits.
+    static func prefix(of text: String, maxBytes: Int) -> String {
+        guard text.utf8.count > maxBytes else { return text }
+        var kept = ""
+        var size = 0
+        for character in text {
+            size += character.utf8.count
+            if size > maxBytes { break }
+            kept.append(character)
+        }
+        return kept
+    }
+
+    private static func eightHexDigits(of id: String) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        for byte in SHA256.hash(Array(id.utf8)).prefix(4) {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// Folds names so that those which look alike become equal.
+///
+/// A small table on purpose: the letters of Latin, Greek and Cyrillic that common fonts draw the same, and the digits that
+/// stand in for letters. Not the whole of Unicode's confusables, which would make honest names collide.
+enum Confusables {
+    /// Look-alike → what it is taken for, after case folding.
+    static let table: [(looksLike: String, scalars: String)] = [
+        ("a", "аα"), ("b", "вβ"), ("c", "сϲ"), ("d", "ԁ"), ("e", "еεё"), ("g", "ɡ"), ("h", "һнη"), ("i", "іιї"),
+        ("j", "јϳ"), ("k", "кκ"), ("l", "1ӏǀ|"), ("m", "мμ"), ("n", "пո"), ("o", "0оοσ"), ("p", "рρ"), ("q", "ԛ"),
+        ("s", "ѕ"), ("t", "тτ"), ("u", "υ"), ("v", "νѵ"), ("w", "ԝωѡ"), ("x", "хχ"), ("y", "уγү"), ("z", "ζ"),
+    ]
+
+    private static let map: [Unicode.Scalar: Unicode.Scalar] = {
+        var map: [Unicode.Scalar: Unicode.Scalar] = [:]
+        for row in table {
+            guard let target = row.looksLike.unicodeScalars.first else { continue }
+            for scalar in row.scalars.unicodeScalars { map[scalar] = target }
+        }
+        return map
+    }()
+
+    /// What a reader takes `nick` for. Equal skeletons: confusable.
+    static func skeleton(_ nick: String) -> String {
+        if nick.utf8.allSatisfy({ $0 < 0x80 }) {
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(nick.utf8.count)
+            for byte in nick.utf8 {
+                switch byte {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"): bytes.append(byte | 0x20)
+                case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "o"))
+                case UInt8(ascii: "1"), UInt8(ascii: "|"): bytes.append(UInt8(ascii: "l"))
+                default: bytes.append(byte)
+                }
+            }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        var scalars = String.UnicodeScalarView()
+        for scalar in nick.lowercased().unicodeScalars { scalars.append(map[scalar] ?? scalar) }
+        return String(scalars)
+    }
+}

@@ -1,0 +1,171 @@
+import ChatModel
+import WireBytes
+
+// What IRC users said and the backend has not confirmed yet.
+//
+// | state    | meaning                                    | leaves by                                                  |
+// |----------|--------------------------------------------|------------------------------------------------------------|
+// | queued   | not on the wire of this connection         | written (link usable, budget left); failed (age)           |
+// | written  | the socket took the frame                  | confirmed (echo, ack); doubtful (10 s); queued (link lost)  |
+// | doubtful | written, no answer, but the link is alive  | confirmed; queued (link lost); failed (age)                |
+//
+// Order: entries are written front to back, and after a lost link again from the front, so a room and sender never see two
+// messages swapped. A failed entry's id is remembered: a confirmation that comes later is reported.
+
+/// A message on its way up.
+struct OutboxEntry {
+    enum State: Equatable {
+        case queued
+        case written(at: MonotonicInstant)
+        case doubtful
+    }
+
+    /// What the IRC side shows once the message is confirmed.
+    struct Origin {
+        var client: ClientID
+        var person: PersonID
+        /// The author's own id upstream, whoever speaks for them.
+        var puppet: ChatID
+        /// `nick!user@host` and account when it was said.
+        var source: String
+        var nick: String
+        var account: String?
+        /// The text as the IRC user sent it, CTCP ACTION included.
+        var text: String
+        /// Client-only tags that travel with it.
+        var clientTags: [(name: String, value: String?)]
+        /// The labeled-response label, to be answered by the echo.
+        var label: String?
+    }
+
+    var message: ChatMessage
+    var origin: Origin
+    var state: State = .queued
+    var acceptedAt: MonotonicInstant
+    /// The author was told that it waits.
+    var isWaitAnnounced = false
+}
+
+struct Outbox {
+    /// Not confirmed after this long on a wire that confirms: the link is checked.
+    static let confirmationWait: Duration = .seconds(10)
+    /// A message that waits longer than this is worth a word to its author.
+    static let announceAfter: Duration = .seconds(3)
+    /// Ids of failed messages remembered, for confirmations that come too late.
+    static let failedMemory = 200
+
+    private(set) var entries: [OutboxEntry] = []
+    /// Entries before this index are written or doubtful, those from it on queued.
+    private(set) var nextToWrite = 0
+    private var failed: [ChatID] = []
+
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
+    var hasQueued: Bool { nextToWrite < entries.count }
+
+    mutating func append(_ entry: OutboxEntry) { entries.append(entry) }
+
+    /// The next entry to write, or nil.
+    var next: OutboxEntry? { hasQueued ? entries[nextToWrite] : nil }
+
+    mutating func markNextWritten(at now: MonotonicInstant) {
+        guard hasQueued else { return }
+        entries[nextToWrite].state = .written(at: now)
+        nextToWrite += 1
+    }
+
+    /// Takes out the entry at the write position (it cannot be sent at all).
+    mutating func removeNext() -> OutboxEntry? {
+        hasQueued ? entries.remove(at: nextToWrite) : nil
+    }
+
+    /// The link is gone: everything unconfirmed goes again, oldest first.
+    mutating func linkLost() {
+        for index in 0..<nextToWrite { entries[index].state = .queued }
+        nextToWrite = 0
+    }
+
+    /// The backend has the message with `id` from `sender`. Nil when it is none of ours.
+    mutating func confirm(id: ChatID, sender: ChatID?) -> OutboxEntry? {
+        // Confirmations come in the order of writing, so this looks at the first entry nearly always.
+        guard
+            let index = entries[..<nextToWrite].firstIndex(where: {
+                $0.message.id == id && (sender == nil || $0.message.sender.id == sender)
+            })
+        else { return nil }
+        nextToWrite -= 1
+        return entries.remove(at: index)
+    }
+
+    /// The oldest written entry with this sender and text: for wires on which the server makes the ids.
+    mutating func confirm(sender: ChatID?, text: String) -> OutboxEntry? {
+        guard
+            let index = entries[..<nextToWrite].firstIndex(where: {
+                $0.message.text == text && (sender == nil || $0.message.sender.id == sender)
+            })
+        else { return nil }
+        nextToWrite -= 1
+        return entries.remove(at: index)
+    }
+
+    /// Whether a message with this id was given up; forgets it.
+    mutating func arrivedLate(_ id: ChatID) -> Bool {
+        guard let index = failed.firstIndex(of: id) else { return false }
+        failed.remove(at: index)
+        return true
+    }
+
+    /// Removes what is older than `maxAge`.
+    mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
+        var expired: [OutboxEntry] = []
+        while let first = entries.first, now - first.acceptedAt >= maxAge {
+            entries.removeFirst()
+            if nextToWrite > 0 { nextToWrite -= 1 }
+            if let id = first.message.id {
+                failed.append(id)
+                if failed.count > Self.failedMemory { failed.removeFirst() }
+            }
+            expired.append(first)
+        }
+        return expired
+    }
+
+    /// Entries whose author should hear that they wait; each is named once.
+    mutating func takeWaitAnnouncements(now: MonotonicInstant) -> [OutboxEntry] {
+        var waiting: [OutboxEntry] = []
+        for index in entries.indices
+        where !entries[index].isWaitAnnounced && now - entries[index].acceptedAt >= Self.announceAfter {
+            entries[index].isWaitAnnounced = true
+            waiting.append(entries[index])
+        }
+        return waiting
+    }
+
+    /// Moves written entries that were not confirmed in time to doubtful. True when there were any.
+    mutating func takeDoubtful(now: MonotonicInstant) -> Bool {
+        var found = false
+        for index in 0..<nextToWrite {
+            guard case .written(let at) = entries[index].state, now - at >= Self.confirmationWait else { continue }
+            entries[index].state = .doubtful
+            found = true
+        }
+        return found
+    }
+
+    /// When something in here comes due next, apart from the write budget.
+    func nextDeadline(maxAge: Duration, confirms: Bool) -> MonotonicInstant? {
+        guard let first = entries.first else { return nil }
+        var due = first.acceptedAt + maxAge
+        if let unannounced = entries.first(where: { !$0.isWaitAnnounced }) {
+            due = min(due, unannounced.acceptedAt + Self.announceAfter)
+        }
+        if confirms {
+            for entry in entries[..<nextToWrite] {
+                guard case .written(let at) = entry.state else { continue }
+                due = min(due, at + Self.confirmationWait)
+                break
+            }
+        }
+        return due
+    }
+}

@@ -1,0 +1,64 @@
+import ChatModel
+
+/// The last messages of a room, for replies, read markers and receipts. In memory; the store will stand behind it.
+struct RecentMessages {
+    static let capacity = 2000
+
+    struct Entry {
+        /// The bridge's id.
+        var msgid: String
+        /// The backend's id.
+        var upstreamID: ChatID?
+        /// The id of an IRC user of ours who wrote it; nil: somebody upstream.
+        var puppet: ChatID?
+        var nick: String
+        var excerpt: String
+        /// The time that IRC clients were shown.
+        var at: ChatTimestamp
+        /// Grows with the order of the room.
+        var sequence: Int
+    }
+
+    private var ring: [Entry] = []
+    private var oldest = 0
+    private var nextSequence = 0
+    private var byMsgid: [String: Int] = [:]
+    private var byUpstreamID: [ChatID: Int] = [:]
+
+    mutating func append(
+        msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, excerpt: String, at: ChatTimestamp
+    ) {
+        let entry = Entry(
+            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, excerpt: excerpt, at: at,
+            sequence: nextSequence)
+        let slot: Int
+        if ring.count < Self.capacity {
+            slot = ring.count
+            ring.append(entry)
+        } else {
+            slot = oldest
+            let gone = ring[slot]
+            if byMsgid[gone.msgid] == slot { byMsgid[gone.msgid] = nil }
+            if let id = gone.upstreamID, byUpstreamID[id] == slot { byUpstreamID[id] = nil }
+            ring[slot] = entry
+            oldest = (oldest + 1) % Self.capacity
+        }
+        nextSequence += 1
+        byMsgid[msgid] = slot
+        if let upstreamID { byUpstreamID[upstreamID] = slot }
+    }
+
+    func entry(msgid: String) -> Entry? { byMsgid[msgid].map { ring[$0] } }
+
+    func entry(upstreamID: ChatID) -> Entry? { byUpstreamID[upstreamID].map { ring[$0] } }
+
+    var newest: Entry? {
+        guard !ring.isEmpty else { return nil }
+        return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
+    }
+
+    /// Messages later than `after` and not later than `upTo`, oldest first.
+    func between(after: ChatTimestamp, upTo: ChatTimestamp) -> [Entry] {
+        (0..<ring.count).lazy.map { ring[(oldest + $0) % ring.count] }.filter { $0.at > after && $0.at <= upTo }
+    }
+}

@@ -1,0 +1,29 @@
+import Dialects
+import WireBytes
+
+/// When to try again after a link was lost: exponential, capped, jittered, never giving up.
+struct ReconnectPolicy {
+    let traits: BackoffTraits
+
+    /// Refused credentials are tried this seldom: a wrong password tried quickly locks accounts.
+    static let refusedDelay: Duration = .seconds(15 * 60)
+    /// The longest `Retry-After` that is honoured; a longer one is more likely a mistake than a wish.
+    static let longestRetryAfter: Duration = .seconds(60 * 60)
+
+    /// Delay before the attempt after `failures` failures in a row (1 or more).
+    ///
+    /// `random` spreads it by ± jitter, so that a thousand rooms of one backend do not come back in step.
+    func delay(
+        failures: Int, retryAfter: Duration?, random: inout some RandomNumberGenerator
+    ) -> Duration {
+        var seconds = Double(traits.first.wholeNanoseconds) / 1e9
+        let cap = Double(traits.cap.wholeNanoseconds) / 1e9
+        for _ in 1..<max(failures, 1) where seconds < cap { seconds *= max(traits.factor, 1) }
+        seconds = min(seconds, cap)
+        let unit = Double(random.next() >> 11) / Double(1 << 53)
+        seconds *= 1 + traits.jitter * (2 * unit - 1)
+        let backoff = Duration.nanoseconds(Int64(max(seconds, 0) * 1e9))
+        guard let retryAfter else { return backoff }
+        return max(backoff, min(retryAfter, Self.longestRetryAfter))
+    }
+}

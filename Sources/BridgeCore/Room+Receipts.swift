@@ -1,0 +1,190 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// Receipts and read markers.
+//
+// Down: the author of a message hears who received and read it, at most once a reader and two seconds, the newest message
+// standing for the older ones. Up: a read marker that moves becomes read receipts for the messages it passed.
+
+/// What each author was told of each reader.
+struct ReceiptNotices {
+    /// Coalescing: at most one line a reader and author in this time.
+    static let interval: Duration = .seconds(2)
+    /// Author and reader pairs remembered; past it the table starts anew (a receipt may then be told twice).
+    static let capacity = 20_000
+
+    struct Key: Hashable {
+        var author: ClientID
+        var reader: PersonID
+    }
+
+    struct Mark {
+        var msgid: String
+        var sequence: Int
+    }
+
+    struct State {
+        var read = -1
+        var delivered = -1
+        var toldAt: MonotonicInstant?
+        var pendingRead: Mark?
+        var pendingDelivered: Mark?
+    }
+
+    private var states: [Key: State] = [:]
+    /// Keys of `states` with something to tell.
+    private var pending: Set<Key> = []
+
+    /// Enters a receipt. True when something is to be told.
+    mutating func record(_ key: Key, state: ChatReceipt.State, mark: Mark) -> Bool {
+        if states.count >= Self.capacity, states[key] == nil {
+            states = [:]
+            pending = []
+        }
+        var entry = states[key] ?? State()
+        switch state {
+        case .read:
+            guard mark.sequence > entry.read, mark.sequence > entry.pendingRead?.sequence ?? -1 else { return false }
+            entry.pendingRead = mark
+            // Read implies delivered.
+            if let delivered = entry.pendingDelivered, delivered.sequence <= mark.sequence {
+                entry.pendingDelivered = nil
+            }
+        case .delivered:
+            let known = max(entry.delivered, entry.read, entry.pendingRead?.sequence ?? -1)
+            guard mark.sequence > known, mark.sequence > entry.pendingDelivered?.sequence ?? -1 else { return false }
+            entry.pendingDelivered = mark
+        case .sent: return false
+        }
+        states[key] = entry
+        pending.insert(key)
+        return true
+    }
+
+    /// What may be told to `key` now; nil while the pause after the last line lasts.
+    mutating func takeDue(_ key: Key, now: MonotonicInstant) -> (delivered: Mark?, read: Mark?)? {
+        guard var entry = states[key], entry.pendingRead != nil || entry.pendingDelivered != nil else { return nil }
+        if let told = entry.toldAt, now - told < Self.interval { return nil }
+        let due = (entry.pendingDelivered, entry.pendingRead)
+        entry.delivered = max(entry.delivered, due.0?.sequence ?? -1, due.1?.sequence ?? -1)
+        entry.read = max(entry.read, due.1?.sequence ?? -1)
+        entry.pendingDelivered = nil
+        entry.pendingRead = nil
+        entry.toldAt = now
+        states[key] = entry
+        pending.remove(key)
+        return due
+    }
+
+    /// Pairs that wait for their pause to end, in a fixed order.
+    var waiting: [Key] {
+        pending.sorted { ($0.author.rawValue, $0.reader.rawValue) < ($1.author.rawValue, $1.reader.rawValue) }
+    }
+
+    var isWaiting: Bool { !pending.isEmpty }
+
+    mutating func forget(author: ClientID) { remove { $0.author == author } }
+
+    mutating func forget(reader: PersonID) { remove { $0.reader == reader } }
+
+    private mutating func remove(_ matches: (Key) -> Bool) {
+        guard !states.isEmpty else { return }
+        states = states.filter { !matches($0.key) }
+        pending = pending.filter { !matches($0) }
+    }
+}
+
+extension Room {
+    /// One read receipt a message where the wire wants that; more than this many unread ones are not worth telling.
+    static let maxReceiptsPerMarker = 50
+    /// Markers of people who are not here now, kept for their return.
+    static let maxMarkers = 10_000
+
+    // MARK: - Down
+
+    func tellAuthor(
+        of entry: RecentMessages.Entry, reader: PersonID, state: ChatReceipt.State, _ context: BridgeContext
+    ) {
+        guard let puppet = entry.puppet, let author = puppets[puppet], locals[author]?.person != reader else { return }
+        let key = ReceiptNotices.Key(author: author, reader: reader)
+        let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
+        guard receiptNotices.record(key, state: state, mark: mark) else { return }
+        tellDue(key, context)
+        armReceipts(context)
+    }
+
+    private func tellDue(_ key: ReceiptNotices.Key, _ context: BridgeContext) {
+        guard let due = receiptNotices.takeDue(key, now: context.now.monotonic),
+            let person = context.identities[key.reader]
+        else { return }
+        func tell(_ tag: String, _ msgid: String) {
+            door.deliver(
+                IRCMessage(
+                    tags: tags(of: person, at: context.now.wall) + [IRCTag(tag, msgid)], source: person.source,
+                    command: "TAGMSG", params: [channel]), to: key.author, label: nil)
+        }
+        if let delivered = due.delivered { tell("+draft/delivered", delivered.msgid) }
+        if let read = due.read { tell("+draft/read", read.msgid) }
+    }
+
+    private func armReceipts(_ context: BridgeContext) {
+        guard receiptNotices.isWaiting, context.timers[.receipts(id)] == nil else { return }
+        context.timers.set(.receipts(id), at: context.now.monotonic + ReceiptNotices.interval / 4)
+    }
+
+    func receiptTimerFired(_ context: BridgeContext) {
+        for key in receiptNotices.waiting { tellDue(key, context) }
+        armReceipts(context)
+    }
+
+    // MARK: - Read markers
+
+    func marker(of client: ClientID) -> ChatTimestamp? { locals[client].flatMap { markers[$0.puppet] } }
+
+    func markerMessage(of client: ClientID, _ context: BridgeContext) -> IRCMessage {
+        let value = marker(of: client).map { "timestamp=" + IRCServerTime.format(milliseconds: $0.milliseconds) }
+        return IRCMessage(source: context.settings.serverName, command: "MARKREAD", params: [channel, value ?? "*"])
+    }
+
+    /// The client read up to `at`. Markers only move forward and never into the future.
+    func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: BridgeContext) {
+        guard let member = locals[client] else { return }
+        let target = min(at, context.now.wall)
+        let old = markers[member.puppet]
+        guard old.map({ target > $0 }) ?? true else { return }
+        if markers.count >= Self.maxMarkers, old == nil {
+            markers = markers.filter { puppets[$0.key] != nil }
+        }
+        markers[member.puppet] = target
+        tellReading(by: client, member, after: old ?? member.joinedAt, upTo: target, context)
+    }
+
+    /// Somebody whose client has no read markers spoke: they read what came before, where the room says so.
+    func spoke(_ client: ClientID, _ context: BridgeContext) {
+        guard settings.receipts == .speaking, let member = locals[client], !member.hasReadMarker,
+            let newest = recent.newest
+        else { return }
+        moveMarker(of: client, to: newest.at, context)
+    }
+
+    private func tellReading(
+        by client: ClientID, _ member: LocalMember, after: ChatTimestamp, upTo: ChatTimestamp, _ context: BridgeContext
+    ) {
+        guard settings.receipts != .off else { return }
+        let unread = recent.between(after: after, upTo: upTo).filter { $0.puppet != member.puppet }
+            .suffix(Self.maxReceiptsPerMarker)
+        guard let person = context.identities[member.person] else { return }
+        let reader = upstreamPerson(person, member.puppet)
+        for entry in unread {
+            if entry.puppet != nil { tellAuthor(of: entry, reader: member.person, state: .read, context) }
+            if link.isUp, settings.dialect.traits.sendsReadReceipts, let id = entry.upstreamID {
+                pendingReceipts.append((reader, id))
+            }
+        }
+        // More than this waits only when the rate is far exceeded; the newest say most.
+        let most = 4 * Self.maxReceiptsPerMarker
+        if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }
+        pumpOutbox(context)
+    }
+}

@@ -1,0 +1,266 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// What IRC users say and do, on its way up.
+
+/// An IRC user's typing, as the backend is told of it.
+struct OutgoingTyping {
+    /// The backend forgets a typist after 3 s and IRC clients refresh every 3 s, so this lies between.
+    static let repeatInterval: Duration = .milliseconds(2500)
+    /// Never more often than this, whatever the client does.
+    static let minInterval: Duration = .milliseconds(300)
+    /// Without a refresh the typing is over.
+    static let expiry: Duration = .seconds(6)
+
+    /// When the client last said so.
+    var refreshedAt: MonotonicInstant
+}
+
+/// Why a message was not taken.
+enum SubmitRefusal: Equatable {
+    case notInRoom
+    case queueFull
+}
+
+/// A PRIVMSG to the room, checked by the session.
+struct Submission: Equatable {
+    var text: String
+    /// Client-only tags that other IRC users get with it.
+    var clientTags: [IRCTag]
+    /// The msgid that it answers.
+    var replyTo: String?
+    /// To be answered by the echo; nil when there is nothing to answer.
+    var label: String?
+}
+
+extension Room {
+    // MARK: - Messages
+
+    func submit(_ submission: Submission, from client: ClientID, _ context: BridgeContext) -> SubmitRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
+        guard outbox.count < settings.queueMaxMessages else { return .queueFull }
+        spoke(client, context)
+        let message = ChatMessage(
+            id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
+            text: upstreamText(submission, person), at: context.now.wall)
+        outbox.append(
+            OutboxEntry(
+                message: message,
+                origin: OutboxEntry.Origin(
+                    client: client, person: member.person, puppet: member.puppet, source: person.source,
+                    nick: person.nick, account: person.account, text: submission.text,
+                    clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label),
+                acceptedAt: context.now.monotonic))
+        pumpOutbox(context)
+        return nil
+    }
+
+    /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.
+    func upstreamPerson(_ person: Person, _ puppet: ChatID) -> ChatPerson {
+        settings.identity == .single ? accountPerson : ChatPerson(id: puppet, name: person.nick)
+    }
+
+    private func upstreamText(_ submission: Submission, _ person: Person) -> String {
+        var text = submission.text
+        if let words = MessageRendering.action(text) { text = "* \(person.nick) \(words)" }
+        text = MessageRendering.withoutFormatting(text)
+        if let replyTo = submission.replyTo, let original = recent.entry(msgid: replyTo) {
+            // Until a wire can carry the reference itself, the words that are answered tell which they are.
+            text = "<\(original.nick)> \(original.excerpt)\n" + text
+        }
+        if settings.identity == .single { text = "<\(person.nick)> " + text }
+        return text
+    }
+
+    /// Writes what may be written, and arms the timer for what may not yet.
+    func pumpOutbox(_ context: BridgeContext) {
+        while link.isUp, let entry = outbox.next, sendBudget.take(now: context.now.monotonic) {
+            if locals[entry.origin.client]?.person == entry.origin.person { stopTyping(entry.origin.client, context) }
+            switch settings.dialect.encode(.message(entry.message), context: dialectContext) {
+            case .frames(let frames):
+                guard link.send(frames, context) else { return }
+                outbox.markNextWritten(at: context.now.monotonic)
+                if settings.dialect.traits.confirmation == .none, let id = entry.message.id,
+                    let written = outbox.confirm(id: id, sender: nil)
+                {
+                    confirmed(written, upstreamID: id, at: nil, context)
+                }
+            case .unsupported(let reason):
+                if let refused = outbox.removeNext() {
+                    failed(refused, why: "the backend's format cannot carry it (\(reason.rawValue))", context)
+                }
+            }
+        }
+        while link.isUp, !outbox.hasQueued, let receipt = pendingReceipts.first,
+            sendBudget.take(now: context.now.monotonic)
+        {
+            pendingReceipts.removeFirst()
+            sendCommand(
+                .receipt(
+                    ChatReceipt(
+                        state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
+                        room: settings.upstreamRoom)), context)
+        }
+        armOutbox(context)
+    }
+
+    func armOutbox(_ context: BridgeContext) {
+        var due = outbox.nextDeadline(
+            maxAge: settings.queueMaxAge, confirms: settings.dialect.traits.confirmation != .none)
+        if link.isUp, outbox.hasQueued || !pendingReceipts.isEmpty {
+            let grant = sendBudget.nextGrant(now: context.now.monotonic)
+            due = due.map { min($0, grant) } ?? grant
+        }
+        if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
+    }
+
+    func outboxTimerFired(_ context: BridgeContext) {
+        let now = context.now.monotonic
+        for entry in outbox.expire(maxAge: settings.queueMaxAge, now: now) {
+            failed(entry, why: "it waited too long for the backend", context)
+        }
+        for entry in outbox.takeWaitAnnouncements(now: now) {
+            door.deliver(
+                IRCMessage(
+                    source: context.settings.serverName, command: "NOTE",
+                    params: [
+                        "PRIVMSG", "QUEUED", channel,
+                        link.isUp
+                            ? "Your message has not been confirmed yet: " + MessageRendering.excerpt(entry.origin.text)
+                            : "Your message is kept and goes when the link is back: "
+                                + MessageRendering.excerpt(entry.origin.text),
+                    ]), to: entry.origin.client, label: nil)
+        }
+        if settings.dialect.traits.confirmation != .none, outbox.takeDoubtful(now: now) { link.checkLiveness(context) }
+        pumpOutbox(context)
+    }
+
+    /// The backend has it: now the others see it, and the author gets the echo.
+    func confirmed(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ context: BridgeContext) {
+        let origin = entry.origin
+        let shownAt = entry.message.at ?? shownTime(at, context)
+        let id = upstreamID ?? entry.message.id
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom,
+            sender: settings.dialect.traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
+        recent.append(
+            msgid: msgid, upstreamID: id, puppet: origin.puppet, nick: origin.nick,
+            excerpt: MessageRendering.excerpt(MessageRendering.action(origin.text) ?? origin.text), at: shownAt)
+        var tags = [
+            IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
+        ]
+        if let account = origin.account { tags.append(IRCTag("account", account)) }
+        for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
+        let line = IRCMessage(tags: tags, source: origin.source, command: "PRIVMSG", params: [channel, origin.text])
+        broadcast(line, except: origin.client, context)
+        door.deliver(line, to: origin.client, label: origin.label)
+        armOutbox(context)
+    }
+
+    private func failed(_ entry: OutboxEntry, why: String, _ context: BridgeContext) {
+        context.note(
+            .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
+        door.deliver(
+            IRCMessage(
+                source: context.settings.serverName, command: "FAIL",
+                params: [
+                    "PRIVMSG", "CANNOT_DELIVER", channel,
+                    "Not delivered, \(why): " + MessageRendering.excerpt(entry.origin.text),
+                ]), to: entry.origin.client, label: entry.origin.label)
+    }
+
+    func tellLateArrival(_ message: ChatMessage, _ context: BridgeContext) {
+        guard let puppet = message.sender.id, let author = puppets[puppet] else { return }
+        door.deliver(
+            IRCMessage(
+                source: context.settings.serverName, command: "NOTE",
+                params: [
+                    "PRIVMSG", "DELIVERED_LATE", channel,
+                    "It arrived after all: " + MessageRendering.excerpt(message.text),
+                ]), to: author, label: nil)
+    }
+
+    /// Sends a command whose loss does no harm; true when it went to the socket.
+    @discardableResult
+    func sendCommand(_ command: ChatCommand, _ context: BridgeContext) -> Bool {
+        guard link.isUp, case .frames(let frames) = settings.dialect.encode(command, context: dialectContext) else {
+            return false
+        }
+        return link.send(frames, context)
+    }
+
+    // MARK: - What only IRC users see
+
+    /// Delivers a line that the backend cannot carry to the IRC users of the room.
+    func sendLocally(
+        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, label: String?,
+        _ context: BridgeContext
+    ) -> SubmitRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
+        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        let line = IRCMessage(
+            tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
+            command: command, params: text.map { [channel, $0] } ?? [channel])
+        broadcast(line, except: client, context)
+        door.deliver(line, to: client, label: label)
+        return nil
+    }
+
+    // MARK: - Typing
+
+    /// The client says that its user types, or no longer.
+    func typed(_ client: ClientID, isTyping: Bool, _ context: BridgeContext) {
+        guard let member = locals[client] else { return }
+        guard isTyping else { return stopTyping(client, context) }
+        let now = context.now.monotonic
+        if var typing = member.typing {
+            typing.refreshedAt = now
+            locals[client]?.typing = typing
+            return
+        }
+        if let last = member.typingSentAt, now - last < OutgoingTyping.minInterval {
+            // Too soon after the last: said when the interval is over, if it still holds then.
+            locals[client]?.typing = OutgoingTyping(refreshedAt: now)
+            context.timers.set(.typingOut(id, client), at: last + OutgoingTyping.minInterval)
+            return
+        }
+        guard sendTyping(.start, member, context) else { return }
+        locals[client]?.typing = OutgoingTyping(refreshedAt: now)
+        locals[client]?.typingSentAt = now
+        context.timers.set(.typingOut(id, client), at: now + OutgoingTyping.repeatInterval)
+    }
+
+    func typingTimerFired(_ client: ClientID, _ context: BridgeContext) {
+        guard let member = locals[client], let typing = member.typing else { return }
+        let now = context.now.monotonic
+        guard now - typing.refreshedAt < OutgoingTyping.expiry, sendTyping(.start, member, context) else {
+            return stopTyping(client, context)
+        }
+        locals[client]?.typingSentAt = now
+        context.timers.set(.typingOut(id, client), at: now + OutgoingTyping.repeatInterval)
+    }
+
+    func stopTyping(_ client: ClientID, _ context: BridgeContext) {
+        guard let member = locals[client], member.typing != nil else { return }
+        locals[client]?.typing = nil
+        context.timers.cancel(.typingOut(id, client))
+        // One account for all: it types while any of them does.
+        if settings.identity == .single, locals.values.contains(where: { $0.typing != nil }) { return }
+        sendTyping(.stop, member, context)
+    }
+
+    @discardableResult
+    private func sendTyping(_ state: ChatTyping.State, _ member: LocalMember, _ context: BridgeContext) -> Bool {
+        let wanted = settings.dialect.traits.typingOut
+        guard link.isUp, wanted != .none, state == .start || wanted == .startStop,
+            let person = context.identities[member.person], typingBudget.take(now: context.now.monotonic)
+        else { return false }
+        return sendCommand(
+            .typing(
+                ChatTyping(
+                    state: state, sender: upstreamPerson(person, member.puppet), room: settings.upstreamRoom,
+                    id: context.freshChatID(), at: context.now.wall)), context)
+    }
+}

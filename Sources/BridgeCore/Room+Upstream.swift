@@ -1,0 +1,283 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// What the link brings.
+
+extension Room {
+    func handle(_ events: [LinkEvent], _ context: BridgeContext) {
+        for event in events {
+            switch event {
+            case .up: linkCameUp(context)
+            case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
+            case .chat(let chat): chatReceived(chat, context)
+            case .dropped(let reason, let byteCount, let typeKey):
+                frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
+            case .stopped: break
+            }
+        }
+    }
+
+    private func linkCameUp(_ context: BridgeContext) {
+        context.note(
+            .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        if let outage {
+            let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
+            let waiting = outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? "" : "s") go now"
+            notice(
+                outage.wasUp
+                    ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
+                    : "This room is linked to \(settings.url.host) now" + waiting + ".", context)
+        }
+        outage = nil
+        pumpOutbox(context)
+    }
+
+    static func spoken(seconds: Int) -> String {
+        if seconds < 120 { return "\(max(seconds, 1)) s" }
+        if seconds < 7200 { return "\(seconds / 60) min" }
+        return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+    }
+
+    private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: BridgeContext) {
+        let seconds = Double(retryIn.wholeNanoseconds) / 1e9
+        context.note(
+            outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
+            [
+                "room": settings.name, "host": settings.url.host,
+                "retry-in": String(Int64((seconds * 1000).rounded())) + "ms", "failures": String(link.failures),
+            ])
+        if let degradedAfter = settings.backoff.degradedAfter, link.failures == degradedAfter {
+            context.note(
+                .error, "room-degraded", "the room stays without its backend; trying goes on",
+                ["room": settings.name, "failures": String(link.failures)])
+        }
+        for (person, member) in remotes where member.typingShownAt != nil {
+            endTyping(person, announced: true, context)
+        }
+        outbox.linkLost()
+        pendingReceipts = []
+        armOutbox(context)
+        guard outage == nil else { return }
+        outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp)
+        notice(
+            wasUp
+                ? "The link to \(settings.url.host) was lost: \(reason). "
+                    + "What you write is kept and sent when it is back."
+                : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.", context)
+    }
+
+    private func chatReceived(_ event: ChatEvent, _ context: BridgeContext) {
+        switch event {
+        case .message(let message): messageReceived(message, isHistory: false, context)
+        case .history(let history):
+            for message in history.messages { messageReceived(message, isHistory: true, context) }
+        case .typing(let typing): typingReceived(typing, context)
+        case .receipt(let receipt): receiptReceived(receipt, context)
+        case .join(let membership) where !membership.isSelf: _ = present(membership.user, context)
+        case .leave(let membership) where !membership.isSelf:
+            let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
+            if let person = context.identities.known(key) { remoteLeft(person, reason: nil, context) }
+        case .join, .leave: break
+        case .presence(let presence): presenceReceived(presence, context)
+        case .system(let system):
+            for body in MessageRendering.bodies(
+                text: system.text, attachments: [], isEncrypted: false, budget: 400, limits: context.settings.limits)
+            {
+                notice(body, context)
+            }
+        case .edit(let edit): editReceived(edit, context)
+        case .reaction(let reaction): reactionReceived(reaction, context)
+        case .delete(let delete):
+            context.note(
+                .debug, "delete-not-shown", "messages were taken back upstream",
+                ["room": settings.name, "count": String(delete.ids.count)])
+        case .error(let error):
+            context.note(
+                error.isFatal ? .error : .warn, "backend-error", UpstreamSession.printable(error.text),
+                ["room": settings.name, "code": UpstreamSession.printable(error.code)])
+        case .ping(let ref): sendCommand(.pong(ref: ref), context)
+        case .pong, .ready: break
+        case .auth(let auth):
+            context.note(
+                auth.state == .ok ? .debug : .error, "backend-auth", "login on the socket: \(auth.state.rawValue)",
+                ["room": settings.name])
+        }
+    }
+
+    // MARK: - Messages
+
+    /// Ids made by senders can be reused by another sender; there the key is both.
+    private func duplicateKey(_ id: ChatID, _ sender: ChatID?) -> DuplicateRing.Key {
+        DuplicateRing.Key(id: id, sender: settings.dialect.traits.messageIDOrigin == .client ? sender : nil)
+    }
+
+    private func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
+        if message.isSelf || message.sender.id == nil || settings.identity == .single,
+            let entry = takeConfirmed(message)
+        {
+            if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
+            confirmed(entry, upstreamID: message.id, at: message.at, context)
+            return
+        }
+        if let id = message.id {
+            guard duplicates.insert(duplicateKey(id, message.sender.id)) else { return }
+            if message.isSelf, outbox.arrivedLate(id) {
+                tellLateArrival(message, context)
+            }
+        }
+        if message.isSelf {
+            context.note(
+                .info, "unknown-own-message", "a message under one of our ids that we did not send is shown",
+                ["room": settings.name])
+        }
+        show(message, context)
+    }
+
+    private func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+        switch settings.dialect.traits.confirmation {
+        case .echoByID, .receipt, .none:
+            guard let id = message.id else { return nil }
+            return outbox.confirm(id: id, sender: message.sender.id)
+        case .echoByText:
+            guard message.isSelf else { return nil }
+            return outbox.confirm(sender: message.sender.id, text: message.text)
+        }
+    }
+
+    private func show(_ message: ChatMessage, _ context: BridgeContext) {
+        var text = message.text
+        let speaker: PersonID
+        if let person = present(message.sender, context) {
+            speaker = person
+        } else {
+            speaker = overflow(context)
+            let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
+            text = "<\(NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60))> " + text
+        }
+        endTyping(speaker, announced: false, context)
+        guard let person = context.identities[speaker] else { return }
+        let at = shownTime(message.at, context)
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom,
+            sender: settings.dialect.traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+        let bodies = MessageRendering.bodies(
+            text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
+            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
+            limits: context.settings.limits)
+        guard !bodies.isEmpty else { return }
+        recent.append(
+            msgid: msgid, upstreamID: message.id, puppet: nil, nick: person.nick,
+            excerpt: MessageRendering.excerpt(message.text), at: at)
+        for (index, body) in bodies.enumerated() {
+            // One msgid, one message: the lines after the first are its continuation.
+            var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)
+            if index == 0, let target = message.replyTo, let original = recent.entry(upstreamID: target) {
+                tags.append(IRCTag("+reply", original.msgid))
+                tags.append(IRCTag("+draft/reply", original.msgid))
+            }
+            broadcast(
+                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
+        }
+    }
+
+    /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.
+    func shownTime(_ at: ChatTimestamp?, _ context: BridgeContext) -> ChatTimestamp {
+        guard let at else { return context.now.wall }
+        let tolerance: Int64 = 5 * 60 * 1000
+        return at.milliseconds > context.now.wall.milliseconds + tolerance ? context.now.wall : at
+    }
+
+    private func editReceived(_ edit: ChatEdit, _ context: BridgeContext) {
+        guard !edit.isSelf, let original = recent.entry(upstreamID: edit.id),
+            let speaker = present(edit.sender, context), let person = context.identities[speaker]
+        else { return }
+        let bodies = MessageRendering.bodies(
+            text: "* " + edit.text, attachments: edit.attachments, isEncrypted: false,
+            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
+            limits: context.settings.limits)
+        for (index, body) in bodies.enumerated() {
+            var tags = tags(of: person, at: shownTime(edit.at, context))
+            if index == 0 {
+                tags.append(IRCTag("+reply", original.msgid))
+                tags.append(IRCTag("+draft/reply", original.msgid))
+            }
+            broadcast(
+                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
+        }
+    }
+
+    private func reactionReceived(_ reaction: ChatReaction, _ context: BridgeContext) {
+        guard !reaction.isSelf, let original = recent.entry(upstreamID: reaction.target),
+            let sender = present(reaction.sender, context), let person = context.identities[sender]
+        else { return }
+        let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
+        var tags = tags(of: person, at: shownTime(reaction.at, context))
+        tags += [
+            IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
+        ]
+        broadcast(IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel]), context)
+    }
+
+    private func presenceReceived(_ presence: ChatPresence, _ context: BridgeContext) {
+        guard let personID = present(presence.user, context), let person = context.identities[personID] else { return }
+        let away = presence.state == .online ? nil : presence.state.rawValue
+        guard person.away != away else { return }
+        context.identities.modify(personID) { $0.away = away }
+        broadcast(IRCMessage(source: person.source, command: "AWAY", params: away.map { [$0] } ?? []), context)
+    }
+
+    // MARK: - Typing
+
+    private func typingReceived(_ typing: ChatTyping, _ context: BridgeContext) {
+        guard !typing.isSelf, let personID = present(typing.sender, context) else { return }
+        switch typing.state {
+        case .stop: endTyping(personID, announced: true, context)
+        case .start:
+            let now = context.now.monotonic
+            let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
+            context.timers.set(.typingIn(id, personID), at: now + (ttl ?? Self.typingExpiry))
+            if let shown = remotes[personID]?.typingShownAt, now - shown < Self.typingNoticeInterval { return }
+            remotes[personID]?.typingShownAt = now
+            announceTyping(personID, "active", context)
+        }
+    }
+
+    /// The person types no longer. A message that ends it says so by itself (`announced: false`).
+    func endTyping(_ personID: PersonID, announced: Bool, _ context: BridgeContext) {
+        guard remotes[personID]?.typingShownAt != nil else { return }
+        remotes[personID]?.typingShownAt = nil
+        context.timers.cancel(.typingIn(id, personID))
+        if announced { announceTyping(personID, "done", context) }
+    }
+
+    private func announceTyping(_ personID: PersonID, _ state: String, _ context: BridgeContext) {
+        guard let person = context.identities[personID] else { return }
+        broadcast(
+            IRCMessage(
+                tags: tags(of: person, at: context.now.wall) + [IRCTag("+typing", state)], source: person.source,
+                command: "TAGMSG", params: [channel]), context)
+    }
+
+    // MARK: - Receipts
+
+    private func receiptReceived(_ receipt: ChatReceipt, _ context: BridgeContext) {
+        if receipt.state == .sent {
+            for messageID in receipt.ids {
+                guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
+                confirmed(entry, upstreamID: messageID, at: receipt.at, context)
+            }
+            return
+        }
+        // Receipts reach everybody on some wires; only those for our own messages mean something here.
+        guard !receipt.isSelf, receipt.by.id != nil || receipt.by.name != nil else { return }
+        let ours = receipt.ids.compactMap { recent.entry(upstreamID: $0) }.filter { $0.puppet != nil }
+        guard let newest = ours.max(by: { $0.sequence < $1.sequence }), let reader = present(receipt.by, context)
+        else { return }
+        for entry in ours where entry.puppet != newest.puppet {
+            tellAuthor(of: entry, reader: reader, state: receipt.state, context)
+        }
+        tellAuthor(of: newest, reader: reader, state: receipt.state, context)
+    }
+}

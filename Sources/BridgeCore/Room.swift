@@ -1,0 +1,294 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// One room: the people on both sides, the order of what they say, and the link between them.
+//
+// A message of an IRC user becomes visible to the others when the backend has confirmed it, in the order in which the
+// backend sent it round; so all members, on both sides, see one order. What the backend cannot carry is delivered at once
+// to the IRC users of the room.
+
+/// The one way by which a line reaches a client: reduction to its capabilities, label and bytes happen behind it.
+protocol ClientDoor: AnyObject {
+    func deliver(_ message: IRCMessage, to client: ClientID, label: String?)
+}
+
+final class Room {
+    /// A person upstream stops typing after this without another frame that says so.
+    static let typingExpiry: Duration = .seconds(3)
+    /// IRC clients hear of somebody's typing at most this often.
+    static let typingNoticeInterval: Duration = .seconds(3)
+
+    /// An IRC user in the room.
+    struct LocalMember {
+        var person: PersonID
+        var puppet: ChatID
+        var joinedAt: ChatTimestamp
+        var hasReadMarker: Bool
+        var typing: OutgoingTyping?
+        /// When the backend was last told that they type.
+        var typingSentAt: MonotonicInstant?
+    }
+
+    /// An upstream person in the room.
+    struct RemoteMember {
+        var lastSeen: MonotonicInstant
+        /// When IRC was last told that they type; nil: not typing.
+        var typingShownAt: MonotonicInstant?
+    }
+
+    /// Trouble with the link, told once.
+    struct Outage {
+        var since: MonotonicInstant
+        var reason: String
+        var wasUp: Bool
+    }
+
+    let id: RoomID
+    let settings: RoomSettings
+    let link: UpstreamSession
+    unowned let door: any ClientDoor
+    let createdAt: ChatTimestamp
+    /// Who speaks upstream where one account speaks for all.
+    let accountPerson: ChatPerson
+
+    var dialectContext: DialectContext
+    var audience = Audience()
+    var slots = MemberSlots()
+    var locals: [ClientID: LocalMember] = [:]
+    var puppets: [ChatID: ClientID] = [:]
+    var remotes: [PersonID: RemoteMember] = [:]
+    var overflowPerson: PersonID?
+    var duplicates = DuplicateRing()
+    var recent = RecentMessages()
+    var outbox = Outbox()
+    var sendBudget: TokenBucket
+    var typingBudget = TokenBucket(rate: 10, burst: 20)
+    var markers: [ChatID: ChatTimestamp] = [:]
+    var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
+    var receiptNotices = ReceiptNotices()
+    var outage: Outage?
+    /// Frames that gave nothing, by reason, since the last summary in the log.
+    var droppedFrames: [DropReason: Int] = [:]
+
+    init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
+        self.id = id
+        self.settings = settings
+        self.link = UpstreamSession(room: id, settings: settings)
+        self.door = door
+        self.createdAt = context.now.wall
+        let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
+        self.accountPerson = ChatPerson(id: account, name: "chatbridge")
+        self.dialectContext = DialectContext(
+            selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom)
+        self.sendBudget = TokenBucket(
+            rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst)
+    }
+
+    var channel: String { settings.channel }
+    var memberCount: Int { slots.count }
+    var host: String { IdentityMap.hostname(settings.backend) }
+
+    // MARK: - Lines to everybody
+
+    /// Sends a line to every IRC user in the room, built once for each way of showing it.
+    func broadcast(_ message: IRCMessage, except: ClientID? = nil, _ context: BridgeContext) {
+        for group in audience.groups where !group.clients.isEmpty {
+            guard let reduced = message.reduced(for: group.profile, nick: "*") else { continue }
+            IRCEncoder.append(reduced, to: &context.writer)
+            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
+        }
+    }
+
+    func notice(_ text: String, _ context: BridgeContext) {
+        broadcast(noticeMessage(text, context), context)
+    }
+
+    func noticeMessage(_ text: String, _ context: BridgeContext) -> IRCMessage {
+        IRCMessage(
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: context.settings.serverName, command: "NOTICE", params: [channel, "*** " + text])
+    }
+
+    /// Tags that every line of `person` carries.
+    func tags(of person: Person, at: ChatTimestamp, msgid: String? = nil) -> [IRCTag] {
+        var tags = [IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))]
+        if let msgid { tags.append(IRCTag("msgid", msgid)) }
+        if let account = person.account { tags.append(IRCTag("account", account)) }
+        return tags
+    }
+
+    func joinMessage(_ person: Person, _ context: BridgeContext) -> IRCMessage {
+        IRCMessage(
+            tags: tags(of: person, at: context.now.wall), source: person.source, command: "JOIN",
+            params: [channel, person.account ?? "*", person.realname])
+    }
+
+    // MARK: - IRC users come and go
+
+    /// An IRC user enters. The caller answers their JOIN; the others are told here.
+    func join(
+        _ client: ClientID, person personID: PersonID, profile: IRCCapabilitySet, hasReadMarker: Bool,
+        _ context: BridgeContext
+    ) {
+        guard let person = context.identities[personID] else { return }
+        broadcast(joinMessage(person, context), context)
+        if person.away != nil {
+            broadcast(
+                IRCMessage(source: person.source, command: "AWAY", params: [person.away ?? ""]), context)
+        }
+        let puppet = context.identities.puppetID(nick: person.nick, backend: settings.backend)
+        locals[client] = LocalMember(
+            person: personID, puppet: puppet, joinedAt: context.now.wall, hasReadMarker: hasReadMarker)
+        adopt(puppet, client)
+        audience.add(client, profile: profile)
+        slots.insert(personID)
+    }
+
+    private func adopt(_ puppet: ChatID, _ client: ClientID) {
+        puppets[puppet] = client
+        dialectContext.selfIDs.insert(puppet)
+    }
+
+    private func abandon(_ puppet: ChatID, _ client: ClientID) {
+        guard puppets[puppet] == client else { return }
+        puppets[puppet] = nil
+        dialectContext.selfIDs.remove(puppet)
+    }
+
+    /// An IRC user leaves; the caller has told or will tell whoever must know.
+    func leave(_ client: ClientID, _ context: BridgeContext) {
+        guard let member = locals[client] else { return }
+        stopTyping(client, context)
+        locals[client] = nil
+        audience.remove(client)
+        slots.remove(member.person)
+        abandon(member.puppet, client)
+        receiptNotices.forget(author: client)
+        context.timers.cancel(.typingOut(id, client))
+    }
+
+    /// The client's nick changed: upstream they are another person from now on.
+    func renamed(_ client: ClientID, _ context: BridgeContext) {
+        guard var member = locals[client], let person = context.identities[member.person] else { return }
+        stopTyping(client, context)
+        member.typing = nil
+        abandon(member.puppet, client)
+        member.puppet = context.identities.puppetID(nick: person.nick, backend: settings.backend)
+        locals[client] = member
+        adopt(member.puppet, client)
+    }
+
+    func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
+        guard audience.contains(client) else { return }
+        audience.add(client, profile: profile)
+        locals[client]?.hasReadMarker = hasReadMarker
+    }
+
+    /// What a client that enters during an outage must know.
+    func statusNotice(_ context: BridgeContext) -> IRCMessage? {
+        guard let outage else { return nil }
+        return noticeMessage(
+            "This room has no link to \(settings.url.host) at the moment: \(outage.reason). "
+                + "What you write is kept and sent when it is there.", context)
+    }
+
+    // MARK: - People upstream come and go
+
+    /// The IRC side of a frame's sender, entered into the room when new. Nil when the room has no place left for
+    /// another nick.
+    func present(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+        let key = IdentityMap.remoteKey(sender, backend: settings.backend)
+        if let known = context.identities.known(key), remotes[known] != nil {
+            remotes[known]?.lastSeen = context.now.monotonic
+            if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
+            return context.identities.known(key)
+        }
+        guard remotes.count < context.settings.limits.membersPerRoom else { return nil }
+        let personID = resolve(sender, context)
+        guard let person = context.identities[personID] else { return nil }
+        remotes[personID] = RemoteMember(lastSeen: context.now.monotonic)
+        slots.insert(personID)
+        context.identities.entered(personID)
+        broadcast(joinMessage(person, context), context)
+        if remotes.count == 1 { scheduleIdleSweep(context) }
+        return personID
+    }
+
+    /// Looks the sender up and tells the room when they changed their name.
+    @discardableResult
+    private func resolve(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID {
+        let resolution = context.identities.resolve(
+            sender, backend: settings.backend, authenticated: settings.dialect.traits.authenticatesSenders,
+            now: context.now.monotonic)
+        if let renamed = resolution.renamed {
+            broadcast(IRCMessage(source: renamed.from, command: "NICK", params: [renamed.to]), context)
+        }
+        if resolution.realnameChanged, let person = context.identities[resolution.id] {
+            broadcast(IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]), context)
+        }
+        return resolution.id
+    }
+
+    func remoteLeft(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
+        guard remotes.removeValue(forKey: personID) != nil else { return }
+        if let person = context.identities[personID] {
+            broadcast(
+                IRCMessage(
+                    tags: tags(of: person, at: context.now.wall), source: person.source, command: "PART",
+                    params: reason.map { [channel, $0] } ?? [channel]), context)
+        }
+        context.timers.cancel(.typingIn(id, personID))
+        receiptNotices.forget(reader: personID)
+        slots.remove(personID)
+        context.identities.left(personID, now: context.now.monotonic)
+    }
+
+    private func scheduleIdleSweep(_ context: BridgeContext) {
+        guard settings.memberIdle > .zero else { return }
+        let pause = max(min(settings.memberIdle / 4, .seconds(60)), .seconds(1))
+        context.timers.set(.idlePeople(id), at: context.now.monotonic + pause)
+    }
+
+    /// People who were silent for `memberIdle` leave, on wires that tell of no leave.
+    func sweepIdlePeople(_ context: BridgeContext) {
+        let gone = remotes.filter { context.now.monotonic - $0.value.lastSeen >= settings.memberIdle }
+        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !settings.dialect.traits.hasMembership {
+            remoteLeft(person, reason: "idle", context)
+        }
+        if !remotes.isEmpty { scheduleIdleSweep(context) }
+    }
+
+    /// The one nick through which everybody speaks for whom the room has no place.
+    func overflow(_ context: BridgeContext) -> PersonID {
+        if let overflowPerson, context.identities[overflowPerson] != nil { return overflowPerson }
+        let resolution = context.identities.resolve(
+            ChatPerson(id: ChatID("overflow of " + settings.name), name: "others"), backend: settings.backend,
+            authenticated: false, now: context.now.monotonic)
+        context.identities.entered(resolution.id)
+        overflowPerson = resolution.id
+        slots.insert(resolution.id)
+        if let person = context.identities[resolution.id] { broadcast(joinMessage(person, context), context) }
+        context.note(
+            .warn, "room-full", "more people than limits.members_per_room; the rest speak through one nick",
+            ["room": settings.name])
+        return resolution.id
+    }
+
+    // MARK: - Counting what was not understood
+
+    func frameDropped(_ reason: DropReason, byteCount: Int, typeKey: String?, _ context: BridgeContext) {
+        let count = droppedFrames[reason, default: 0] + 1
+        droppedFrames[reason] = count
+        // The first ten tell what is wrong; after that every thousandth shows that it goes on.
+        guard count <= 10 || count % 1000 == 0 else { return }
+        context.note(
+            .warn, "frame-dropped", "a frame from the backend was not understood",
+            [
+                "room": settings.name, "reason": reason.rawValue, "length": String(byteCount),
+                "type": typeKey.map { String(UpstreamSession.printable($0).prefix(40)) } ?? "",
+                "count": String(count),
+            ])
+    }
+}
