@@ -1,0 +1,69 @@
+/// Name-based identifiers.
+public enum UUIDv5 {
+    /// The identifier of `name` within `namespace` (16 bytes), in upper-case text form.
+    ///
+    /// Source: RFC 9562 §5.5.
+    public static func make(namespace: [UInt8], name: String) -> String {
+        UUIDText.format(SHA1.hash(namespace + Array(name.utf8)), version: 5)
+    }
+}
+
+/// Random identifiers.
+public enum UUIDv4 {
+    /// An identifier made of 122 bits drawn from `rng`, in upper-case text form.
+    ///
+    /// Source: RFC 9562 §5.4.
+    public static func make(using rng: inout some RandomNumberGenerator) -> String {
+        let (a, b) = (rng.next(), rng.next())
+        let bytes = (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? a : b) >> UInt64(8 * ($0 % 8))) }
+        return UUIDText.format(bytes, version: 4)
+    }
+}
+
+/// The text form of identifiers, `8-4-4-4-12` hexadecimal digits.
+public enum UUIDText {
+    /// The 16 bytes of an identifier in text form, either case, or nil.
+    public static func parse(_ text: String) -> [UInt8]? {
+        let characters = Array(text.utf8)
+        guard characters.count == 36 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(16)
+        var high: UInt8?
+        for (index, character) in characters.enumerated() {
+            if [8, 13, 18, 23].contains(index) {
+                guard character == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            let nibble: UInt8
+            switch character {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): nibble = character - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): nibble = character - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): nibble = character - UInt8(ascii: "A") + 10
+            default: return nil
+            }
+            if let first = high {
+                bytes.append(first << 4 | nibble)
+                high = nil
+            } else {
+                high = nibble
+            }
+        }
+        return bytes
+    }
+
+    /// The first 16 of `bytes` in upper case, with the version and variant bits set. Missing bytes count as zero.
+    static func format(_ bytes: [UInt8], version: UInt8) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(36)
+        let digits = Array("0123456789ABCDEF".utf8)
+        for index in 0..<16 {
+            var byte = index < bytes.count ? bytes[index] : 0
+            if index == 6 { byte = byte & 0x0F | version << 4 }
+            if index == 8 { byte = byte & 0x3F | 0x80 }
+            if [4, 6, 8, 10].contains(index) { text.append(UInt8(ascii: "-")) }
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

@@ -1,0 +1,50 @@
+import WireBytes
+
+/// The `Retry-After` header.
+///
+/// Source: RFC 9110 §10.2.3, §5.6.7.
+public enum RetryAfter {
+    /// Longest delay that is believed; a server that asks for more gets a try after this.
+    public static let maxDelay: Duration = .seconds(24 * 60 * 60)
+
+    /// How long to wait from now: zero for a date that has passed, at most ``maxDelay``, nil when `value` is neither
+    /// seconds nor an IMF-fixdate.
+    ///
+    /// - Parameter wallMilliseconds: now, in milliseconds since 1970-01-01T00:00:00Z.
+    public static func delay(_ value: String, wallMilliseconds: Int64) -> Duration? {
+        let text = Array(ASCII.trimmingOWS(Array(value.utf8)[...]))
+        if !text.isEmpty, text.allSatisfy(ASCII.isDigit) {
+            guard let seconds = ASCII.decimal(text, maxDigits: 9) else { return maxDelay }
+            return min(.seconds(seconds), maxDelay)
+        }
+        guard let date = secondsSince1970(imfFixdate: text) else { return nil }
+        let (wait, overflow) = (date * 1000).subtractingReportingOverflow(wallMilliseconds)
+        if overflow { return wallMilliseconds > 0 ? .zero : maxDelay }
+        return min(max(.milliseconds(wait), .zero), maxDelay)
+    }
+
+    /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`. The day's name is not compared with the date.
+    static func secondsSince1970(imfFixdate date: [UInt8]) -> Int64? {
+        let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        func text(_ range: Range<Int>) -> String { String(decoding: date[range], as: UTF8.self) }
+        func number(_ range: Range<Int>) -> Int? { ASCII.decimal(date[range]) }
+        guard date.count == 29, weekdays.contains(text(0..<3)), text(3..<5) == ", ", text(7..<8) == " ",
+            text(11..<12) == " ", text(16..<17) == " ", text(19..<20) == ":", text(22..<23) == ":",
+            text(25..<29) == " GMT", let month = months.firstIndex(of: text(8..<11)), let day = number(5..<7),
+            let year = number(12..<16), let hour = number(17..<19), let minute = number(20..<22),
+            let second = number(23..<25), (1...31).contains(day), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        let days = daysSince1970(year: year, month: month + 1, day: day)
+        return Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+    }
+
+    /// Days from 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that the leap day is last.
+    private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
+        let marchYear = month <= 2 ? year - 1 : year
+        let monthFromMarch = (month + 9) % 12
+        let dayOfYear = (153 * monthFromMarch + 2) / 5 + day - 1
+        let leapDays = marchYear / 4 - marchYear / 100 + marchYear / 400
+        return marchYear * 365 + leapDays + dayOfYear - 719_468
+    }
+}
