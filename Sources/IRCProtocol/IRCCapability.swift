@@ -1,0 +1,158 @@
+/// What a client can negotiate.
+///
+/// To add one: a case, its row in ``IRCCapabilityTable``, and, where it withholds a tag or a command, a row in
+/// ``IRCReductionTable``.
+public enum IRCCapability: UInt8, CaseIterable, Sendable {
+    /// `message-tags`
+    case messageTags
+    /// `server-time`
+    case serverTime
+    /// `account-tag`
+    case accountTag
+    /// `account-notify`
+    case accountNotify
+    /// `extended-join`
+    case extendedJoin
+    /// `batch`
+    case batch
+    /// `labeled-response`
+    case labeledResponse
+    /// `echo-message`
+    case echoMessage
+    /// `standard-replies`
+    case standardReplies
+    /// `away-notify`
+    case awayNotify
+    /// `multi-prefix`
+    case multiPrefix
+    /// `userhost-in-names`
+    case userhostInNames
+    /// `chghost`
+    case chghost
+    /// `setname`
+    case setname
+    /// `invite-notify`
+    case inviteNotify
+    /// `no-implicit-names`
+    case noImplicitNames
+    /// `draft/read-marker`
+    case readMarker
+    /// `cap-notify`
+    case capNotify
+}
+
+/// A set of capabilities, as small and cheap as an integer.
+public struct IRCCapabilitySet: SetAlgebra, Hashable, Sendable {
+    /// One bit for each capability, at its raw value.
+    public private(set) var rawValue: UInt64
+
+    public init() { rawValue = 0 }
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Every capability there is.
+    public static let all = IRCCapabilitySet(IRCCapability.allCases)
+
+    private static func bit(_ capability: IRCCapability) -> UInt64 { 1 << UInt64(capability.rawValue) }
+
+    public var isEmpty: Bool { rawValue == 0 }
+
+    public func contains(_ capability: IRCCapability) -> Bool { rawValue & Self.bit(capability) != 0 }
+
+    @discardableResult
+    public mutating func insert(
+        _ capability: IRCCapability
+    ) -> (inserted: Bool, memberAfterInsert: IRCCapability) {
+        let before = rawValue
+        rawValue |= Self.bit(capability)
+        return (rawValue != before, capability)
+    }
+
+    @discardableResult
+    public mutating func remove(_ capability: IRCCapability) -> IRCCapability? {
+        guard contains(capability) else { return nil }
+        rawValue &= ~Self.bit(capability)
+        return capability
+    }
+
+    @discardableResult
+    public mutating func update(with capability: IRCCapability) -> IRCCapability? {
+        insert(capability).inserted ? nil : capability
+    }
+
+    public func union(_ other: Self) -> Self { Self(rawValue: rawValue | other.rawValue) }
+    public func intersection(_ other: Self) -> Self { Self(rawValue: rawValue & other.rawValue) }
+    public func symmetricDifference(_ other: Self) -> Self { Self(rawValue: rawValue ^ other.rawValue) }
+    public mutating func formUnion(_ other: Self) { rawValue |= other.rawValue }
+    public mutating func formIntersection(_ other: Self) { rawValue &= other.rawValue }
+    public mutating func formSymmetricDifference(_ other: Self) { rawValue ^= other.rawValue }
+    public func isSuperset(of other: Self) -> Bool { rawValue & other.rawValue == other.rawValue }
+
+    /// The members, in the order of their declaration.
+    public var members: [IRCCapability] { IRCCapability.allCases.filter { contains($0) } }
+
+    /// The capabilities of this set that change how a room's line renders: clients with equal profiles can share one
+    /// rendering of it.
+    public var renderingProfile: IRCCapabilitySet { intersection(IRCCapabilityTable.changingRoomLines) }
+}
+
+/// One capability: its names on the wire and what it does to lines.
+public struct IRCCapabilityRow: Sendable {
+    public let capability: IRCCapability
+    /// The canonical name first; the others are advertised and accepted as well.
+    public let names: [String]
+    /// Whether it decides if, or how, a line that goes to a whole room is seen.
+    public let changesRoomLines: Bool
+    /// Where it is specified.
+    public let source: String
+
+    init(_ capability: IRCCapability, _ names: String..., changesRoomLines: Bool = false, source: String) {
+        self.capability = capability
+        self.names = names
+        self.changesRoomLines = changesRoomLines
+        self.source = source
+    }
+}
+
+/// The capabilities, one row each.
+public enum IRCCapabilityTable {
+    public static let rows: [IRCCapabilityRow] = [
+        IRCCapabilityRow(.messageTags, "message-tags", changesRoomLines: true, source: "IRCv3 message-tags"),
+        IRCCapabilityRow(.serverTime, "server-time", changesRoomLines: true, source: "IRCv3 server-time"),
+        IRCCapabilityRow(.accountTag, "account-tag", changesRoomLines: true, source: "IRCv3 account-tag"),
+        IRCCapabilityRow(.accountNotify, "account-notify", changesRoomLines: true, source: "IRCv3 account-notify"),
+        IRCCapabilityRow(.extendedJoin, "extended-join", changesRoomLines: true, source: "IRCv3 extended-join"),
+        IRCCapabilityRow(.batch, "batch", changesRoomLines: true, source: "IRCv3 batch"),
+        // A label belongs to one client's own answer, never to a line that others see.
+        IRCCapabilityRow(.labeledResponse, "labeled-response", source: "IRCv3 labeled-response"),
+        IRCCapabilityRow(.echoMessage, "echo-message", source: "IRCv3 echo-message"),
+        IRCCapabilityRow(.standardReplies, "standard-replies", source: "IRCv3 standard-replies"),
+        IRCCapabilityRow(.awayNotify, "away-notify", changesRoomLines: true, source: "IRCv3 away-notify"),
+        IRCCapabilityRow(.multiPrefix, "multi-prefix", source: "IRCv3 multi-prefix"),
+        IRCCapabilityRow(.userhostInNames, "userhost-in-names", source: "IRCv3 userhost-in-names"),
+        IRCCapabilityRow(.chghost, "chghost", changesRoomLines: true, source: "IRCv3 chghost"),
+        IRCCapabilityRow(.setname, "setname", changesRoomLines: true, source: "IRCv3 setname"),
+        IRCCapabilityRow(.inviteNotify, "invite-notify", changesRoomLines: true, source: "IRCv3 invite-notify"),
+        IRCCapabilityRow(
+            .noImplicitNames, "no-implicit-names", "draft/no-implicit-names", "soju.im/no-implicit-names",
+            source: "IRCv3 no-implicit-names"),
+        IRCCapabilityRow(.readMarker, "draft/read-marker", source: "IRCv3 read-marker"),
+        IRCCapabilityRow(.capNotify, "cap-notify", source: "IRCv3 capability-negotiation"),
+    ]
+
+    /// Rows by raw value of their capability; a test holds the table complete.
+    private static let byCapability: [IRCCapability: IRCCapabilityRow] = Dictionary(
+        rows.map { ($0.capability, $0) }, uniquingKeysWith: { first, _ in first })
+
+    private static let byName: [String: IRCCapability] = Dictionary(
+        rows.flatMap { row in row.names.map { ($0, row.capability) } }, uniquingKeysWith: { first, _ in first })
+
+    static let changingRoomLines = IRCCapabilitySet(rows.lazy.filter(\.changesRoomLines).map(\.capability))
+
+    public static func row(for capability: IRCCapability) -> IRCCapabilityRow {
+        byCapability[capability] ?? IRCCapabilityRow(capability, source: "")
+    }
+
+    /// The capability of that exact name (case matters), canonical or not.
+    public static func capability(named name: String) -> IRCCapability? { byName[name] }
+}

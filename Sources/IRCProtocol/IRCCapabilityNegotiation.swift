@@ -1,0 +1,195 @@
+/// One client's side of capability negotiation: what it enabled, and whether registration waits for it.
+///
+/// `CAP LS` or `CAP REQ` before registration holds registration until `CAP END`. A REQ is granted whole or not at all.
+/// Lists are cut so that each line fits 510 bytes with `:server CAP nick …` around it.
+///
+/// Source: IRCv3 capability-negotiation.
+public struct IRCCapabilityNegotiation: Sendable {
+    /// One `CAP` line to the client; the caller puts `:server CAP <nick or *>` in front.
+    public struct Reply: Hashable, Sendable {
+        public var subcommand: String
+        /// What follows the subcommand: a list, after `*` when more of it follows. Never empty.
+        public var params: [String]
+
+        public init(subcommand: String, params: [String]) {
+            self.subcommand = subcommand
+            self.params = params
+        }
+    }
+
+    /// What a `CAP` command comes to.
+    public enum Outcome: Hashable, Sendable {
+        /// Send these; they may be none.
+        case replies([Reply])
+        /// Negotiation is over: registration may go on. Never after registration.
+        case ended
+        /// Answer 410 ERR_INVALIDCAPCMD with the subcommand as the client wrote it.
+        case invalid(subcommand: String)
+        /// Answer 461 ERR_NEEDMOREPARAMS.
+        case needMoreParams
+    }
+
+    /// Bytes of one reply's list.
+    static let maxListBytes = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
+
+    /// What the client may request.
+    public private(set) var available: IRCCapabilitySet
+    /// What the client has enabled.
+    public private(set) var enabled: IRCCapabilitySet = []
+    /// Registration waits for `CAP END`.
+    public private(set) var isNegotiating = false
+    /// 301, or 302 once the client has asked for it or later. Never goes down.
+    public private(set) var version = 301
+
+    private let values: [IRCCapability: String]
+    /// The names under which capabilities were enabled. At most one for each name in the table.
+    private var enabledNames: [String] = []
+
+    /// - Parameter values: what follows `name=` in a list for 302 clients; no spaces.
+    public init(available: IRCCapabilitySet, values: [IRCCapability: String] = [:]) {
+        self.available = available
+        self.values = values
+    }
+
+    /// The client sent `CAP` with these parameters, the subcommand first.
+    public mutating func commandReceived(params: [String], isRegistered: Bool) -> Outcome {
+        guard let subcommand = params.first, !subcommand.isEmpty else { return .needMoreParams }
+        switch IRCCasemapping.ascii.fold(subcommand) {
+        case "ls":
+            if !isRegistered { isNegotiating = true }
+            return .replies(list(asked: params.dropFirst().first))
+        case "list":
+            return .replies(replies("LIST", enabledNames, marksMore: true))
+        case "req":
+            guard params.count > 1 else { return .needMoreParams }
+            if !isRegistered { isNegotiating = true }
+            return .replies(request(words(params.dropFirst())))
+        case "end":
+            guard !isRegistered else { return .replies([]) }
+            isNegotiating = false
+            return .ended
+        default:
+            return .invalid(subcommand: subcommand)
+        }
+    }
+
+    /// The server now offers `available` instead; what it no longer offers is disabled.
+    ///
+    /// - Returns: NEW and DEL lines, where the client has cap-notify; else none.
+    public mutating func availabilityChanged(to available: IRCCapabilitySet) -> [Reply] {
+        let added = available.subtracting(self.available)
+        let removed = self.available.subtracting(available)
+        self.available = available
+        let notifies = enabled.contains(.capNotify)
+        enabled = enabled.intersection(available)
+        enabledNames.removeAll { name in
+            IRCCapabilityTable.capability(named: name).map { removed.contains($0) } ?? true
+        }
+        guard notifies else { return [] }
+        var lines: [Reply] = []
+        if !removed.isEmpty {
+            let names = removed.members.flatMap { IRCCapabilityTable.row(for: $0).names }
+            lines += replies("DEL", names, marksMore: false)
+        }
+        if !added.isEmpty { lines += replies("NEW", advertised(added), marksMore: false) }
+        return lines
+    }
+
+    // MARK: - Subcommands
+
+    private mutating func list(asked: String?) -> [Reply] {
+        if let asked, Self.isAtLeast302(asked) {
+            version = 302
+            // "cap-notify is implicitly enabled" for these clients, whether or not it is listed.
+            if available.contains(.capNotify) { enable(.capNotify, as: "cap-notify") }
+        }
+        return replies("LS", advertised(available), marksMore: true)
+    }
+
+    private mutating func request(_ words: [String]) -> [Reply] {
+        var changes: [(name: String, capability: IRCCapability, enables: Bool)] = []
+        for word in words {
+            let enables = word.utf8.first != UInt8(ascii: "-")
+            let name = enables ? word : String(word.dropFirst())
+            guard let capability = IRCCapabilityTable.capability(named: name), available.contains(capability),
+                enables || capability != .capNotify || version < 302
+            else {
+                return replies("NAK", words, marksMore: false)
+            }
+            changes.append((name, capability, enables))
+        }
+        for change in changes {
+            if change.enables {
+                enable(change.capability, as: change.name)
+            } else {
+                disable(change.capability, as: change.name)
+            }
+        }
+        return replies("ACK", words, marksMore: false)
+    }
+
+    private mutating func enable(_ capability: IRCCapability, as name: String) {
+        enabled.insert(capability)
+        if !enabledNames.contains(name) { enabledNames.append(name) }
+    }
+
+    /// A capability of several names stays while one of them is enabled.
+    private mutating func disable(_ capability: IRCCapability, as name: String) {
+        enabledNames.removeAll { $0 == name }
+        if !IRCCapabilityTable.row(for: capability).names.contains(where: enabledNames.contains) {
+            enabled.remove(capability)
+        }
+    }
+
+    private func advertised(_ set: IRCCapabilitySet) -> [String] {
+        set.members.flatMap { capability in
+            IRCCapabilityTable.row(for: capability).names.map { name in
+                if version >= 302, let value = values[capability] { "\(name)=\(value)" } else { name }
+            }
+        }
+    }
+
+    // MARK: - Lists
+
+    /// The words of parameters: clients write the list as one parameter, or forget its colon.
+    private func words(_ params: ArraySlice<String>) -> [String] {
+        params.flatMap { $0.utf8.split(separator: Byte.space).map { String(Substring($0)) } }
+    }
+
+    /// Lines of a list, none longer than ``maxListBytes``; an empty list is one line.
+    ///
+    /// - Parameter marksMore: the subcommand marks every line but the last with `*`. Only version 302 knows the mark, so
+    ///   an older client gets what fits the first line.
+    private func replies(_ subcommand: String, _ words: [String], marksMore: Bool) -> [Reply] {
+        var lines = [""]
+        for word in words {
+            let word = word.utf8.count > Self.maxListBytes ? Self.truncated(word) : word
+            let current = lines[lines.count - 1]
+            if current.isEmpty {
+                lines[lines.count - 1] = word
+            } else if current.utf8.count + 1 + word.utf8.count <= Self.maxListBytes {
+                lines[lines.count - 1] = current + " " + word
+            } else {
+                lines.append(word)
+            }
+        }
+        if marksMore, version < 302 { lines.removeSubrange(1...) }
+        return lines.enumerated().map { index, line in
+            let hasMore = marksMore && index < lines.count - 1
+            return Reply(subcommand: subcommand, params: hasMore ? ["*", line] : [line])
+        }
+    }
+
+    private static func truncated(_ word: String) -> String {
+        IRCTextSplitter.split(word, budget: maxListBytes).first ?? ""
+    }
+
+    private static func isAtLeast302(_ asked: String) -> Bool {
+        var number = 0
+        for byte in asked.utf8 {
+            guard Byte.isDigit(byte) else { return false }
+            number = min(number * 10 + Int(byte &- UInt8(ascii: "0")), 100_000)
+        }
+        return number >= 302
+    }
+}

@@ -1,0 +1,119 @@
+/// The tokens of 005, in order.
+///
+/// Source: modern.ircdocs.horse, "RPL_ISUPPORT Parameters".
+public struct IRCISupport: Sendable {
+    /// Tokens of a line; with the nick and the text at the end they make 15 parameters.
+    ///
+    /// Source: modern.ircdocs.horse, RPL_ISUPPORT.
+    public static let maxTokensPerLine = 13
+
+    /// The text that ends every 005.
+    public static let trailingText = "are supported by this server"
+
+    /// `NAME` or `NAME=value`, escaped.
+    public private(set) var tokens: [String] = []
+
+    public init() {}
+
+    /// Adds a token. In the value, space, `=` and backslash are escaped as `\x20`, `\x3D`, `\x5C`.
+    public mutating func add(_ name: String, _ value: String? = nil) {
+        guard let value else { return tokens.append(name) }
+        var escaped: [UInt8] = []
+        for byte in value.utf8 where byte > 0x1F && byte != 0x7F {
+            switch byte {
+            case Byte.space: escaped += Array("\\x20".utf8)
+            case Byte.backslash: escaped += Array("\\x5C".utf8)
+            case Byte.equals: escaped += Array("\\x3D".utf8)
+            default: escaped.append(byte)
+            }
+        }
+        tokens.append(name + "=" + String(decoding: escaped, as: UTF8.self))
+    }
+
+    public mutating func add(_ name: String, _ value: Int) { add(name, String(value)) }
+
+    /// The tokens of each 005 line: at most 13, and few enough bytes for 510 with what stands around them.
+    public var rows: [[String]] {
+        let budget = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
+        var rows: [[String]] = []
+        var bytes = 0
+        for token in tokens {
+            let size = token.utf8.count + 1
+            if let last = rows.indices.last, rows[last].count < Self.maxTokensPerLine, bytes + size <= budget {
+                rows[last].append(token)
+                bytes += size
+            } else {
+                rows.append([token])
+                bytes = size
+            }
+        }
+        return rows
+    }
+
+    /// What the server supports, as rows for 005.
+    ///
+    /// Lengths are in bytes. A nil or false argument leaves its token out: only what is true is announced.
+    ///
+    /// - Parameters:
+    ///   - chanModes: four comma-separated groups: lists, always with a value, with a value when set, flags.
+    ///   - prefix: modes and their prefixes, highest first.
+    ///   - targMax: `PRIVMSG:4,NOTICE:4`.
+    ///   - elist: the letters of the filters that LIST knows.
+    public static func standard(
+        network: String, casemapping: IRCCasemapping = .ascii,
+        nickLen: Int = IRCNames.standardNickBytes, channelLen: Int = IRCNames.standardChannelBytes,
+        topicLen: Int = 390, awayLen: Int = 200, nameLen: Int = 128, userLen: Int = 32, hostLen: Int = 63,
+        kickLen: Int? = nil, modes: Int = 4, maxTargets: Int = 4, chanLimit: Int? = nil,
+        chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
+        targMax: String? = nil, elist: String? = nil,
+        clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
+        bot: String? = nil
+    ) -> [[String]] {
+        var support = IRCISupport()
+        support.add("AWAYLEN", awayLen)
+        if let bot { support.add("BOT", bot) }
+        support.add("CASEMAPPING", casemapping.rawValue)
+        if let chanLimit { support.add("CHANLIMIT", "#:\(chanLimit)") }
+        support.add("CHANMODES", chanModes)
+        support.add("CHANNELLEN", channelLen)
+        support.add("CHANTYPES", "#")
+        // Written as it is: its `=` is the token's own, and its value holds none.
+        if let clientTagDeny { support.add("CLIENTTAGDENY", clientTagDeny) }
+        if let elist { support.add("ELIST", elist) }
+        support.add("HOSTLEN", hostLen)
+        if let kickLen { support.add("KICKLEN", kickLen) }
+        support.add("MAXTARGETS", maxTargets)
+        support.add("MODES", modes)
+        support.add("NAMELEN", nameLen)
+        support.add("NETWORK", network)
+        support.add("NICKLEN", nickLen)
+        support.add("PREFIX", prefix)
+        if let statusMsg { support.add("STATUSMSG", statusMsg) }
+        if let targMax { support.add("TARGMAX", targMax) }
+        support.add("TOPICLEN", topicLen)
+        support.add("USERLEN", userLen)
+        if utf8Only { support.add("UTF8ONLY") }
+        if whox { support.add("WHOX") }
+        return support.rows
+    }
+}
+
+/// Which client-only tags are relayed.
+///
+/// Source: IRCv3 message-tags, "CLIENTTAGDENY"; IRCv3 typing, reply, react, channel-context.
+public enum IRCClientTags {
+    /// Names without the `+`. Every other client-only tag is dropped on its way in.
+    public static let allowed = [
+        "typing", "draft/typing", "reply", "draft/reply", "draft/react", "draft/unreact", "channel-context",
+        "draft/channel-context",
+    ]
+
+    private static let wireNames = Set(allowed.map { "+" + $0 })
+
+    /// The value of CLIENTTAGDENY that says so.
+    public static let denyToken = (["*"] + allowed.map { "-" + $0 }).joined(separator: ",")
+
+    /// Whether a tag that a client sent may be relayed. `name` is as on the wire: with its `+`. Tags without it are the
+    /// server's to give and are never taken from a client.
+    public static func isAllowed(_ name: String) -> Bool { wireNames.contains(name) }
+}

@@ -1,0 +1,55 @@
+/// The sizes that bound an IRC line, and the buffer that waits for its end.
+///
+/// The memberwise defaults are a server's: what it accepts from a client. ``ofServerLines`` is for the other side.
+public struct IRCLimits: Hashable, Sendable {
+    /// Bytes of a line without its tags and with CR LF: 512, or 510 of content.
+    ///
+    /// Source: RFC 1459 §2.3.
+    public static let standardLineBytes = 512
+
+    /// Bytes of the whole tag section, with the leading `@` and the trailing space.
+    ///
+    /// Source: IRCv3 message-tags, "Size limit".
+    public static let maxTagBytes = 8191
+
+    /// Bytes of tag data, without `@` and space, that a client may send, and that all client-only tags of a relayed line
+    /// may take together.
+    ///
+    /// Source: IRCv3 message-tags, "Size limit".
+    public static let maxClientTagBytes = 4094
+
+    /// Bytes of tag data, without `@` and space, that a server may add to a line.
+    ///
+    /// Source: IRCv3 message-tags, "Size limit".
+    public static let maxServerTagBytes = 4094
+
+    /// Parameters of a line. The last one takes what is left of it.
+    ///
+    /// Source: RFC 1459 §2.3.
+    public static let maxParams = 15
+
+    /// Bytes kept free in the lines of a list (CAP, 005) for `:server COMMAND nick … :` around it: 63 for the server's
+    /// name (a DNS label's limit, which servers keep for whole names), 64 for a nick, the rest for verb and text.
+    public static let listOverheadBytes = 160
+
+    /// Bytes of a received line without tags, with its CR LF; the content may be two less.
+    public var maxLineBytes: Int
+    /// Bytes of a received tag section, with `@` and space.
+    public var maxReceivedTagBytes: Int
+
+    public init(
+        maxLineBytes: Int = IRCLimits.standardLineBytes,
+        maxReceivedTagBytes: Int = IRCLimits.maxClientTagBytes + 2
+    ) {
+        self.maxLineBytes = max(maxLineBytes, 4)
+        self.maxReceivedTagBytes = max(maxReceivedTagBytes, 2)
+    }
+
+    /// What a client accepts from a server.
+    public static let ofServerLines = IRCLimits(maxReceivedTagBytes: IRCLimits.maxTagBytes)
+
+    /// Bytes that an unfinished line may occupy before it is given up: tags, content and one CR.
+    ///
+    /// This is the receive queue (recvq) of a connection that does not end its lines.
+    public var maxUnfinishedBytes: Int { maxReceivedTagBytes + maxLineBytes - 1 }
+}

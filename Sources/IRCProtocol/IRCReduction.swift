@@ -1,0 +1,149 @@
+// The one exit door: handlers build the richest form of a line, and this table takes away what a client did not
+// negotiate. Nothing else asks about capabilities when a line leaves.
+
+/// What each tag and command needs, and what becomes of it without.
+public enum IRCReductionTable {
+    /// What happens to a command whose capability is missing.
+    public enum Without: Hashable, Sendable {
+        /// The client gets nothing.
+        case nothing
+        /// Only the first so many parameters stay.
+        case firstParams(Int)
+        /// The client gets nothing unless the first parameter is its own nick.
+        case onlyToItself
+        /// The line becomes a NOTICE to the client.
+        case notice
+        /// In a list of names in the last parameter, only the highest prefix of each stays.
+        case onePrefixInNames
+        /// In a list of names in the last parameter, `!user@host` goes.
+        case nicksInNames
+        /// In the flags of a WHO line, only the highest prefix stays.
+        case onePrefixInFlags
+    }
+
+    public struct CommandRow: Sendable {
+        public let command: String
+        public let needs: IRCCapability
+        public let without: Without
+    }
+
+    public struct TagRow: Sendable {
+        public let name: String
+        public let needs: IRCCapability
+    }
+
+    /// Tags that have a capability of their own. Every other tag needs message-tags.
+    public static let tags: [TagRow] = [
+        TagRow(name: "time", needs: .serverTime),
+        TagRow(name: "account", needs: .accountTag),
+        TagRow(name: "label", needs: .labeledResponse),
+        TagRow(name: "batch", needs: .batch),
+    ]
+
+    /// Commands that not everybody understands. A command may have several rows; they apply in order.
+    public static let commands: [CommandRow] = [
+        CommandRow(command: "TAGMSG", needs: .messageTags, without: .nothing),
+        CommandRow(command: "BATCH", needs: .batch, without: .nothing),
+        CommandRow(command: "ACK", needs: .labeledResponse, without: .nothing),
+        CommandRow(command: "AWAY", needs: .awayNotify, without: .nothing),
+        CommandRow(command: "ACCOUNT", needs: .accountNotify, without: .nothing),
+        CommandRow(command: "CHGHOST", needs: .chghost, without: .nothing),
+        CommandRow(command: "SETNAME", needs: .setname, without: .nothing),
+        CommandRow(command: "MARKREAD", needs: .readMarker, without: .nothing),
+        CommandRow(command: "INVITE", needs: .inviteNotify, without: .onlyToItself),
+        CommandRow(command: "JOIN", needs: .extendedJoin, without: .firstParams(1)),
+        CommandRow(command: "FAIL", needs: .standardReplies, without: .notice),
+        CommandRow(command: "WARN", needs: .standardReplies, without: .notice),
+        CommandRow(command: "NOTE", needs: .standardReplies, without: .notice),
+        CommandRow(command: "353", needs: .multiPrefix, without: .onePrefixInNames),
+        CommandRow(command: "353", needs: .userhostInNames, without: .nicksInNames),
+        CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
+    ]
+
+    private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
+
+    static func rows(for command: String) -> [CommandRow] { rowsByCommand[command] ?? [] }
+
+    static func capability(forTag name: String) -> IRCCapability {
+        tags.first { $0.name == name }?.needs ?? .messageTags
+    }
+}
+
+extension IRCMessage {
+    /// The message as a client with these capabilities may see it, or nil when it gets nothing.
+    ///
+    /// - Parameters:
+    ///   - caps: what the client enabled.
+    ///   - nick: the client's own nick; empty before it has one.
+    ///
+    /// Reducing twice is the same as once.
+    public func reduced(for caps: IRCCapabilitySet, nick: String) -> IRCMessage? {
+        var message = self
+        if !tags.isEmpty {
+            message.tags = tags.filter { caps.contains(IRCReductionTable.capability(forTag: $0.name)) }
+        }
+        for row in IRCReductionTable.rows(for: command) where !caps.contains(row.needs) {
+            switch row.without {
+            case .nothing:
+                return nil
+            case .onlyToItself:
+                let fold = IRCCasemapping.ascii.fold
+                guard let target = params.first, fold(target) == fold(nick) else { return nil }
+            case .firstParams(let count):
+                message.params = Array(message.params.prefix(count))
+            case .notice:
+                message = message.asNotice(to: nick)
+            case .onePrefixInNames:
+                message.mapNames { IRCMemberPrefixes.keepingHighest($0) }
+            case .nicksInNames:
+                message.mapNames { name in
+                    String(Substring(name.utf8.prefix { $0 != UInt8(ascii: "!") }))
+                }
+            case .onePrefixInFlags:
+                // 352: client channel user host server nick flags hopcount-and-realname.
+                guard message.params.count > 6 else { break }
+                message.params[6] = IRCMemberPrefixes.keepingHighest(inFlags: message.params[6])
+            }
+        }
+        return message
+    }
+
+    /// A standard reply as a line that every client shows: `<COMMAND> <CODE> <context>: text`.
+    private func asNotice(to nick: String) -> IRCMessage {
+        var text = params.dropLast().joined(separator: " ")
+        if let last = params.last { text += text.isEmpty ? last : ": " + last }
+        return IRCMessage(tags: tags, source: source, command: "NOTICE", params: [nick.isEmpty ? "*" : nick, text])
+    }
+
+    private mutating func mapNames(_ transform: (String) -> String) {
+        guard let last = params.indices.last else { return }
+        params[last] = params[last].utf8.split(separator: Byte.space)
+            .map { transform(String(Substring($0))) }
+            .joined(separator: " ")
+    }
+}
+
+/// Channel membership prefixes at the front of a name.
+enum IRCMemberPrefixes {
+    private static func isPrefix(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "@") || byte == UInt8(ascii: "+")
+    }
+
+    /// `@+nick` becomes `@nick`: prefixes come highest first.
+    static func keepingHighest(_ name: String) -> String {
+        let prefixes = name.utf8.prefix(while: isPrefix).count
+        if prefixes < 2 { return name }
+        return String(Substring(name.utf8.prefix(1))) + String(Substring(name.utf8.dropFirst(prefixes)))
+    }
+
+    /// `H*@+` becomes `H*@`.
+    static func keepingHighest(inFlags flags: String) -> String {
+        var hasPrefix = false
+        let kept = flags.utf8.filter { byte in
+            guard isPrefix(byte) else { return true }
+            defer { hasPrefix = true }
+            return !hasPrefix
+        }
+        return String(decoding: kept, as: UTF8.self)
+    }
+}
