@@ -1,5 +1,4 @@
 public import ChatModel
-public import WireBytes
 
 /// A translator between one backend's JSON frames and ``ChatModel``.
 ///

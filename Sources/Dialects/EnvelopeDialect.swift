@@ -1,20 +1,177 @@
 import ChatModel
+import JSONText
 
-/// Placeholder until the codec lands in the next commit.
+// The wire of a tutorial's SwiftUI chat: one JSON object per frame with six keys, sent through a relay that forwards
+// everything to everybody, the sender included, and neither keeps nor checks anything.
+//
+//     event         "message", "typing" or "readReceipt"
+//     message_id    the sender's UUID for it; in a receipt the id of the message that was read
+//     sender_id     a UUID, new whenever the app starts
+//     sender_name
+//     body          "" for typing and receipts
+//     sent_at       Unix seconds with a fraction
+//
+// Keys also come in camelCase. The apps drop a frame when one key is missing, so we write all six and read any that
+// are there.
+
+/// The snake_case envelope; `pixar` in older configurations.
 public struct EnvelopeDialect: Dialect {
+    /// How long the app shows somebody as typing after one frame, in milliseconds. There is no stop frame.
+    public static let typingMilliseconds: Int64 = 3000
+
     public init() {}
 
     public var traits: DialectTraits {
         DialectTraits(
             name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
             confirmation: .echoByID, typingOut: .startOnly, sendsReadReceipts: true, authenticatesSenders: false,
-            hasMembership: false, waitsForReady: false, maxFrameBytes: 1024 * 1024, liveness: .protocolPing,
+            hasMembership: false, waitsForReady: false, maxFrameBytes: Self.maxFrameBytes, liveness: .protocolPing,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
     }
 
-    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
-        .dropped(.malformed, typeKey: nil)
+    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
+    static let maxFrameBytes = 1024 * 1024
+
+    // MARK: - Reading
+
+    /// The six members, the preferred spelling over the other.
+    private struct Fields {
+        var event: JSONField?
+        var body: JSONField?
+        var messageID: JSONField?
+        var senderID: JSONField?
+        var senderName: JSONField?
+        var sentAt: JSONField?
+        var camelMessageID: JSONField?
+        var camelSenderID: JSONField?
+        var camelSenderName: JSONField?
+        var camelSentAt: JSONField?
+
+        /// The last of members with the same name counts.
+        @inline(__always)
+        mutating func set(_ key: JSONField, _ value: JSONField) {
+            switch key {
+            case "event": event = value
+            case "body": body = value
+            case "message_id": messageID = value
+            case "sender_id": senderID = value
+            case "sender_name": senderName = value
+            case "sent_at": sentAt = value
+            case "messageId": camelMessageID = value
+            case "senderId": camelSenderID = value
+            case "senderName": camelSenderName = value
+            case "sentAt": camelSentAt = value
+            default: break
+            }
+        }
+
+        static func prefer(_ snake: JSONField?, _ camel: JSONField?) -> JSONField? {
+            if let snake, !snake.isNull { return snake }
+            return camel
+        }
     }
 
-    public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand { .unsupported(.unsupported) }
+    public func decode(
+        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
+    ) -> DecodedFrame {
+        var fields = Fields()
+        do throws(JSONError) {
+            var reader = try JSONReader(frame)
+            if try reader.enterObject() {
+                while let key = try reader.nextKey() { fields.set(key, try reader.readValue()) }
+                try reader.finish()
+            } else {
+                _ = try reader.readValue()
+                try reader.finish()
+                return .dropped(.notObject, typeKey: nil)
+            }
+        } catch {
+            return .dropped(.malformed, typeKey: nil)
+        }
+        return translate(fields, context)
+    }
+
+    private func translate(_ fields: Fields, _ context: DialectContext) -> DecodedFrame {
+        guard let event = fields.event, !event.isNull else { return .dropped(.missingField, typeKey: nil) }
+        let id = FrameText.id(Fields.prefer(fields.messageID, fields.camelMessageID))
+        let sender = ChatPerson(
+            id: FrameText.id(Fields.prefer(fields.senderID, fields.camelSenderID)),
+            name: FrameText.nonEmpty(Fields.prefer(fields.senderName, fields.camelSenderName)))
+        // This wire has ids, so a name alone is never us.
+        let isSelf = sender.id != nil && context.isSelf(sender)
+        let at = { FrameTime().read(Fields.prefer(fields.sentAt, fields.camelSentAt)) }
+        switch event {
+        case "message":
+            guard let body = fields.body, !body.isNull else {
+                return .dropped(.missingField, typeKey: FrameText.typeKey(event))
+            }
+            guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
+            var message = ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)
+            if let attachment = FrameAttachment.inline(text) {
+                message.text = ""
+                message.attachments = [attachment]
+            }
+            return .events([.message(message)])
+        case "typing":
+            return .events([
+                .typing(
+                    ChatTyping(
+                        state: .start, sender: sender, ttlMilliseconds: Self.typingMilliseconds, isSelf: isSelf))
+            ])
+        case "readReceipt":
+            guard let id else { return .dropped(.missingField, typeKey: FrameText.typeKey(event)) }
+            return .events([.receipt(ChatReceipt(state: .read, ids: [id], by: sender, at: at(), isSelf: isSelf))])
+        default:
+            return .dropped(.unknownType, typeKey: FrameText.typeKey(event))
+        }
+    }
+
+    // MARK: - Writing
+
+    /// A message becomes one frame, a `read` receipt one for each id. The command must carry the sender's id, the time
+    /// and, except for a receipt, the id of the frame: the codec has neither clock nor randomness, and the apps take no
+    /// frame without them. A message whose frame would be longer than the traits allow is `.tooLong`; splitting it is
+    /// the session's business.
+    public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
+        switch command {
+        case .message(let message):
+            let text = FrameAttachment.textWithLinks(message.text, message.attachments)
+            return Self.frames("message", message.id.map { [$0] } ?? [], message.sender, text, message.at)
+        case .typing(let typing) where typing.state == .start:
+            return Self.frames("typing", typing.id.map { [$0] } ?? [], typing.sender, "", typing.at)
+        case .receipt(let receipt) where receipt.state == .read:
+            return Self.frames("readReceipt", receipt.ids, receipt.by, "", receipt.at)
+        case .typing, .receipt, .edit, .delete, .join, .leave, .presence, .reaction, .auth, .subscribe, .fetch, .ping,
+            .pong:
+            return .unsupported(.unsupported)
+        }
+    }
+
+    private static func frames(
+        _ event: StaticString, _ ids: [ChatID], _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
+    ) -> EncodedCommand {
+        guard !ids.isEmpty, let senderID = sender.id, let at else { return .unsupported(.missingField) }
+        var frames: [EncodedFrame] = []
+        frames.reserveCapacity(ids.count)
+        for id in ids {
+            var writer = JSONWriter(capacity: body.utf8.count + 256)
+            writer.beginObject()
+            writer.key("event")
+            writer.string(event)
+            writer.key("message_id")
+            writer.string(id.rawValue)
+            writer.key("sender_id")
+            writer.string(senderID.rawValue)
+            writer.key("sender_name")
+            writer.string(sender.name ?? senderID.rawValue)
+            writer.key("body")
+            writer.string(body)
+            writer.key("sent_at")
+            writer.seconds(milliseconds: at.milliseconds)
+            writer.endObject()
+            guard writer.count <= maxFrameBytes else { return .unsupported(.tooLong) }
+            frames.append(EncodedFrame(bytes: writer.finish(), isBinary: false))
+        }
+        return .frames(frames)
+    }
 }

@@ -1,0 +1,218 @@
+import ChatModel
+import JSONText
+
+// What all dialects read the same way. Backends disagree about how an id or a time is spelled, and a relay that was
+// strict here would lose messages over it.
+
+/// Ids and names out of JSON.
+enum FrameText {
+    /// Longest type value that is kept for the log, in code points. No dialect has one half as long.
+    static let maxTypeKeyLength = 64
+
+    /// An id: a string that is not empty, or a number in decimal digits, all of them. Nil for everything else.
+    static func id(_ field: JSONField?) -> ChatID? {
+        guard let field else { return nil }
+        switch field.kind {
+        case .string: return field.string.flatMap { $0.isEmpty ? nil : ChatID($0) }
+        case .integer:
+            if let value = field.int64 { return ChatID(String(value)) }
+            return ChatID(field.rawText)
+        case .decimal:
+            guard let value = field.double else { return nil }
+            if let whole = JSONField.wholeNumber(value) { return ChatID(String(whole)) }
+            return ChatID(value.description)
+        case .object, .array, .true, .false, .null: return nil
+        }
+    }
+
+    /// A name: a string that is not empty.
+    static func nonEmpty(_ field: JSONField?) -> String? {
+        guard let text = field?.string, !text.isEmpty else { return nil }
+        return text
+    }
+
+    /// The type value of a frame, for the log.
+    static func typeKey(_ field: JSONField) -> String {
+        field.withRawBytes { bytes in
+            // At most four bytes to a code point; what is cut in half at the end falls to the limit below.
+            let front = String(decoding: bytes.prefix(maxTypeKeyLength * 4), as: UTF8.self)
+            return String(String.UnicodeScalarView(front.unicodeScalars.prefix(maxTypeKeyLength)))
+        }
+    }
+}
+
+/// Times out of JSON: numbers of any usual unit and ISO 8601.
+///
+/// A bad time never costs a message: whatever cannot be read is nil, which means "use the time of receipt".
+struct FrameTime {
+    /// Since when small numbers count.
+    enum Epoch: Sendable {
+        /// 1970-01-01.
+        case unix
+        /// 2001-01-01, for numbers below 1.2e9; greater ones are since 1970. Reference-date seconds stay below that until
+        /// 2039, and Unix seconds have been above it since 2008.
+        case reference
+    }
+
+    /// 9999-12-31T23:59:59.999Z.
+    static let latestMilliseconds: Int64 = 253_402_300_799_999
+    /// Seconds from 1970-01-01 to 2001-01-01.
+    static let referenceDateSeconds: Double = 978_307_200
+    /// Longest text that is looked at, in bytes: any ISO 8601 time or number fits.
+    static let maxTextBytes = 64
+
+    var epoch = Epoch.unix
+    /// What a time without zone is ahead of UTC, in seconds.
+    var naiveOffsetSeconds: Int64 = 0
+
+    /// A number, or a string that is ISO 8601 or a number.
+    func read(_ field: JSONField?) -> ChatTimestamp? {
+        guard let field else { return nil }
+        switch field.kind {
+        case .integer, .decimal: return field.double.flatMap(number)
+        case .string:
+            guard let text = field.string, text.utf8.count <= Self.maxTextBytes else { return nil }
+            return self.text(text)
+        case .object, .array, .true, .false, .null: return nil
+        }
+    }
+
+    func read(_ value: JSONValue?) -> ChatTimestamp? {
+        guard let value else { return nil }
+        if case .string(let text) = value { return self.text(text) }
+        return value.double.flatMap(number)
+    }
+
+    /// Tells the unit by the size of the number.
+    func number(_ value: Double) -> ChatTimestamp? {
+        let milliseconds: Double
+        if value >= 1e14 {
+            milliseconds = value / 1000
+        } else if value >= 1e11 {
+            milliseconds = value
+        } else if epoch == .reference, value < 1.2e9 {
+            milliseconds = (value + Self.referenceDateSeconds) * 1000
+        } else {
+            milliseconds = value * 1000
+        }
+        // Cutting off is rounding down here: what is below 1 is refused.
+        let raised = milliseconds + 0.5
+        guard raised >= 1, raised < Double(Self.latestMilliseconds + 1) else { return nil }
+        return ChatTimestamp(milliseconds: Int64(raised))
+    }
+
+    /// ISO 8601, or a number in quotes. White space around it does not count.
+    func text(_ text: String) -> ChatTimestamp? {
+        guard text.utf8.count <= Self.maxTextBytes else { return nil }
+        var scan = ISOScanner(bytes: Array(text.utf8))
+        if let time = scan.timestamp(naiveOffsetSeconds: naiveOffsetSeconds) {
+            return (1...Self.latestMilliseconds).contains(time) ? ChatTimestamp(milliseconds: time) : nil
+        }
+        // Only what a JSON number is made of: `Double` itself would also take `inf`, `nan` and hexadecimal.
+        guard
+            scan.trimmed.allSatisfy({ byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                    UInt8(ascii: "e"), UInt8(ascii: "E"):
+                    true
+                default: false
+                }
+            }), let value = Double(String(decoding: scan.trimmed, as: UTF8.self)), value.isFinite
+        else { return nil }
+        return number(value)
+    }
+}
+
+/// `YYYY-MM-DD`, `T` or a blank, `HH:MM`, then optionally `:SS`, a fraction of up to nine digits after `.` or `,`, and `Z`
+/// or an offset with or without a colon.
+private struct ISOScanner {
+    let trimmed: ArraySlice<UInt8>
+    private var rest: ArraySlice<UInt8>
+
+    init(bytes: [UInt8]) {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+        var slice = bytes[...]
+        while let last = slice.last, isSpace(last) { slice.removeLast() }
+        while let first = slice.first, isSpace(first) { slice.removeFirst() }
+        trimmed = slice
+        rest = slice
+    }
+
+    private mutating func take(_ choices: StaticString) -> UInt8? {
+        guard let byte = rest.first else { return nil }
+        for index in 0..<choices.utf8CodeUnitCount where choices.utf8Start[index] == byte {
+            rest.removeFirst()
+            return byte
+        }
+        return nil
+    }
+
+    private mutating func digits(_ wanted: Int) -> Int64? {
+        guard rest.count >= wanted else { return nil }
+        var value: Int64 = 0
+        for byte in rest.prefix(wanted) {
+            guard byte &- UInt8(ascii: "0") < 10 else { return nil }
+            value = value * 10 + Int64(byte &- UInt8(ascii: "0"))
+        }
+        rest = rest.dropFirst(wanted)
+        return value
+    }
+
+    /// Milliseconds since 1970, rounded half up; nil when the text is no time.
+    mutating func timestamp(naiveOffsetSeconds: Int64) -> Int64? {
+        guard let year = digits(4), take("-") != nil, let month = digits(2), take("-") != nil, let day = digits(2),
+            take("T ") != nil, let hour = digits(2), take(":") != nil, let minute = digits(2)
+        else { return nil }
+        var second: Int64 = 0
+        var nanoseconds: Int64 = 0
+        if take(":") != nil {
+            guard let value = digits(2) else { return nil }
+            second = value
+            if take(".,") != nil {
+                var count = 0
+                while count < 9, let digit = digits(1) {
+                    nanoseconds = nanoseconds * 10 + digit
+                    count += 1
+                }
+                guard count > 0 else { return nil }
+                for _ in count..<9 { nanoseconds *= 10 }
+            }
+        }
+        while take(" ") != nil {}
+        var offset = naiveOffsetSeconds
+        if take("Zz") != nil {
+            offset = 0
+        } else if let sign = take("+-") {
+            guard let hours = digits(2) else { return nil }
+            _ = take(":")
+            guard let minutes = digits(2) else { return nil }
+            offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "+") ? 1 : -1)
+        }
+        // A leap second is the last one of its minute here.
+        guard rest.isEmpty, year >= 1, (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        let seconds =
+            Self.daysSince1970(year: year, month: month, day: day) * 86_400 + hour * 3600 + minute * 60 + min(second, 59)
+            &- offset
+        return seconds &* 1000 &+ (nanoseconds + 500_000) / 1_000_000
+    }
+
+    private static func days(in month: Int64, of year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    /// Days in the proleptic Gregorian calendar; years begin in March here, so that the leap day is a year's last.
+    private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
+        let shifted = month > 2 ? year : year - 1
+        let era = shifted / 400
+        let yearOfEra = shifted % 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+}

@@ -1,0 +1,207 @@
+/// One value where it stands in a document: its kind and its bytes, checked but not converted.
+///
+/// Valid for as long as the bytes of the document are; make values of it before they go away.
+public struct JSONField {
+    public enum Kind: UInt8, Sendable {
+        case string
+        /// A number without fraction and exponent.
+        case integer
+        /// A number with a fraction, an exponent or both.
+        case decimal
+        case object, array, `true`, `false`, null
+    }
+
+    /// Longest number that is converted, in bytes. A double is settled by its first 768 significant digits; longer
+    /// texts come from nobody but attackers and keep their text.
+    public static let maxNumberBytes = 1024
+
+    let base: UnsafePointer<UInt8>
+    let count: Int
+    public let kind: Kind
+    let hasEscapes: Bool
+
+    @inline(__always)
+    init(base: UnsafePointer<UInt8>, count: Int, kind: Kind, hasEscapes: Bool = false) {
+        self.base = base
+        self.count = count
+        self.kind = kind
+        self.hasEscapes = hasEscapes
+    }
+
+    public var isNull: Bool { kind == .null }
+
+    /// The value as it is written, a string without its quotes and with its escapes.
+    public var rawText: String { String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self) }
+
+    /// Calls `body` with the bytes as written, a string's without its quotes and with its escapes.
+    public func withRawBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+        body(UnsafeRawBufferPointer(start: base, count: count))
+    }
+
+    public var bool: Bool? {
+        switch kind {
+        case .true: true
+        case .false: false
+        default: nil
+        }
+    }
+
+    /// What an object holds; nothing for other kinds. The bytes are walked once more.
+    public var members: JSONMembers { JSONMembers(self) }
+
+    /// What an array holds; nothing for other kinds. The bytes are walked once more.
+    public var elements: JSONElements { JSONElements(self) }
+
+    // MARK: - Strings
+
+    /// The text of a string; nil for other kinds.
+    public var string: String? {
+        guard kind == .string else { return nil }
+        return hasEscapes ? unescaped() : rawText
+    }
+
+    /// Whether this is a string without text.
+    public var isEmptyString: Bool { kind == .string && count == 0 }
+
+    /// Whether this is a string that says `text`, however it is escaped.
+    public func equals(_ text: StaticString) -> Bool {
+        guard kind == .string else { return false }
+        if hasEscapes {
+            let own = unescaped()
+            return own.utf8.elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+        guard count == text.utf8CodeUnitCount else { return false }
+        let other = text.utf8Start
+        var index = 0
+        while index < count {
+            if base[index] != other[index] { return false }
+            index += 1
+        }
+        return true
+    }
+
+    public static func ~= (text: StaticString, field: JSONField) -> Bool { field.equals(text) }
+
+    /// No escape is longer written than spelled: six bytes make at most three, twelve make four.
+    private func unescaped() -> String {
+        String(unsafeUninitializedCapacity: count) { out in
+            var read = 0
+            var written = 0
+            func put(_ byte: UInt8) {
+                out[written] = byte
+                written += 1
+            }
+            while read < count {
+                let byte = base[read]
+                guard byte == UInt8(ascii: "\\") else {
+                    put(byte)
+                    read += 1
+                    continue
+                }
+                let escape = base[read + 1]
+                read += 2
+                switch escape {
+                case UInt8(ascii: "b"): put(0x08)
+                case UInt8(ascii: "f"): put(0x0C)
+                case UInt8(ascii: "n"): put(0x0A)
+                case UInt8(ascii: "r"): put(0x0D)
+                case UInt8(ascii: "t"): put(0x09)
+                case UInt8(ascii: "u"):
+                    var scalar = JSONScanner.hexUnit(base + read) ?? 0xFFFD
+                    read += 4
+                    if 0xD800..<0xDC00 ~= scalar {
+                        let low = JSONScanner.hexUnit(base + read + 2) ?? 0xDC00
+                        read += 6
+                        scalar = 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
+                    }
+                    switch scalar {
+                    case 0..<0x80:
+                        put(UInt8(truncatingIfNeeded: scalar))
+                    case 0x80..<0x800:
+                        put(0xC0 | UInt8(truncatingIfNeeded: scalar >> 6))
+                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                    case 0x800..<0x10000:
+                        put(0xE0 | UInt8(truncatingIfNeeded: scalar >> 12))
+                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
+                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                    default:
+                        put(0xF0 | UInt8(truncatingIfNeeded: scalar >> 18))
+                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 12) & 0x3F))
+                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
+                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                    }
+                default: put(escape)
+                }
+            }
+            return written
+        }
+    }
+
+    // MARK: - Numbers
+
+    /// The value of a number without fraction and exponent, exactly; nil when it does not fit and for other kinds.
+    public var int64: Int64? {
+        guard kind == .integer, count <= 20 else { return nil }
+        let isNegative = base[0] == UInt8(ascii: "-")
+        var value: Int64 = 0
+        for index in (isNegative ? 1 : 0)..<count {
+            let digit = Int64(base[index] &- UInt8(ascii: "0"))
+            let (scaled, over) = value.multipliedReportingOverflow(by: 10)
+            let (sum, past) = isNegative ? scaled.subtractingReportingOverflow(digit) : scaled.addingReportingOverflow(digit)
+            if over || past { return nil }
+            value = sum
+        }
+        return value
+    }
+
+    /// The nearest double of a number; nil when that is infinite, when its text is longer than ``maxNumberBytes`` and for
+    /// other kinds.
+    public var double: Double? {
+        guard kind == .integer || kind == .decimal, count <= Self.maxNumberBytes else { return nil }
+        if let quick = quickDouble() { return quick }
+        guard let value = Double(rawText), value.isFinite else { return nil }
+        return value
+    }
+
+    /// `value` as an integer when it has no fraction and fits. In place of `Int64(exactly:)`, which calls the C library's
+    /// rounding functions and so would need a platform import.
+    public static func wholeNumber(_ value: Double) -> Int64? {
+        guard value.magnitude < 0x1p63 else { return nil }
+        let whole = Int64(value)
+        return Double(whole) == value ? whole : nil
+    }
+
+    /// Powers of ten that a double holds exactly.
+    private static let tens: InlineArray<23, Double> = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+        1e20, 1e21, 1e22,
+    ]
+
+    /// One correctly rounded division or product, possible while digits and power of ten are both exact.
+    private func quickDouble() -> Double? {
+        var mantissa: UInt64 = 0
+        var digits = 0
+        var fraction = 0
+        var inFraction = false
+        var index = 0
+        let isNegative = base[0] == UInt8(ascii: "-")
+        if isNegative { index = 1 }
+        while index < count {
+            let byte = base[index]
+            if byte == UInt8(ascii: ".") {
+                inFraction = true
+            } else {
+                let digit = byte &- UInt8(ascii: "0")
+                guard digit < 10 else { return nil }  // an exponent: the long way
+                mantissa = mantissa &* 10 &+ UInt64(digit)
+                digits += 1
+                if inFraction { fraction += 1 }
+                if digits > 18 { return nil }
+            }
+            index += 1
+        }
+        guard mantissa <= 1 << 53, fraction <= 22 else { return nil }
+        let value = Double(mantissa) / Self.tens[fraction]
+        return isNegative ? -value : value
+    }
+}

@@ -1,0 +1,156 @@
+/// Picks members out of one document without keeping the rest.
+///
+/// ```swift
+/// var reader = try JSONReader(frame)
+/// if try reader.enterObject() {
+///     while let key = try reader.nextKey() {
+///         let value = try reader.readValue()
+///         ...
+///     }
+/// } else {
+///     root = try reader.readValue()
+/// }
+/// try reader.finish()
+/// ```
+///
+/// Every byte is checked on the way. Until ``finish()`` returns, the document may still prove malformed: collect the
+/// fields, which costs nothing, and make strings of them afterwards.
+///
+/// A leading byte order mark is skipped.
+///
+/// Source: RFC 8259.
+public struct JSONReader {
+    private var scanner: JSONScanner
+    private let maxDepth: Int
+    /// 1 inside the object or array entered.
+    private var depth = 0
+    private var isFirstMember = false
+
+    /// - Parameter bytes: the whole document; must stay valid for as long as the reader and its fields are used.
+    /// - Throws: ``JSONError/Reason/tooLong`` and ``JSONError/Reason/unexpectedEnd``.
+    public init(_ bytes: UnsafeRawBufferPointer, limits: JSONLimits = JSONLimits()) throws(JSONError) {
+        guard bytes.count <= limits.maxBytes else { throw JSONError(.tooLong, at: limits.maxBytes) }
+        guard let base = bytes.baseAddress, bytes.count > 0 else { throw JSONError(.unexpectedEnd, at: 0) }
+        let start = base.assumingMemoryBound(to: UInt8.self)
+        var at = start
+        if bytes.count >= 3, start[0] == 0xEF, start[1] == 0xBB, start[2] == 0xBF { at += 3 }
+        scanner = JSONScanner(start: start, end: start + bytes.count, at: at)
+        maxDepth = limits.maxDepth
+    }
+
+    /// A reader of a container that a reader has passed already.
+    init(passed field: JSONField) {
+        scanner = JSONScanner(start: field.base, end: field.base + field.count, at: field.base)
+        maxDepth = JSONLimits.deepestNesting
+    }
+
+    /// Steps into the object that comes next. False, and nothing is taken, when something else comes.
+    public mutating func enterObject() throws(JSONError) -> Bool { try enter(UInt8(ascii: "{")) }
+
+    /// Steps into the array that comes next. False, and nothing is taken, when something else comes.
+    public mutating func enterArray() throws(JSONError) -> Bool { try enter(UInt8(ascii: "[")) }
+
+    private mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
+        guard scanner.peekToken() == bracket else { return false }
+        guard depth < maxDepth else { throw scanner.error(.tooDeep) }
+        scanner.at += 1
+        depth += 1
+        isFirstMember = true
+        return true
+    }
+
+    /// The name of the next member, whose value must be read before the next call; nil at the object's end.
+    public mutating func nextKey() throws(JSONError) -> JSONField? {
+        guard try advance(to: UInt8(ascii: "}")) else { return nil }
+        return try scanner.scanKey()
+    }
+
+    /// The next element of the array entered; nil at its end.
+    public mutating func nextElement() throws(JSONError) -> JSONField? {
+        guard try advance(to: UInt8(ascii: "]")) else { return nil }
+        return try readValue()
+    }
+
+    /// False when the container ended here.
+    @inline(__always)
+    private mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
+        guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
+        if byte == bracket {
+            scanner.at += 1
+            depth -= 1
+            return false
+        }
+        if isFirstMember {
+            isFirstMember = false
+        } else {
+            try scanner.expectToken(UInt8(ascii: ","))
+        }
+        return true
+    }
+
+    /// The next value, whatever it is. A container is passed over as a whole; ``JSONField/members`` and
+    /// ``JSONField/elements`` look into it.
+    public mutating func readValue() throws(JSONError) -> JSONField {
+        guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
+        let kind: JSONField.Kind
+        switch byte {
+        case UInt8(ascii: "{"): kind = .object
+        case UInt8(ascii: "["): kind = .array
+        default: return try scanner.scanScalar(byte)
+        }
+        let first = scanner.at
+        var skipper = JSONSkipper()
+        try scanner.walk(into: &skipper, outerDepth: depth, maxDepth: maxDepth)
+        return JSONField(base: first, count: scanner.at - first, kind: kind)
+    }
+
+    /// Checks that nothing but white space is left.
+    public mutating func finish() throws(JSONError) {
+        if scanner.peekToken() != nil { throw scanner.error(.trailingBytes) }
+    }
+
+    /// Reports the next value, piece by piece.
+    mutating func walk(into visitor: inout some JSONVisitor) throws(JSONError) {
+        try scanner.walk(into: &visitor, outerDepth: depth, maxDepth: maxDepth)
+    }
+}
+
+// MARK: - Looking into containers
+
+/// The members of an object, in document order; a name may occur more than once.
+public struct JSONMembers: Sequence, IteratorProtocol {
+    private var reader: JSONReader?
+
+    init(_ field: JSONField) {
+        guard field.kind == .object else { return }
+        var reader = JSONReader(passed: field)
+        if (try? reader.enterObject()) == true { self.reader = reader }
+    }
+
+    public mutating func next() -> (key: JSONField, value: JSONField)? {
+        guard let key = try? reader?.nextKey(), let value = try? reader?.readValue() else {
+            reader = nil
+            return nil
+        }
+        return (key, value)
+    }
+}
+
+/// The elements of an array.
+public struct JSONElements: Sequence, IteratorProtocol {
+    private var reader: JSONReader?
+
+    init(_ field: JSONField) {
+        guard field.kind == .array else { return }
+        var reader = JSONReader(passed: field)
+        if (try? reader.enterArray()) == true { self.reader = reader }
+    }
+
+    public mutating func next() -> JSONField? {
+        guard let element = try? reader?.nextElement() else {
+            reader = nil
+            return nil
+        }
+        return element
+    }
+}

@@ -1,0 +1,338 @@
+// The grammar of RFC 8259, and the only place that knows it.
+//
+// A scanner walks bytes once, from left to right, and checks everything it passes: the structure, numbers, escapes,
+// surrogate pairs and UTF-8, in what is kept and in what is skipped alike. It allocates nothing and does not recurse;
+// nesting is a stack of bits. Readers sit on top of it: ``JSONReader`` picks members out of one object, ``JSONValue``
+// keeps the whole document.
+
+/// What a walk over a value reports, in document order.
+protocol JSONVisitor {
+    mutating func scalar(_ field: JSONField)
+    mutating func key(_ field: JSONField)
+    mutating func beginContainer()
+    mutating func endObject()
+    mutating func endArray()
+}
+
+/// Passes over a value and keeps nothing.
+struct JSONSkipper: JSONVisitor {
+    @inline(__always) mutating func scalar(_ field: JSONField) {}
+    @inline(__always) mutating func key(_ field: JSONField) {}
+    @inline(__always) mutating func beginContainer() {}
+    @inline(__always) mutating func endObject() {}
+    @inline(__always) mutating func endArray() {}
+}
+
+/// Which containers are open: one bit each, set for an object.
+private struct ContainerStack {
+    private var words = InlineArray<16, UInt64>(repeating: 0)  // 16 * 64 = JSONLimits.deepestNesting
+    private(set) var count = 0
+
+    /// The caller has checked `count` against the limit; beyond the room the push is refused as well.
+    mutating func push(isObject: Bool) -> Bool {
+        guard count < JSONLimits.deepestNesting else { return false }
+        let bit: UInt64 = 1 << UInt64(count & 63)
+        if isObject { words[count >> 6] |= bit } else { words[count >> 6] &= ~bit }
+        count += 1
+        return true
+    }
+
+    mutating func pop() { count -= 1 }
+
+    var topIsObject: Bool {
+        let index = count - 1
+        return words[index >> 6] & (1 << UInt64(index & 63)) != 0
+    }
+}
+
+struct JSONScanner {
+    let start: UnsafePointer<UInt8>
+    let end: UnsafePointer<UInt8>
+    var at: UnsafePointer<UInt8>
+
+    @inline(__always)
+    func error(_ reason: JSONError.Reason) -> JSONError { JSONError(reason, at: at - start) }
+
+    // MARK: - Bytes
+
+    /// Skips white space and returns the byte after it without taking it; nil at the end.
+    @inline(__always)
+    mutating func peekToken() -> UInt8? {
+        while at < end {
+            switch at.pointee {
+            case 0x20, 0x0A, 0x0D, 0x09: at += 1
+            case let byte: return byte
+            }
+        }
+        return nil
+    }
+
+    /// Skips white space and takes the byte after it.
+    @inline(__always)
+    mutating func takeToken() throws(JSONError) -> UInt8 {
+        guard let byte = peekToken() else { throw error(.unexpectedEnd) }
+        at += 1
+        return byte
+    }
+
+    @inline(__always)
+    mutating func expectToken(_ wanted: UInt8) throws(JSONError) {
+        guard let byte = peekToken() else { throw error(.unexpectedEnd) }
+        guard byte == wanted else { throw error(.unexpectedByte) }
+        at += 1
+    }
+
+    // MARK: - Values
+
+    /// Reads one whole value, containers with all they hold.
+    ///
+    /// - Parameter outerDepth: how many containers are open around it.
+    mutating func walk(
+        into visitor: inout some JSONVisitor, outerDepth: Int, maxDepth: Int
+    ) throws(JSONError) {
+        var open = ContainerStack()
+        values: while true {
+            guard let byte = peekToken() else { throw error(.unexpectedEnd) }
+            switch byte {
+            case UInt8(ascii: "{"):
+                guard outerDepth + open.count < maxDepth, open.push(isObject: true) else { throw error(.tooDeep) }
+                at += 1
+                visitor.beginContainer()
+                if peekToken() != UInt8(ascii: "}") {
+                    visitor.key(try scanKey())
+                    continue values
+                }
+            case UInt8(ascii: "["):
+                guard outerDepth + open.count < maxDepth, open.push(isObject: false) else { throw error(.tooDeep) }
+                at += 1
+                visitor.beginContainer()
+                if peekToken() != UInt8(ascii: "]") { continue values }
+            default:
+                visitor.scalar(try scanScalar(byte))
+            }
+            while open.count > 0 {
+                guard let next = peekToken() else { throw error(.unexpectedEnd) }
+                switch (next, open.topIsObject) {
+                case (UInt8(ascii: ","), true):
+                    at += 1
+                    visitor.key(try scanKey())
+                    continue values
+                case (UInt8(ascii: ","), false):
+                    at += 1
+                    continue values
+                case (UInt8(ascii: "}"), true):
+                    at += 1
+                    open.pop()
+                    visitor.endObject()
+                case (UInt8(ascii: "]"), false):
+                    at += 1
+                    open.pop()
+                    visitor.endArray()
+                default:
+                    throw error(.unexpectedByte)
+                }
+            }
+            return
+        }
+    }
+
+    /// A member's name and the colon after it.
+    @inline(__always)
+    mutating func scanKey() throws(JSONError) -> JSONField {
+        try expectToken(UInt8(ascii: "\""))
+        let key = try scanString()
+        try expectToken(UInt8(ascii: ":"))
+        return key
+    }
+
+    /// A value that is no container; `byte` is its first byte, not yet taken.
+    @inline(__always)
+    mutating func scanScalar(_ byte: UInt8) throws(JSONError) -> JSONField {
+        switch byte {
+        case UInt8(ascii: "\""):
+            at += 1
+            return try scanString()
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+            return try scanNumber()
+        case UInt8(ascii: "t"): return try scanLiteral("true", .true)
+        case UInt8(ascii: "f"): return try scanLiteral("false", .false)
+        case UInt8(ascii: "n"): return try scanLiteral("null", .null)
+        default: throw error(.unexpectedByte)
+        }
+    }
+
+    private mutating func scanLiteral(_ word: StaticString, _ kind: JSONField.Kind) throws(JSONError) -> JSONField {
+        let first = at
+        for offset in 0..<word.utf8CodeUnitCount {
+            guard at < end else { throw error(.unexpectedEnd) }
+            guard at.pointee == word.utf8Start[offset] else { throw error(.badLiteral) }
+            at += 1
+        }
+        return JSONField(base: first, count: at - first, kind: kind)
+    }
+
+    // MARK: - Numbers
+
+    /// Source: RFC 8259 §6.
+    private mutating func scanNumber() throws(JSONError) -> JSONField {
+        let first = at
+        var kind = JSONField.Kind.integer
+        if at.pointee == UInt8(ascii: "-") { at += 1 }
+        guard at < end else { throw error(.unexpectedEnd) }
+        if at.pointee == UInt8(ascii: "0") {
+            at += 1
+        } else {
+            try scanDigits()
+        }
+        if at < end, at.pointee == UInt8(ascii: ".") {
+            kind = .decimal
+            at += 1
+            try scanDigits()
+        }
+        if at < end, at.pointee | 0x20 == UInt8(ascii: "e") {
+            kind = .decimal
+            at += 1
+            if at < end, at.pointee == UInt8(ascii: "+") || at.pointee == UInt8(ascii: "-") { at += 1 }
+            try scanDigits()
+        }
+        // `012` and `1x` would otherwise be told from the byte after, as if a comma were missing.
+        if at < end, at.pointee &- UInt8(ascii: "0") < 10 { throw error(.badNumber) }
+        return JSONField(base: first, count: at - first, kind: kind)
+    }
+
+    @inline(__always)
+    private mutating func scanDigits() throws(JSONError) {
+        let first = at
+        while at < end, at.pointee &- UInt8(ascii: "0") < 10 { at += 1 }
+        guard at > first else { throw error(at < end ? .badNumber : .unexpectedEnd) }
+    }
+
+    // MARK: - Strings
+
+    /// The rest of a string whose opening quote is taken.
+    ///
+    /// Source: RFC 8259 §7, §8.1.
+    @inline(__always)
+    mutating func scanString() throws(JSONError) -> JSONField {
+        let first = at
+        var hasEscapes = false
+        while true {
+            // Eight bytes at a time while nothing needs a look: quote, backslash, control, or beyond ASCII.
+            while end - at >= 8 {
+                let word = UInt64(littleEndian: UnsafeRawPointer(at).loadUnaligned(as: UInt64.self))
+                let marks = Self.marks(in: word)
+                if marks == 0 {
+                    at += 8
+                } else {
+                    at += marks.trailingZeroBitCount >> 3
+                    break
+                }
+            }
+            guard at < end else { throw error(.unexpectedEnd) }
+            switch at.pointee {
+            case UInt8(ascii: "\""):
+                let field = JSONField(base: first, count: at - first, kind: .string, hasEscapes: hasEscapes)
+                at += 1
+                return field
+            case UInt8(ascii: "\\"):
+                hasEscapes = true
+                try scanEscape()
+            case 0..<0x20:
+                throw error(.controlInString)
+            case 0x80...:
+                repeat {
+                    let length = Self.sequenceLength(at: at, end: end)
+                    guard length > 0 else { throw error(.badUTF8) }
+                    at += length
+                } while at < end && at.pointee >= 0x80
+            default:
+                at += 1
+            }
+        }
+    }
+
+    /// Sets the top bit of the lowest byte that is a quote, a backslash, a control or beyond ASCII; bits above it may be
+    /// set by borrow and mean nothing.
+    @inline(__always)
+    private static func marks(in word: UInt64) -> UInt64 { (specials(in: word) | word) & 0x8080_8080_8080_8080 }
+
+    /// The same for quote, backslash and control only. Top bits of bytes beyond ASCII mean nothing here.
+    @inline(__always)
+    static func specials(in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let quotes = (word ^ (ones &* 0x22)) &- ones
+        let backslashes = (word ^ (ones &* 0x5C)) &- ones
+        let controls = word &- (ones &* 0x20)
+        return quotes | backslashes | controls
+    }
+
+    private mutating func scanEscape() throws(JSONError) {
+        guard end - at >= 2 else { throw error(.unexpectedEnd) }
+        switch at[1] {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            at += 2
+        case UInt8(ascii: "u"):
+            let unit = try scanHexUnit()
+            switch unit {
+            case 0xD800..<0xDC00:
+                guard end - at >= 2, at[0] == UInt8(ascii: "\\"), at[1] == UInt8(ascii: "u") else {
+                    throw error(.loneSurrogate)
+                }
+                guard 0xDC00..<0xE000 ~= (try scanHexUnit()) else { throw error(.loneSurrogate) }
+            case 0xDC00..<0xE000: throw error(.loneSurrogate)
+            default: break
+            }
+        default: throw error(.badEscape)
+        }
+    }
+
+    /// Takes `\uXXXX`; the first two bytes are known to be there.
+    private mutating func scanHexUnit() throws(JSONError) -> UInt32 {
+        guard end - at >= 6 else { throw error(.unexpectedEnd) }
+        guard let unit = Self.hexUnit(at + 2) else { throw error(.badEscape) }
+        at += 6
+        return unit
+    }
+
+    /// The value of four hexadecimal digits; nil when one of them is none.
+    static func hexUnit(_ digits: UnsafePointer<UInt8>) -> UInt32? {
+        var unit: UInt32 = 0
+        for offset in 0..<4 {
+            let byte = digits[offset]
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte &- UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte &- UInt8(ascii: "a") &+ 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte &- UInt8(ascii: "A") &+ 10
+            default: return nil
+            }
+            unit = unit << 4 | UInt32(digit)
+        }
+        return unit
+    }
+
+    /// Length in bytes of the well-formed sequence beyond ASCII at `at`; 0 when there is none.
+    ///
+    /// Source: The Unicode Standard, table 3-7.
+    @inline(__always)
+    static func sequenceLength(at: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Int {
+        let left = end - at
+        let first = at[0]
+        switch first {
+        case 0xC2...0xDF:
+            return left >= 2 && at[1] & 0xC0 == 0x80 ? 2 : 0
+        case 0xE0...0xEF:
+            guard left >= 3, at[1] & 0xC0 == 0x80, at[2] & 0xC0 == 0x80 else { return 0 }
+            if first == 0xE0 && at[1] < 0xA0 { return 0 }
+            if first == 0xED && at[1] > 0x9F { return 0 }
+            return 3
+        case 0xF0...0xF4:
+            guard left >= 4, at[1] & 0xC0 == 0x80, at[2] & 0xC0 == 0x80, at[3] & 0xC0 == 0x80 else { return 0 }
+            if first == 0xF0 && at[1] < 0x90 { return 0 }
+            if first == 0xF4 && at[1] > 0x8F { return 0 }
+            return 4
+        default: return 0
+        }
+    }
+}

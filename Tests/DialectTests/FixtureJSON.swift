@@ -1,0 +1,275 @@
+import ChatModel
+import Dialects
+import JSONText
+
+// The canonical JSON form of events and commands, in which the fixtures are written.
+
+/// Builds an object without the members that say nothing: absent, `null`, `[]` and `{}` are the same in an event.
+struct CanonicalObject {
+    private(set) var members: [JSONValue.Member] = []
+
+    init(kind: String? = nil) { if let kind { text("kind", kind) } }
+
+    mutating func value(_ key: String, _ value: JSONValue?) {
+        switch value {
+        case nil, .null, .array([]), .object([]): break
+        case .some(let value): members.append(.init(key, value))
+        }
+    }
+    mutating func text(_ key: String, _ text: String?) { value(key, text.map { .string($0) }) }
+    mutating func id(_ key: String, _ id: ChatID?) { text(key, id?.rawValue) }
+    mutating func ids(_ key: String, _ ids: [ChatID]) { value(key, .array(ids.map { .string($0.rawValue) })) }
+    mutating func integer(_ key: String, _ number: Int64?) { value(key, number.map { .integer($0) }) }
+    mutating func time(_ key: String, _ time: ChatTimestamp?) { integer(key, time?.milliseconds) }
+    mutating func truth(_ key: String, _ flag: Bool) { if flag { value(key, .bool(true)) } }
+    mutating func person(_ key: String, _ person: ChatPerson) {
+        var object = CanonicalObject()
+        object.id("id", person.id)
+        object.text("name", person.name)
+        value(key, object.json)
+    }
+
+    var json: JSONValue { .object(members) }
+}
+
+extension ChatAttachment {
+    var canonical: JSONValue {
+        var object = CanonicalObject()
+        object.text("type", kind.rawValue)
+        object.text("url", url)
+        object.text("name", name)
+        object.integer("size", size)
+        object.text("mime", mime)
+        object.text("thumb", thumbnail)
+        object.integer("width", width)
+        object.integer("height", height)
+        object.value("duration", duration.map { JSONValue.number($0) })
+        object.truth("inline", inline != nil)
+        object.text("fileId", fileID)
+        return object.json
+    }
+}
+
+extension ChatMessage {
+    var canonical: JSONValue {
+        var object = CanonicalObject(kind: "message")
+        object.id("id", id)
+        object.text("room", room)
+        object.person("sender", sender)
+        object.text("text", text)
+        object.time("at", at)
+        object.value("attachments", .array(attachments.map(\.canonical)))
+        object.id("replyTo", replyTo)
+        object.text("ref", ref)
+        object.truth("self", isSelf)
+        object.truth("encrypted", isEncrypted)
+        return object.json
+    }
+}
+
+extension ChatEvent {
+    var canonical: JSONValue {
+        var object: CanonicalObject
+        switch self {
+        case .message(let message): return message.canonical
+        case .edit(let edit):
+            object = CanonicalObject(kind: "edit")
+            object.id("id", edit.id)
+            object.text("text", edit.text)
+            object.text("room", edit.room)
+            object.person("sender", edit.sender)
+            object.time("at", edit.at)
+            object.value("attachments", .array(edit.attachments.map(\.canonical)))
+            object.truth("self", edit.isSelf)
+        case .delete(let delete):
+            object = CanonicalObject(kind: "delete")
+            object.ids("ids", delete.ids)
+            object.text("room", delete.room)
+            object.person("sender", delete.sender)
+        case .typing(let typing):
+            object = CanonicalObject(kind: "typing")
+            object.text("state", typing.state.rawValue)
+            object.person("sender", typing.sender)
+            object.text("room", typing.room)
+            object.integer("ttl", typing.ttlMilliseconds)
+            object.truth("self", typing.isSelf)
+        case .receipt(let receipt):
+            object = CanonicalObject(kind: "receipt")
+            object.text("state", receipt.state.rawValue)
+            object.ids("ids", receipt.ids)
+            object.person("by", receipt.by)
+            object.text("ref", receipt.ref)
+            object.time("at", receipt.at)
+            object.text("room", receipt.room)
+            object.truth("self", receipt.isSelf)
+        case .join(let membership), .leave(let membership):
+            object = CanonicalObject(kind: isJoin ? "join" : "leave")
+            object.person("user", membership.user)
+            object.text("room", membership.room)
+            object.time("at", membership.at)
+            object.truth("self", membership.isSelf)
+        case .presence(let presence):
+            object = CanonicalObject(kind: "presence")
+            object.person("user", presence.user)
+            object.text("state", presence.state.rawValue)
+            object.text("room", presence.room)
+        case .reaction(let reaction):
+            object = CanonicalObject(kind: "reaction")
+            object.id("target", reaction.target)
+            object.text("emoji", reaction.emoji)
+            object.text("op", reaction.operation.rawValue)
+            object.person("sender", reaction.sender)
+            object.text("room", reaction.room)
+            object.time("at", reaction.at)
+            object.value(
+                "counts",
+                .array(
+                    reaction.counts.map { count in
+                        var object = CanonicalObject()
+                        object.text("emoji", count.emoji)
+                        object.integer("count", count.count)
+                        object.value("users", .array(count.users.map { .string($0) }))
+                        return object.json
+                    }))
+            object.truth("self", reaction.isSelf)
+        case .system(let notice):
+            object = CanonicalObject(kind: "system")
+            object.text("text", notice.text)
+            object.id("id", notice.id)
+            object.text("room", notice.room)
+            object.time("at", notice.at)
+        case .history(let history):
+            object = CanonicalObject(kind: "history")
+            object.value("messages", .array(history.messages.map(\.canonical)))
+            object.text("room", history.room)
+            object.text("ref", history.ref)
+        case .ready(let ready):
+            object = CanonicalObject(kind: "ready")
+            object.text("room", ready.room)
+            object.text("name", ready.name)
+            object.text("ref", ready.ref)
+        case .auth(let auth):
+            object = CanonicalObject(kind: "auth")
+            object.text("state", auth.state.rawValue)
+            object.text("text", auth.text)
+            object.text("refresh", auth.refresh)
+            object.text("ref", auth.ref)
+        case .error(let error):
+            object = CanonicalObject(kind: "error")
+            object.text("code", error.code)
+            object.text("text", error.text)
+            object.value("fatal", .bool(error.isFatal))
+            object.text("ref", error.ref)
+        case .ping(let ref):
+            object = CanonicalObject(kind: "ping")
+            object.text("ref", ref)
+        case .pong(let ref):
+            object = CanonicalObject(kind: "pong")
+            object.text("ref", ref)
+        }
+        return object.json
+    }
+
+    private var isJoin: Bool { if case .join = self { true } else { false } }
+}
+
+// MARK: - Commands
+
+/// A canonical event that no command can be made of: a fault of the fixture.
+struct UnusableFixture: Error, CustomStringConvertible {
+    let description: String
+}
+
+extension ChatPerson {
+    init(canonical json: JSONValue?) {
+        self.init(id: json?["id"]?.string.map { ChatID($0) }, name: json?["name"]?.string)
+    }
+}
+
+extension ChatAttachment {
+    init(canonical json: JSONValue) throws {
+        guard let kind = json["type"]?.string.flatMap(Kind.init(rawValue:)) else {
+            throw UnusableFixture(description: "attachment type in \(json.text)")
+        }
+        self.init(
+            kind: kind, url: json["url"]?.string, name: json["name"]?.string, size: json["size"]?.integer,
+            mime: json["mime"]?.string, thumbnail: json["thumb"]?.string, width: json["width"]?.integer,
+            height: json["height"]?.integer, duration: json["duration"]?.double, fileID: json["fileId"]?.string)
+    }
+}
+
+extension ChatCommand {
+    init(canonical json: JSONValue) throws {
+        func word<T: RawRepresentable>(_ key: String, _ type: T.Type) throws -> T where T.RawValue == String {
+            guard let value = json[key]?.string.flatMap(T.init(rawValue:)) else {
+                throw UnusableFixture(description: "\(key) in \(json.text)")
+            }
+            return value
+        }
+        func need(_ key: String) throws -> String {
+            guard let value = json[key]?.string else { throw UnusableFixture(description: "\(key) in \(json.text)") }
+            return value
+        }
+        let id = json["id"]?.string.map { ChatID($0) }
+        let ids = json["ids"]?.array?.compactMap(\.string).map { ChatID($0) } ?? []
+        let room = json["room"]?.string
+        let ref = json["ref"]?.string
+        let sender = ChatPerson(canonical: json["sender"])
+        let user = ChatPerson(canonical: json["user"])
+        let isSelf = json["self"]?.bool ?? false
+        func time(_ key: String) -> ChatTimestamp? { json[key]?.integer.map { ChatTimestamp(milliseconds: $0) } }
+        func attachments() throws -> [ChatAttachment] {
+            try json["attachments"]?.array?.map(ChatAttachment.init(canonical:)) ?? []
+        }
+        switch try need("kind") {
+        case "message":
+            self = .message(
+                ChatMessage(
+                    id: id, room: room, sender: sender, text: try need("text"), at: time("at"),
+                    attachments: try attachments(), replyTo: json["replyTo"]?.string.map { ChatID($0) }, ref: ref,
+                    isSelf: isSelf, isEncrypted: json["encrypted"]?.bool ?? false))
+        case "edit":
+            self = .edit(
+                ChatEdit(
+                    id: ChatID(try need("id")), text: try need("text"), room: room, sender: sender, at: time("at"),
+                    attachments: try attachments(), isSelf: isSelf))
+        case "delete": self = .delete(ChatDelete(ids: ids, room: room, sender: sender))
+        case "typing":
+            self = .typing(
+                ChatTyping(
+                    state: try word("state", ChatTyping.State.self), sender: sender, room: room,
+                    ttlMilliseconds: json["ttl"]?.integer, isSelf: isSelf, id: id, at: time("at")))
+        case "receipt":
+            self = .receipt(
+                ChatReceipt(
+                    state: try word("state", ChatReceipt.State.self), ids: ids, by: ChatPerson(canonical: json["by"]),
+                    ref: ref, at: time("at"), room: room, isSelf: isSelf))
+        case "join": self = .join(ChatMembership(user: user, room: room, at: time("at"), isSelf: isSelf))
+        case "leave": self = .leave(ChatMembership(user: user, room: room, at: time("at"), isSelf: isSelf))
+        case "presence":
+            self = .presence(ChatPresence(user: user, state: try word("state", ChatPresence.State.self), room: room))
+        case "reaction":
+            self = .reaction(
+                ChatReaction(
+                    target: ChatID(try need("target")), emoji: try need("emoji"),
+                    operation: try word("op", ChatReaction.Operation.self), sender: sender, room: room,
+                    at: time("at"), isSelf: isSelf))
+        case "auth":
+            if let token = json["access_token"]?.string {
+                self = .auth(.accessToken(token), ref: ref)
+            } else if let token = json["refresh_token"]?.string {
+                self = .auth(.refreshToken(token), ref: ref)
+            } else {
+                self = .auth(.password(email: try need("email"), password: try need("password")), ref: ref)
+            }
+        case "subscribe": self = .subscribe(room: room, limit: json["limit"]?.integer.map { Int($0) })
+        case "fetch":
+            self = .fetch(
+                room: room, ref: ref, limit: json["limit"]?.integer.map { Int($0) }, before: time("before"),
+                since: time("since"))
+        case "ping": self = .ping(ref: ref)
+        case "pong": self = .pong(ref: ref)
+        case let kind: throw UnusableFixture(description: "kind \(kind)")
+        }
+    }
+}
