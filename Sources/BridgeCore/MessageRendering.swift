@@ -37,7 +37,10 @@ enum MessageRendering {
         var byteCount = 0
         var omitted = 0
         if isEncrypted, text.isEmpty { bodies.append("[encrypted message]") }
-        for line in IRCTextSplitter.lines(cleanBody(text)) where !line.isEmpty {
+        let clean = cleanBody(text)
+        // Empty lines are not shown; looking at some more than can be shown finds the others.
+        let looked = limits.multilineMaxLines * 4
+        for line in IRCTextSplitter.lines(clean, maxLines: looked) where !line.isEmpty {
             if bodies.count >= limits.multilineMaxLines || byteCount >= limits.multilineMaxBytes {
                 omitted += 1
                 continue
@@ -53,6 +56,7 @@ enum MessageRendering {
                 byteCount += piece.utf8.count
             }
         }
+        omitted += max(0, IRCTextSplitter.lineCount(clean) - looked)
         if omitted > 0 { bodies.append("… \(omitted) more line\(omitted == 1 ? "" : "s")") }
         for attachment in attachments.prefix(20) {
             let line = cleanBody(describe(attachment)).replacing("\n", with: " ").replacing("\r", with: " ")

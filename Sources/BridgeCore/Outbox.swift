@@ -130,6 +130,15 @@ struct Outbox {
         return expired
     }
 
+    /// Empties the outbox.
+    mutating func takeAll() -> [OutboxEntry] {
+        defer {
+            entries = []
+            nextToWrite = 0
+        }
+        return entries
+    }
+
     /// Entries whose author should hear that they wait; each is named once.
     mutating func takeWaitAnnouncements(now: MonotonicInstant) -> [OutboxEntry] {
         var waiting: [OutboxEntry] = []

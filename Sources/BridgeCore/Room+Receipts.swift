@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import IRCProtocol
 import WireBytes
 

@@ -155,7 +155,7 @@ extension Room {
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
         let line = IRCMessage(tags: tags, source: origin.source, command: "PRIVMSG", params: [channel, origin.text])
         broadcast(line, except: origin.client, context)
-        door.deliver(line, to: origin.client, label: origin.label)
+        door.echo(line, to: origin.client, label: origin.label)
         armOutbox(context)
     }
 
@@ -169,6 +169,13 @@ extension Room {
                     "PRIVMSG", "CANNOT_DELIVER", channel,
                     "Not delivered, \(why): " + MessageRendering.excerpt(entry.origin.text),
                 ]), to: entry.origin.client, label: entry.origin.label)
+    }
+
+    /// Nothing more can be delivered: every author gets the text back.
+    func failEverything(why: String, _ context: BridgeContext) {
+        for entry in outbox.takeAll() { failed(entry, why: why, context) }
+        pendingReceipts = []
+        armOutbox(context)
     }
 
     func tellLateArrival(_ message: ChatMessage, _ context: BridgeContext) {
@@ -195,8 +202,7 @@ extension Room {
 
     /// Delivers a line that the backend cannot carry to the IRC users of the room.
     func sendLocally(
-        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, label: String?,
-        _ context: BridgeContext
+        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -204,7 +210,7 @@ extension Room {
             tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
             command: command, params: text.map { [channel, $0] } ?? [channel])
         broadcast(line, except: client, context)
-        door.deliver(line, to: client, label: label)
+        door.echo(line, to: client, label: nil)
         return nil
     }
 

@@ -1,5 +1,6 @@
 import ChatModel
 import Dialects
+import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
@@ -41,12 +42,11 @@ extension Room {
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: BridgeContext) {
-        let seconds = Double(retryIn.wholeNanoseconds) / 1e9
         context.note(
             outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
                 "room": settings.name, "host": settings.url.host,
-                "retry-in": String(Int64((seconds * 1000).rounded())) + "ms", "failures": String(link.failures),
+                "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),
             ])
         if let degradedAfter = settings.backoff.degradedAfter, link.failures == degradedAfter {
             context.note(

@@ -1,5 +1,6 @@
 import ChatModel
 import Dialects
+import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
@@ -12,6 +13,8 @@ import WireBytes
 /// The one way by which a line reaches a client: reduction to its capabilities, label and bytes happen behind it.
 protocol ClientDoor: AnyObject {
     func deliver(_ message: IRCMessage, to client: ClientID, label: String?)
+    /// The client's own message comes back, if it asked for that. A label waits for it only then.
+    func echo(_ message: IRCMessage, to client: ClientID, label: String?)
 }
 
 final class Room {

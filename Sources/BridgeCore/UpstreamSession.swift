@@ -91,7 +91,7 @@ final class UpstreamSession {
         state = .connecting
         context.emit(
             .connectUpstream(
-                room, host: settings.url.host, port: settings.url.port, timeout: settings.connectTimeout))
+                room, host: settings.url.host, port: Int(settings.url.port), timeout: settings.connectTimeout))
     }
 
     func transportOpened(_ context: BridgeContext) -> [LinkEvent] {
@@ -106,7 +106,7 @@ final class UpstreamSession {
             context.emit(.sendUpstream(room, context.writer.take()))
             context.timers.set(.link(room), at: context.now.monotonic + settings.handshakeTimeout)
         } catch {
-            fail("the handshake request cannot be made: \(error)", context)
+            fail("the handshake request cannot be made: \(error.sentence)", context)
         }
         return takeEvents()
     }
@@ -149,7 +149,7 @@ final class UpstreamSession {
             handshake = nil
             var retryAfter: Duration?
             if case .status(_, _, let value, _) = refusal, let value {
-                retryAfter = RetryAfter.parse(value, nowMilliseconds: context.now.wall.milliseconds)
+                retryAfter = RetryAfter.delay(value, wallMilliseconds: context.now.wall.milliseconds)
             }
             fail(refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal), context)
         case .accepted(_, let consumed):
@@ -211,7 +211,7 @@ final class UpstreamSession {
                 "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
                 isRefusal: Self.isAuthClose(closed.code), context)
         } else if let failure {
-            fail("the backend broke the WebSocket protocol: \(failure)", context)
+            fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
         }
     }
 

@@ -1,0 +1,205 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// The exit door: the only place that makes bytes for one client.
+
+extension Bridge: ClientDoor {
+    func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
+        guard let session = sessions[client] else { return }
+        if session.response != nil, label == nil {
+            session.response?.replies.append(message)
+        } else {
+            write(message, to: session, label: label, batch: nil)
+        }
+    }
+
+    func echo(_ message: IRCMessage, to client: ClientID, label: String?) {
+        guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
+        deliver(message, to: client, label: label)
+    }
+
+    /// Reduces, tags and queues one line. Returns its length in bytes.
+    @discardableResult
+    private func write(_ message: IRCMessage, to session: IRCSession, label: String?, batch: String?) -> Int {
+        var message = message
+        if let label { message.setTag("label", label) }
+        if let batch { message.setTag("batch", batch) }
+        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil {
+            message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
+        }
+        guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
+        IRCEncoder.append(reduced, to: &context.writer)
+        let slice = context.writer.take()
+        context.emit(.send(session.id, slice))
+        return slice.count
+    }
+
+    // MARK: - Labeled responses
+
+    /// Ends the answer to a labeled line: ACK for none, the label on one, a batch around several.
+    ///
+    /// Source: IRCv3 labeled-response.
+    func finishResponse(_ session: IRCSession) {
+        guard let response = session.response else { return }
+        session.response = nil
+        let replies = response.replies.filter { $0.reduced(for: session.caps, nick: session.displayNick) != nil }
+        if session.longAnswers.isEmpty {
+            switch replies.count {
+            case 0 where response.isDeferred: return
+            case 0:
+                write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: response.label, batch: nil)
+                return
+            case 1:
+                write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
+                return
+            default: break
+            }
+        }
+        guard session.caps.contains(.batch), !response.isDeferred else {
+            for reply in replies { write(reply, to: session, label: nil, batch: nil) }
+            return
+        }
+        let reference = nextBatchReference()
+        write(
+            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
+            to: session, label: response.label, batch: nil)
+        for reply in replies { write(reply, to: session, label: nil, batch: reference) }
+        if session.longAnswers.isEmpty {
+            endBatch(reference, session)
+        } else {
+            session.longAnswerBatch = reference
+        }
+    }
+
+    private func endBatch(_ reference: String, _ session: IRCSession) {
+        write(
+            IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + reference]), to: session,
+            label: nil, batch: nil)
+    }
+
+    // MARK: - Long answers
+
+    /// Writes of a client's long answers what its queue may hold, and goes on when that has drained.
+    func pullLongAnswers(_ session: IRCSession) {
+        guard !session.longAnswers.isEmpty else { return }
+        while !session.longAnswers.isEmpty {
+            guard session.undrainedBytes < Self.longAnswerWindow else {
+                context.emit(.notifyWhenDrained(session.id))
+                return
+            }
+            let (line, rest) = step(session.longAnswers[0], session)
+            if let rest { session.longAnswers[0] = rest } else { session.longAnswers.removeFirst() }
+            if let line {
+                session.undrainedBytes += write(line, to: session, label: nil, batch: session.longAnswerBatch)
+            }
+        }
+        session.undrainedBytes = 0
+        if let reference = session.longAnswerBatch {
+            session.longAnswerBatch = nil
+            endBatch(reference, session)
+        }
+    }
+
+    /// One line of an answer, and what is left of it.
+    private func step(_ answer: LongAnswer, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        switch answer {
+        case .line(let message): return (message, nil)
+        case .names(let id, let cursor): return namesStep(id, cursor, session)
+        case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
+        case .list(let next, let only): return listStep(next, only, session)
+        }
+    }
+
+    private func namesStep(_ id: RoomID, _ start: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard let room = room(id) else { return (nil, nil) }
+        var cursor = start
+        var names: [String] = []
+        // Room for the names within 512 bytes, whether or not they come with user and host.
+        var left = 510 - (session.serverName.utf8.count + session.displayNick.utf8.count + room.channel.utf8.count + 16)
+        let withHosts = session.caps.contains(.userhostInNames)
+        while true {
+            let before = cursor
+            guard let personID = room.slots.next(&cursor) else { break }
+            guard let person = context.identities[personID] else { continue }
+            let cost = (withHosts ? person.source : person.nick).utf8.count + 1
+            guard cost <= left || names.isEmpty else {
+                cursor = before
+                break
+            }
+            names.append(person.source)
+            left -= cost
+        }
+        guard !names.isEmpty else {
+            return (session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"), nil)
+        }
+        return (
+            session.numeric(.rplNamReply, "=", room.channel, names.joined(separator: " ")),
+            .names(id, cursor: cursor)
+        )
+    }
+
+    private func whoStep(
+        _ id: RoomID, _ start: Int, _ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession
+    ) -> (IRCMessage?, LongAnswer?) {
+        guard let room = room(id) else { return (nil, nil) }
+        var cursor = start
+        while let personID = room.slots.next(&cursor) {
+            guard let person = context.identities[personID] else { continue }
+            return (
+                whoLine(person, channel: room.channel, whox, session),
+                .who(id, cursor: cursor, mask: mask, whox: whox)
+            )
+        }
+        return (session.numeric(.rplEndOfWho, mask, "End of /WHO list"), nil)
+    }
+
+    private func listStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard next < rooms.count else { return (session.numeric(.rplListEnd, "End of /LIST"), nil) }
+        let room = rooms[next]
+        let isWanted = only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
+        let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
+        return (isWanted ? line : nil, .list(nextRoom: next + 1, only: only))
+    }
+
+    func topic(of room: Room) -> String { room.settings.topic }
+
+    func whoLine(_ person: Person, channel: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) -> IRCMessage {
+        let flags = person.away == nil ? "H" : "G"
+        let server = isLocal(person) ? settings.serverName : person.host
+        guard let whox else {
+            return session.numeric(
+                .rplWhoReply, channel, person.ident, person.host, server, person.nick, flags,
+                "\(isLocal(person) ? 0 : 1) \(person.realname)")
+        }
+        var params = [session.displayNick]
+        for field in whox.fields {
+            switch field {
+            case .token: params.append(whox.token ?? "0")
+            case .channel: params.append(channel)
+            case .user: params.append(person.ident)
+            case .ip: params.append("255.255.255.255")
+            case .host: params.append(person.host)
+            case .server: params.append(server)
+            case .nick: params.append(person.nick)
+            case .flags: params.append(flags)
+            case .hopCount: params.append(isLocal(person) ? "0" : "1")
+            case .idle: params.append(String(idleSeconds(person)))
+            case .account: params.append(person.account ?? "0")
+            case .opLevel: params.append("n/a")
+            case .realname: params.append(person.realname)
+            }
+        }
+        return IRCMessage(source: settings.serverName, numeric: .rplWhoSpcRpl, params: params)
+    }
+
+    func isLocal(_ person: Person) -> Bool {
+        if case .local = person.kind { return true }
+        return false
+    }
+
+    func idleSeconds(_ person: Person) -> Int64 {
+        guard case .local(let client) = person.kind, let session = sessions[client] else { return 0 }
+        return max(0, (context.now.wall.milliseconds - session.lastSpokeAt.milliseconds) / 1000)
+    }
+}

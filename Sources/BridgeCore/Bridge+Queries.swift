@@ -1,0 +1,165 @@
+import ChatModel
+import IRCProtocol
+
+// Answers about people, rooms and the server.
+
+extension Bridge {
+    func who(_ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) {
+        if mask.hasPrefix("#") {
+            if let room = room(channel: mask) {
+                session.longAnswers.append(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
+                return
+            }
+        } else if let (_, person) = context.identities.person(nick: mask) {
+            let channel = visibleChannels(of: person).first ?? "*"
+            session.longAnswers.append(.line(whoLine(person, channel: channel, whox, session)))
+        }
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
+        session.longAnswers.append(.line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
+    }
+
+    /// The rooms in which a person is.
+    private func visibleChannels(of person: Person) -> [String] {
+        switch person.kind {
+        case .local(let client): return sessions[client]?.rooms.compactMap { room($0)?.channel } ?? []
+        case .remote(let key):
+            guard let id = context.identities.known(key) else { return [] }
+            return rooms.lazy.filter { $0.settings.backend == key.backend && $0.remotes[id] != nil }.map(\.channel)
+        }
+    }
+
+    func whois(_ nick: String, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
+        guard let (_, person) = context.identities.person(nick: nick) else {
+            reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
+            return reply(session.numeric(.rplEndOfWhois, shown, "End of /WHOIS list"), session)
+        }
+        reply(
+            session.numeric(.rplWhoisUser, person.nick, person.ident, person.host, "*", person.realname), session)
+        let channels = visibleChannels(of: person)
+        if !channels.isEmpty {
+            // Whole names only; the rest of a very long list is left out.
+            let line = channels.reduce(into: "") { line, name in
+                if line.utf8.count + name.utf8.count < 380 { line += (line.isEmpty ? "" : " ") + name }
+            }
+            reply(session.numeric(.rplWhoisChannels, person.nick, line), session)
+        }
+        if case .remote = person.kind {
+            reply(session.numeric(.rplWhoisServer, person.nick, person.host, "On the chat backend"), session)
+        } else {
+            reply(session.numeric(.rplWhoisServer, person.nick, settings.serverName, "On IRC"), session)
+        }
+        if let away = person.away { reply(session.numeric(.rplAway, person.nick, away), session) }
+        if let account = person.account {
+            reply(session.numeric(.rplWhoisAccount, person.nick, account, "is logged in as"), session)
+        }
+        if case .local(let client) = person.kind, let other = sessions[client] {
+            reply(
+                session.numeric(
+                    .rplWhoisIdle, person.nick, String(idleSeconds(person)),
+                    String(other.connectedAt.milliseconds / 1000), "seconds idle, signon time"), session)
+        }
+        reply(session.numeric(.rplEndOfWhois, person.nick, "End of /WHOIS list"), session)
+    }
+
+    func whowas(_ nick: String, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
+        let folded = settings.casemapping.fold(nick)
+        let found = whowas.find { settings.casemapping.fold($0.nick) == folded }.prefix(10)
+        if found.isEmpty { reply(session.numeric(.errWasNoSuchNick, shown, "There was no such nickname"), session) }
+        for entry in found {
+            reply(
+                session.numeric(
+                    .rplWhowasUser, entry.person.nick, entry.person.ident, entry.person.host, "*",
+                    entry.person.realname), session)
+            reply(
+                session.numeric(
+                    .rplWhoisServer, entry.person.nick, settings.serverName,
+                    IRCServerTime.format(milliseconds: entry.leftAt.milliseconds)), session)
+        }
+        reply(session.numeric(.rplEndOfWhowas, shown, "End of WHOWAS"), session)
+    }
+
+    func isOn(_ nicks: [String], _ session: IRCSession) {
+        var line = ""
+        for nick in nicks {
+            guard let (_, person) = context.identities.person(nick: nick), isPresent(person) else { continue }
+            guard line.utf8.count + person.nick.utf8.count < 400 else { break }
+            line += (line.isEmpty ? "" : " ") + person.nick
+        }
+        reply(session.numeric(.rplIsOn, line), session)
+    }
+
+    private func isPresent(_ person: Person) -> Bool { isLocal(person) || person.roomCount > 0 }
+
+    func userhost(_ nicks: [String], _ session: IRCSession) {
+        let answers = nicks.compactMap { nick -> String? in
+            guard let (_, person) = context.identities.person(nick: nick), isPresent(person) else { return nil }
+            return "\(person.nick)=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
+        }
+        reply(session.numeric(.rplUserHost, answers.joined(separator: " ")), session)
+    }
+
+    // MARK: - The server
+
+    func query(_ command: IRCCommand, _ session: IRCSession) {
+        switch command {
+        case .motd: motd(session)
+        case .lusers: lusers(session)
+        case .version:
+            reply(
+                session.numeric(
+                    .rplVersion, "chatbridge-\(settings.version)", settings.serverName,
+                    "a bridge between WebSocket chat backends and IRC"), session)
+            for row in isupport {
+                reply(
+                    IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
+                    session)
+            }
+        case .time:
+            reply(
+                session.numeric(
+                    .rplTime, settings.serverName, String(context.now.wall.milliseconds / 1000), "0",
+                    IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), session)
+        case .info:
+            for line in [
+                "chatbridge \(settings.version)",
+                "Everybody in a room here is in the room of a chat backend too, and the other way round.",
+                "Running since \(IRCServerTime.format(milliseconds: startedAt.milliseconds)).",
+            ] {
+                reply(session.numeric(.rplInfo, line), session)
+            }
+            reply(session.numeric(.rplEndOfInfo, "End of INFO list"), session)
+        default: break
+        }
+    }
+
+    private func motd(_ session: IRCSession) {
+        guard !settings.motd.isEmpty else {
+            return reply(session.numeric(.errNoMotd, "There is no message of the day"), session)
+        }
+        reply(session.numeric(.rplMotdStart, "- \(settings.serverName) Message of the day -"), session)
+        for line in settings.motd { reply(session.numeric(.rplMotd, "- " + line), session) }
+        reply(session.numeric(.rplEndOfMotd, "End of /MOTD command"), session)
+    }
+
+    private func lusers(_ session: IRCSession) {
+        let upstream = rooms.reduce(0) { $0 + $1.remotes.count }
+        let unknown = sessions.count - registeredCount
+        reply(
+            session.numeric(
+                .rplLUserClient, "There are \(registeredCount) users on IRC and \(upstream) people upstream"), session)
+        reply(session.numeric(.rplLUserOp, "0", "operator(s) online"), session)
+        reply(session.numeric(.rplLUserUnknown, String(max(0, unknown)), "unknown connection(s)"), session)
+        reply(session.numeric(.rplLUserChannels, String(rooms.count), "rooms"), session)
+        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and \(rooms.count) rooms"), session)
+        reply(
+            session.numeric(
+                .rplLocalUsers, String(registeredCount), String(peakClients),
+                "Current local users \(registeredCount), max \(peakClients)"), session)
+        reply(
+            session.numeric(
+                .rplGlobalUsers, String(registeredCount + upstream), String(peakClients),
+                "Current global users \(registeredCount + upstream)"), session)
+    }
+}

@@ -1,0 +1,282 @@
+import ChatModel
+import Digests
+import IRCProtocol
+import WireBytes
+
+// Carrying out what a client asked for: registration, nicks, rooms, markers. Messages and queries have files of their own.
+
+extension Bridge {
+    func perform(_ request: SessionRequest, _ session: IRCSession) {
+        switch request {
+        case .reply(let message): reply(message, session)
+        case .register: register(session)
+        case .changeNick(let nick): changeNick(nick, session)
+        case .setRealname(let realname): setRealname(realname, session)
+        case .join(let channels): for channel in channels { join(channel, session) }
+        case .partEverything:
+            for id in session.rooms { if let room = room(id) { part(room, reason: nil, session) } }
+        case .part(let channels, let reason): for channel in channels { part(channel, reason: reason, session) }
+        case .names(let channels): names(channels, session)
+        case .who(let mask, let whox): who(mask, whox, session)
+        case .whois(let nicks): for nick in nicks { whois(nick, session) }
+        case .whowas(let nick): whowas(nick, session)
+        case .list(let only):
+            reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
+            session.longAnswers.append(.list(nextRoom: 0, only: only))
+        case .readTopic(let channel): readTopic(channel, session)
+        case .setTopic(let channel):
+            refuseWithoutPrivilege(channel, "The topic of this room comes from the bridge's configuration", session)
+        case .mode(let target, let params): mode(target, params, session)
+        case .away(let text): setAway(text, session)
+        case .message(let verb, let targets, let text, let tags):
+            message(verb, targets: targets, text: text, tags: tags, session)
+        case .readMarker(let channel): readMarker(channel, session)
+        case .moveMarker(let channel, let at): moveMarker(channel, to: at, session)
+        case .isOn(let nicks): isOn(nicks, session)
+        case .userhost(let nicks): userhost(nicks, session)
+        case .query(let command): query(command, session)
+        case .capabilitiesChanged:
+            for id in session.rooms {
+                room(id)?.profileChanged(
+                    session.id, profile: session.caps.renderingProfile,
+                    hasReadMarker: session.caps.contains(.readMarker))
+            }
+        case .quit(let reason): close(session, reason: reason)
+        }
+    }
+
+    func reply(_ message: IRCMessage, _ session: IRCSession) { deliver(message, to: session.id, label: nil) }
+
+    // MARK: - Registration
+
+    private func register(_ session: IRCSession) {
+        guard session.state == .registering, let nick = session.nick, let user = session.user else { return }
+        if let password = settings.password,
+            !constantTimeEqual(Array(password.utf8), Array((session.password ?? "").utf8))
+        {
+            context.note(.warn, "wrong-password", "a client gave a wrong password", ["address": session.origin.address])
+            reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
+            return close(session, reason: "Password incorrect")
+        }
+        session.password = nil
+        // Another may have taken the nick between NICK and the end of registration.
+        if let refusal = context.identities.refusal(nick: nick, holder: nil) {
+            session.nick = nil
+            return refuse(nick, refusal, session)
+        }
+        let person = context.identities.addLocal(
+            client: session.id, nick: nick, ident: user, host: IdentityMap.hostname(settings.serverName),
+            realname: session.realname)
+        session.state = .registered(person)
+        registeredCount += 1
+        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        context.note(
+            .info, "client-registered", "an IRC user is here", ["address": session.origin.address, "nick": nick])
+        welcome(session)
+    }
+
+    private func welcome(_ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        reply(
+            session.numeric(.rplWelcome, "Welcome to the \(settings.network) network, \(person.source)"), session)
+        reply(
+            session.numeric(
+                .rplYourHost, "Your host is \(settings.serverName), running chatbridge \(settings.version)"), session)
+        reply(
+            session.numeric(
+                .rplCreated,
+                "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))"), session)
+        reply(session.numeric(.rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "i", "nt"), session)
+        for row in isupport {
+            reply(
+                IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
+                session)
+        }
+        query(.lusers, session)
+        query(.motd, session)
+    }
+
+    private func refuse(_ nick: String, _ refusal: NickRefusal, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
+        switch refusal {
+        case .erroneous: reply(session.numeric(.errErroneusNickname, shown, "Erroneous nickname"), session)
+        case .inUse: reply(session.numeric(.errNicknameInUse, shown, "Nickname is already in use"), session)
+        }
+    }
+
+    // MARK: - Nick and name
+
+    private func changeNick(_ nick: String, _ session: IRCSession) {
+        if let refusal = context.identities.refusal(nick: nick, holder: session.person) {
+            return refuse(nick, refusal, session)
+        }
+        guard let personID = session.person, let person = context.identities[personID] else {
+            session.nick = nick
+            for request in session.registrationStep() { perform(request, session) }
+            return
+        }
+        guard nick != person.nick else { return }
+        let line = IRCMessage(
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: person.source, command: "NICK", params: [nick])
+        whowas.remember(person, at: context.now.wall)
+        context.identities.rename(personID, to: nick)
+        session.nick = nick
+        reply(line, session)
+        tellPeers(of: session, line)
+        for id in session.rooms { room(id)?.renamed(session.id, context) }
+    }
+
+    private func setRealname(_ realname: String, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        let kept = IRCSession.cleanRealname(realname)
+        context.identities.modify(personID) { $0.realname = kept }
+        session.realname = kept
+        let line = IRCMessage(source: person.source, command: "SETNAME", params: [kept])
+        reply(line, session)
+        tellPeers(of: session, line)
+    }
+
+    private func setAway(_ text: String?, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        let clean = text.map(IdentityMap.realname)
+        context.identities.modify(personID) { $0.away = clean }
+        if text == nil {
+            reply(session.numeric(.rplUnAway, "You are no longer marked as being away"), session)
+        } else {
+            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
+        }
+        guard clean != person.away else { return }
+        tellPeers(
+            of: session, IRCMessage(source: person.source, command: "AWAY", params: clean.map { [$0] } ?? []))
+    }
+
+    // MARK: - Rooms
+
+    private func noSuchChannel(_ channel: String, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
+        reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, "No such room; LIST shows them"), session)
+    }
+
+    private func join(_ channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let personID = session.person, !session.rooms.contains(room.id) else { return }
+        room.join(
+            session.id, person: personID, profile: session.caps.renderingProfile,
+            hasReadMarker: session.caps.contains(.readMarker), context)
+        session.rooms.append(room.id)
+        guard let person = context.identities[personID] else { return }
+        reply(room.joinMessage(person, context), session)
+        if !topic(of: room).isEmpty { sendTopic(room, session) }
+        reply(room.markerMessage(of: session.id, context), session)
+        if !session.caps.contains(.noImplicitNames) { session.longAnswers.append(.names(room.id, cursor: 0)) }
+        if let notice = room.statusNotice(context) { session.longAnswers.append(.line(notice)) }
+    }
+
+    private func part(_ channel: String, reason: String?, _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard session.rooms.contains(room.id) else {
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        part(room, reason: reason, session)
+    }
+
+    private func part(_ room: Room, reason: String?, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        let line = IRCMessage(
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: person.source, command: "PART", params: [room.channel] + (reason.map { [$0] } ?? []))
+        reply(line, session)
+        room.broadcast(line, except: session.id, context)
+        room.leave(session.id, context)
+        session.rooms.removeAll { $0 == room.id }
+    }
+
+    private func names(_ channels: [String], _ session: IRCSession) {
+        guard !channels.isEmpty else {
+            return reply(session.numeric(.rplEndOfNames, "*", "End of /NAMES list"), session)
+        }
+        for channel in channels {
+            if let room = room(channel: channel) {
+                session.longAnswers.append(.names(room.id, cursor: 0))
+            } else {
+                let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
+                session.longAnswers.append(.line(session.numeric(.rplEndOfNames, shown, "End of /NAMES list")))
+            }
+        }
+    }
+
+    private func sendTopic(_ room: Room, _ session: IRCSession) {
+        reply(session.numeric(.rplTopic, room.channel, topic(of: room)), session)
+        reply(
+            session.numeric(
+                .rplTopicWhoTime, room.channel, settings.serverName, String(room.createdAt.milliseconds / 1000)),
+            session)
+    }
+
+    private func readTopic(_ channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard !topic(of: room).isEmpty else {
+            return reply(session.numeric(.rplNoTopic, room.channel, "No topic is set"), session)
+        }
+        sendTopic(room, session)
+    }
+
+    private func refuseWithoutPrivilege(_ channel: String, _ why: String, _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        reply(session.numeric(.errChanOPrivsNeeded, room.channel, why), session)
+    }
+
+    private func mode(_ target: String, _ params: [String], _ session: IRCSession) {
+        if target.hasPrefix("#") {
+            guard let room = room(channel: target) else { return noSuchChannel(target, session) }
+            guard let modes = params.first, !modes.isEmpty else {
+                reply(session.numeric(.rplChannelModeIs, room.channel, "+nt"), session)
+                reply(
+                    session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session)
+                return
+            }
+            // Clients ask for the ban list on their own; there is none.
+            if ["b", "+b"].contains(modes), params.count == 1 {
+                return reply(session.numeric(.rplEndOfBanList, room.channel, "End of channel ban list"), session)
+            }
+            return refuseWithoutPrivilege(target, "Nobody sets modes in this room", session)
+        }
+        guard settings.casemapping.fold(target) == settings.casemapping.fold(session.displayNick) else {
+            if context.identities.person(nick: target) == nil {
+                return reply(session.numeric(.errNoSuchNick, target, "No such nick"), session)
+            }
+            return reply(session.numeric(.errUsersDontMatch, "Modes of others are their own"), session)
+        }
+        guard let modes = params.first, !modes.isEmpty else {
+            return reply(session.numeric(.rplUModeIs, "+i"), session)
+        }
+        // Clients set +i by themselves when they connect; everybody here has it.
+        guard modes.allSatisfy({ "+-i".contains($0) }) else {
+            return reply(session.numeric(.errUModeUnknownFlag, "Unknown MODE flag"), session)
+        }
+    }
+
+    // MARK: - Read markers
+
+    private func markerRoom(_ channel: String, _ session: IRCSession) -> Room? {
+        if let room = room(channel: channel), session.rooms.contains(room.id) { return room }
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
+        reply(
+            .fail(
+                "MARKREAD", "INVALID_PARAMS", shown, text: "You are not in that room", source: settings.serverName),
+            session)
+        return nil
+    }
+
+    private func readMarker(_ channel: String, _ session: IRCSession) {
+        guard let room = markerRoom(channel, session) else { return }
+        reply(room.markerMessage(of: session.id, context), session)
+    }
+
+    private func moveMarker(_ channel: String, to at: ChatTimestamp, _ session: IRCSession) {
+        guard let room = markerRoom(channel, session) else { return }
+        room.moveMarker(of: session.id, to: at, context)
+        reply(room.markerMessage(of: session.id, context), session)
+    }
+}

@@ -1,0 +1,459 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+public import WireBytes
+
+// The hub: clients on one side, rooms on the other.
+//
+// Every verb says what happened and leaves its consequences in `takeActions()`. The bridge opens no socket, reads no
+// clock and draws no randomness by itself, so a test can play any conversation on a manual clock. Below it, an
+// `IRCSession` asks and a `Room` answers; neither knows the other.
+
+public final class Bridge {
+    /// Bytes of long answers queued before the bridge waits for the client to take them.
+    static let longAnswerWindow = 16 * 1024
+
+    let context: BridgeContext
+    let settings: BridgeSettings
+    var rooms: [Room] = []
+    var roomsByChannel: [String: RoomID] = [:]
+    var sessions: [ClientID: IRCSession] = [:]
+    var registeredCount = 0
+    var peakClients = 0
+    var whowas = WhowasMemory()
+    private var addressUse: [String: AddressUse] = [:]
+    var phase: Phase = .running
+    let isupport: [[String]]
+    let startedAt: ChatTimestamp
+    private var batchNumber: UInt64 = 0
+
+    enum Phase: Equatable {
+        case running
+        /// Asked to stop: queues are given time to empty.
+        case draining
+        /// Clients are told and closed, links say goodbye.
+        case closing
+        case stopped
+    }
+
+    private struct AddressUse {
+        var clients = 0
+        var accepts: TokenBucket
+    }
+
+    public init(settings: BridgeSettings, now: Now, random: AnyRandomNumberGenerator) {
+        self.settings = settings
+        self.context = BridgeContext(settings: settings, now: now, random: random)
+        self.startedAt = now.wall
+        self.isupport = IRCISupport.standard(
+            network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
+            awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
+            maxTargets: IRCSession.maxTargets,
+            targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
+            utf8Only: true)
+        for (index, room) in settings.rooms.enumerated() {
+            let id = RoomID(index: index)
+            rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
+            roomsByChannel[settings.casemapping.fold(room.channel)] = id
+        }
+    }
+
+    // MARK: - The driver's side
+
+    /// What the driver must do now, in order.
+    public func takeActions() -> [BridgeAction] { context.takeActions() }
+
+    /// When ``timerFired(now:)`` is due next.
+    public func nextDeadline() -> MonotonicInstant? { context.timers.next() }
+
+    /// Opens the links of all rooms.
+    public func start(now: Now) {
+        context.now = now
+        for room in rooms { room.link.start(context) }
+    }
+
+    public var clientCount: Int { sessions.count }
+
+    /// How the rooms stand: name, whether the link is up, and why not.
+    public var roomStates: [(name: String, isUp: Bool, reason: String?)] {
+        rooms.map { ($0.settings.name, $0.link.isUp, $0.link.isUp ? nil : $0.link.lastReason) }
+    }
+
+    // MARK: - Clients
+
+    public func clientOpened(_ id: ClientID, origin: ClientOrigin, now: Now) {
+        context.now = now
+        if let refusal = refusal(of: origin) {
+            context.note(
+                .warn, "client-refused", "a connection was refused: \(refusal)", ["address": origin.address])
+            let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
+            IRCEncoder.append(line, to: &context.writer)
+            context.emit(.send(id, context.writer.take()))
+            context.emit(.closeClient(id))
+            return
+        }
+        sessions[id] = IRCSession(id: id, origin: origin, settings: settings, now: now)
+        peakClients = max(peakClients, sessions.count)
+        if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
+        context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
+        context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
+    }
+
+    private func refusal(of origin: ClientOrigin) -> String? {
+        if phase != .running { return "the server is stopping" }
+        if sessions.count >= settings.limits.maxClients { return "too many clients" }
+        guard !origin.isLocal else { return nil }
+        let limits = settings.limits
+        var use =
+            addressUse[origin.address]
+            ?? AddressUse(
+                accepts: TokenBucket(
+                    rate: limits.acceptsPerSecondPerAddress, burst: limits.acceptsPerSecondPerAddress * 2))
+        defer {
+            if addressUse.count > 10_000 { addressUse = addressUse.filter { $0.value.clients > 0 } }
+            addressUse[origin.address] = use
+        }
+        if use.clients >= limits.maxClientsPerAddress { return "too many connections from your address" }
+        if !use.accepts.take(now: context.now.monotonic) { return "too many connections in a short time" }
+        return nil
+    }
+
+    public func clientReceived(_ id: ClientID, _ bytes: UnsafeRawBufferPointer, now: Now) {
+        context.now = now
+        guard let session = sessions[id], session.state != .closed, phase == .running else { return }
+        session.lastReceivedAt = now.monotonic
+        session.pingSentAt = nil
+        if session.state == .registering, session.user == nil, session.nick == nil,
+            session.decoder.bufferedByteCount == 0, let foreign = ForeignProtocol.recognise(bytes)
+        {
+            return turnAway(session, foreign)
+        }
+        session.decoder.append(bytes)
+        processInput(session)
+    }
+
+    private func turnAway(_ session: IRCSession, _ foreign: ForeignProtocol) {
+        context.note(
+            .warn, "foreign-protocol", "\(foreign.name) was spoken on an IRC port",
+            ["address": session.origin.address, "reason": foreign.name])
+        if let answer = foreign.answer {
+            context.writer.append(answer)
+            context.emit(.send(session.id, context.writer.take()))
+        }
+        forget(session)
+        context.emit(.closeClient(session.id))
+    }
+
+    /// The client's queue is empty: long answers go on.
+    public func clientDrained(_ id: ClientID, now: Now) {
+        context.now = now
+        guard let session = sessions[id] else { return }
+        session.undrainedBytes = 0
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    /// The connection is gone. `reason` is shown in the QUIT.
+    public func clientClosed(_ id: ClientID, reason: String, now: Now) {
+        context.now = now
+        guard let session = sessions[id] else { return }
+        quit(session, reason: reason)
+    }
+
+    // MARK: - Links
+
+    public func upstreamConnected(_ room: RoomID, now: Now) {
+        context.now = now
+        guard let room = self.room(room) else { return }
+        room.handle(room.link.transportOpened(context), context)
+    }
+
+    public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
+        context.now = now
+        guard let room = self.room(room) else { return }
+        room.handle(
+            room.link.bytesReceived(bytes, dialectContext: room.dialectContext, context), context)
+        finishIfIdle()
+    }
+
+    /// The connection ended or could not be made; `reason` is a sentence without a full stop.
+    public func upstreamClosed(_ room: RoomID, reason: String, now: Now) {
+        context.now = now
+        guard let room = self.room(room) else { return }
+        room.handle(room.link.transportClosed(reason: reason, context), context)
+        finishIfIdle()
+    }
+
+    func room(_ id: RoomID) -> Room? { rooms.indices.contains(id.index) ? rooms[id.index] : nil }
+
+    func room(channel: String) -> Room? {
+        roomsByChannel[settings.casemapping.fold(channel)].flatMap { room($0) }
+    }
+
+    // MARK: - Time
+
+    public func timerFired(now: Now) {
+        context.now = now
+        while let key = context.timers.popDue(now.monotonic) {
+            switch key {
+            case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
+            case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
+            case .link(let id): if let room = room(id) { room.handle(room.link.timerFired(context), context) }
+            case .connectGate: for id in context.takeConnectSlots() { room(id)?.link.slotGranted(context) }
+            case .outbox(let id): room(id)?.outboxTimerFired(context)
+            case .typingIn(let id, let person): room(id)?.endTyping(person, announced: true, context)
+            case .typingOut(let id, let client): room(id)?.typingTimerFired(client, context)
+            case .receipts(let id): room(id)?.receiptTimerFired(context)
+            case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
+            case .shutdown: beginClosing()
+            }
+        }
+        finishIfIdle()
+    }
+
+    private func checkLiveness(_ session: IRCSession) {
+        let now = context.now.monotonic
+        guard session.person != nil else {
+            return close(session, reason: "Registration timed out")
+        }
+        if let sent = session.pingSentAt {
+            // Whoever we do not read cannot answer.
+            if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
+                return close(session, reason: "Ping timeout")
+            }
+            context.timers.set(.clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
+            return
+        }
+        let due = session.lastReceivedAt + settings.limits.pingInterval
+        if now >= due {
+            deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id, label: nil)
+            session.pingSentAt = now
+            context.timers.set(.clientLiveness(session.id), at: now + settings.limits.pingTimeout)
+        } else {
+            context.timers.set(.clientLiveness(session.id), at: due)
+        }
+    }
+
+    // MARK: - Input
+
+    /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
+    func processInput(_ session: IRCSession) {
+        while session.state != .closed, session.longAnswers.isEmpty {
+            let grant = session.budget.nextGrant(now: context.now.monotonic)
+            if grant > context.now.monotonic {
+                if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
+                break
+            }
+            guard let input = nextInput(session) else { break }
+            handle(input, session)
+        }
+        guard session.state != .closed else { return }
+        let held = session.decoder.bufferedByteCount
+        if held > settings.limits.receiveQueueBytes, !session.isReadingPaused {
+            session.isReadingPaused = true
+            context.emit(.pauseReading(session.id))
+        } else if session.isReadingPaused, held <= settings.limits.receiveQueueBytes / 2 {
+            session.isReadingPaused = false
+            context.emit(.resumeReading(session.id))
+        }
+    }
+
+    private enum Input {
+        case message(IRCMessage)
+        case rejected(IRCLineError)
+        case tooLong
+    }
+
+    private func nextInput(_ session: IRCSession) -> Input? {
+        session.decoder.withNextLine { line -> Input in
+            switch line {
+            case .tooLong: return .tooLong
+            case .line(let bytes):
+                do throws(IRCLineError) {
+                    return .message(try IRCParse.parse(bytes))
+                } catch {
+                    return .rejected(error)
+                }
+            }
+        }
+    }
+
+    private func handle(_ input: Input, _ session: IRCSession) {
+        let requests: [SessionRequest]
+        var penalty = 1
+        switch input {
+        case .tooLong:
+            noteBadLine(session, "too-long")
+            requests = session.lineTooLong()
+        case .rejected(let error):
+            noteBadLine(session, "\(error)")
+            requests = session.lineRejected(error)
+        case .message(let message):
+            penalty = IRCCommandTable.row(for: message.command)?.penalty ?? 1
+            if session.caps.contains(.labeledResponse), let label = message.tag("label")?.value, !label.isEmpty {
+                session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
+            }
+            requests = session.messageReceived(message)
+        }
+        _ = session.budget.take(Double(penalty), now: context.now.monotonic)
+        for request in requests {
+            guard session.state != .closed else { break }
+            perform(request, session)
+        }
+        finishResponse(session)
+        pullLongAnswers(session)
+    }
+
+    private func noteBadLine(_ session: IRCSession, _ reason: String) {
+        context.note(
+            .info, "bad-line", "a client sent a line that is no IRC message",
+            ["address": session.origin.address, "nick": session.nick ?? "", "reason": reason])
+    }
+
+    // MARK: - Ends
+
+    /// Tells a client why, and closes.
+    func close(_ session: IRCSession, reason: String) {
+        guard session.state != .closed else { return }
+        deliver(
+            IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
+            to: session.id, label: nil)
+        finishResponse(session)
+        quit(session, reason: reason)
+        context.emit(.closeClient(session.id))
+    }
+
+    /// Takes the client out of everything and tells who saw them.
+    private func quit(_ session: IRCSession, reason: String) {
+        if let personID = session.person, let person = context.identities[personID] {
+            let line = IRCMessage(
+                tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+                source: person.source, command: "QUIT", params: [UpstreamSession.printable(reason)])
+            tellPeers(of: session, line)
+            for id in session.rooms { room(id)?.leave(session.id, context) }
+            whowas.remember(person, at: context.now.wall)
+            context.identities.remove(personID)
+            registeredCount -= 1
+        }
+        context.note(
+            .debug, "client-closed", "a client is gone",
+            ["address": session.origin.address, "nick": session.nick ?? "", "reason": UpstreamSession.printable(reason)])
+        forget(session)
+    }
+
+    private func forget(_ session: IRCSession) {
+        session.state = .closed
+        sessions[session.id] = nil
+        context.timers.cancel(.clientLiveness(session.id))
+        context.timers.cancel(.clientBudget(session.id))
+        guard !session.origin.isLocal else { return }
+        addressUse[session.origin.address]?.clients -= 1
+    }
+
+    /// A line for everybody who shares a room with the client, each once; not for the client itself.
+    func tellPeers(of session: IRCSession, _ line: IRCMessage) {
+        if session.rooms.count == 1, let room = room(session.rooms[0]) {
+            return room.broadcast(line, except: session.id, context)
+        }
+        var peers: Set<ClientID> = []
+        for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
+        peers.remove(session.id)
+        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, label: nil) }
+    }
+
+    // MARK: - Stopping
+
+    /// Stops in order: what IRC users said still goes up, at most for the drain time; then clients and backends are told.
+    public func shutdown(now: Now) {
+        context.now = now
+        guard phase == .running else { return }
+        phase = .draining
+        context.timers.set(.shutdown, at: now.monotonic + settings.drain)
+        finishIfIdle()
+    }
+
+    private func beginClosing() {
+        guard phase == .draining else { return }
+        phase = .closing
+        context.timers.cancel(.shutdown)
+        for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
+        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+            if session.caps.contains(.standardReplies) {
+                deliver(
+                    .note("*", "SHUTDOWN", text: "The server is restarting; reconnect.", source: settings.serverName),
+                    to: session.id, label: nil)
+            } else if session.person != nil {
+                deliver(
+                    IRCMessage(
+                        source: settings.serverName, command: "NOTICE",
+                        params: [session.displayNick, "The server is restarting; reconnect."]), to: session.id,
+                    label: nil)
+            }
+            deliver(
+                IRCMessage(
+                    command: "ERROR",
+                    params: ["Closing Link: \(session.origin.address) (server restarting, reconnect)"]),
+                to: session.id, label: nil)
+            context.emit(.closeClient(session.id))
+            forget(session)
+        }
+        for room in rooms { room.handle(room.link.stop(context), context) }
+    }
+
+    private func finishIfIdle() {
+        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }) { beginClosing() }
+        if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }) {
+            phase = .stopped
+            context.emit(.stopped)
+        }
+    }
+
+    // MARK: - Batches
+
+    func nextBatchReference() -> String {
+        batchNumber += 1
+        return "b" + String(batchNumber, radix: 36)
+    }
+}
+
+/// What is not IRC but arrives on IRC ports, told by its first bytes.
+enum ForeignProtocol: Equatable {
+    case http
+    case tls
+    case smtp
+
+    var name: String {
+        switch self {
+        case .http: "HTTP"
+        case .tls: "TLS"
+        case .smtp: "SMTP"
+        }
+    }
+
+    /// What that protocol's client understands; nil: nothing could be.
+    var answer: StaticString? {
+        switch self {
+        case .http:
+            """
+            HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 59\r\n\
+            Connection: close\r\n\r\nThis is an IRC port. Connect with an IRC client or telnet.\n
+            """
+        // A fatal alert, protocol_version: RFC 8446 §6.
+        case .tls: "\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"
+        case .smtp: "ERROR :This is an IRC port\r\n"
+        }
+    }
+
+    private static let httpMethods = [
+        "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "CONNECT ", "PATCH ", "TRACE ", "PRI * HTTP/2",
+    ]
+
+    /// Looks at the first bytes of a connection. Verbs of IRC are never taken for anything else.
+    static func recognise(_ bytes: UnsafeRawBufferPointer) -> ForeignProtocol? {
+        if bytes.count >= 2, bytes[0] == 0x16, bytes[1] == 0x03 { return .tls }
+        let head = bytes.prefix(16)
+        if httpMethods.contains(where: { head.starts(with: $0.utf8) }) { return .http }
+        if ["EHLO ", "HELO "].contains(where: { head.starts(with: $0.utf8) }) { return .smtp }
+        return nil
+    }
+}

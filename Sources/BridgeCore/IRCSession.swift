@@ -1,0 +1,344 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// One IRC client: what it sent becomes requests, which the bridge carries out.
+//
+// | state       | meaning                             | verb → next                                                       |
+// |-------------|-------------------------------------|--------------------------------------------------------------------|
+// | registering | PASS, NICK, USER, CAP are gathered  | all there and CAP ended → registered; time-out, QUIT → closed       |
+// | registered  | has a nick                          | QUIT, time-out, error → closed                                      |
+// | closed      | its last line is queued             | –                                                                   |
+//
+// A session never reads a room: it asks, and the answers come through the bridge's one exit door.
+
+/// What a client's line asks for. Syntax, arity and registration are already checked.
+enum SessionRequest: Equatable {
+    case reply(IRCMessage)
+    /// NICK, USER and CAP are complete.
+    case register
+    case changeNick(String)
+    case setRealname(String)
+    case join([String])
+    case partEverything
+    case part([String], reason: String?)
+    case names([String])
+    case who(mask: String, whox: IRCWhoxRequest?)
+    case whois([String])
+    case whowas(String)
+    case list(only: [String])
+    case readTopic(String)
+    case setTopic(String)
+    case mode(String, [String])
+    case away(String?)
+    case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
+    case readMarker(String)
+    case moveMarker(String, ChatTimestamp)
+    case isOn([String])
+    case userhost([String])
+    /// MOTD, LUSERS, VERSION, TIME or INFO.
+    case query(IRCCommand)
+    case capabilitiesChanged
+    case quit(String)
+}
+
+enum MessageVerb: String {
+    case privmsg = "PRIVMSG"
+    case notice = "NOTICE"
+    case tagmsg = "TAGMSG"
+}
+
+/// Where a client comes from, as the driver tells it.
+public struct ClientOrigin: Equatable, Sendable {
+    /// Numeric address without the port; the path for a unix socket.
+    public var address: String
+    /// Loopback and unix sockets: limits by address do not apply.
+    public var isLocal: Bool
+
+    public init(address: String, isLocal: Bool) {
+        self.address = address
+        self.isLocal = isLocal
+    }
+}
+
+final class IRCSession {
+    enum State: Equatable {
+        case registering
+        case registered(PersonID)
+        case closed
+    }
+
+    /// Targets of one PRIVMSG, NOTICE or TAGMSG.
+    static let maxTargets = 4
+    /// Channels named in one JOIN, PART or NAMES.
+    static let maxChannelsPerLine = 50
+    /// Bytes of a realname that are kept.
+    static let maxRealnameBytes = 128
+    static let maxAwayBytes = 200
+    static let maxUserBytes = 32
+
+    let id: ClientID
+    let origin: ClientOrigin
+    let serverName: String
+    let connectedAt: ChatTimestamp
+    var state: State = .registering
+    var decoder: IRCLineDecoder
+    var negotiation: IRCCapabilityNegotiation
+    var budget: TokenBucket
+    /// Typing and other tag-only messages have a budget of their own: they never delay a message.
+    var tagBudget = TokenBucket(rate: 4, burst: 12)
+
+    // Gathered at registration.
+    var nick: String?
+    var user: String?
+    var realname = ""
+    var password: String?
+
+    // Flow.
+    var isReadingPaused = false
+    var lastReceivedAt: MonotonicInstant
+    var lastSpokeAt: ChatTimestamp
+    var pingSentAt: MonotonicInstant?
+    var rooms: [RoomID] = []
+    /// Answers too long for one go, first in, first out; input waits until they are done.
+    var longAnswers: [LongAnswer] = []
+    var longAnswerBatch: String?
+    /// Bytes of long answers since the queue was last empty.
+    var undrainedBytes = 0
+    /// Replies of the labeled line being handled.
+    var response: LabeledResponse?
+
+    struct LabeledResponse {
+        var label: String
+        var replies: [IRCMessage] = []
+        /// The answer is the echo of a message, which comes later.
+        var isDeferred = false
+    }
+
+    init(id: ClientID, origin: ClientOrigin, settings: BridgeSettings, now: Now) {
+        self.id = id
+        self.origin = origin
+        self.serverName = settings.serverName
+        self.connectedAt = now.wall
+        self.decoder = IRCLineDecoder(limits: IRCLimits())
+        self.negotiation = IRCCapabilityNegotiation(available: Self.capabilities)
+        self.budget = TokenBucket(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
+        self.lastReceivedAt = now.monotonic
+        self.lastSpokeAt = now.wall
+    }
+
+    /// What this bridge offers: every capability in the table that something here gives life to.
+    static let capabilities: IRCCapabilitySet = {
+        var offered = IRCCapabilitySet.all
+        // Hosts and accounts of connected people do not change, and nobody is invited anywhere, until accounts and
+        // moderation exist.
+        for absent in [IRCCapability.chghost, .accountNotify, .inviteNotify] { offered.remove(absent) }
+        return offered
+    }()
+
+    var caps: IRCCapabilitySet { negotiation.enabled }
+    var displayNick: String { nick ?? "*" }
+
+    var person: PersonID? {
+        if case .registered(let person) = state { return person }
+        return nil
+    }
+
+    // MARK: - Replies
+
+    func numeric(_ numeric: IRCNumeric, _ params: String...) -> IRCMessage {
+        IRCMessage(source: serverName, numeric: numeric, params: [displayNick] + params)
+    }
+
+    // MARK: - Lines
+
+    /// A line came that is no message.
+    func lineRejected(_ error: IRCLineError) -> [SessionRequest] {
+        switch error {
+        case .invalidUTF8:
+            [
+                .reply(
+                    .fail(
+                        "*", "INVALID_UTF8", text: "The line is not UTF-8 and was not taken.", source: serverName))
+            ]
+        case .containsNUL:
+            [
+                .reply(
+                    .fail(
+                        "*", "INVALID_LINE", text: "The line holds a NUL or a bare CR and was not taken.",
+                        source: serverName))
+            ]
+        case .malformedTags:
+            [.reply(.fail("*", "INVALID_TAGS", text: "The line's tags have no command after them.", source: serverName))]
+        case .empty, .noCommand: []
+        }
+    }
+
+    func lineTooLong() -> [SessionRequest] { [.reply(numeric(.errInputTooLong, "Input line was too long"))] }
+
+    /// Turns a message into requests. Only the session's own registration data change here.
+    func messageReceived(_ message: IRCMessage) -> [SessionRequest] {
+        guard let row = IRCCommandTable.row(for: message.command) else {
+            guard person != nil else { return [.reply(numeric(.errNotRegistered, "You have not registered"))] }
+            let verb = NickMaker.prefix(of: message.command, maxBytes: 64)
+            return [.reply(numeric(.errUnknownCommand, verb, "Unknown command"))]
+        }
+        guard row.beforeRegistration || person != nil else {
+            return [.reply(numeric(.errNotRegistered, "You have not registered"))]
+        }
+        guard message.params.count >= row.minParams else {
+            return [.reply(numeric(.errNeedMoreParams, message.command, "Not enough parameters"))]
+        }
+        return handle(row.command, message)
+    }
+
+    private func handle(_ command: IRCCommand, _ message: IRCMessage) -> [SessionRequest] {
+        let params = message.params
+        switch command {
+        case .pass: return passReceived(params)
+        case .nick: return nickReceived(params)
+        case .user: return userReceived(params)
+        case .cap: return capReceived(params)
+        case .ping: return pingReceived(params)
+        case .pong: return []
+        case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]
+        case .join: return params[0] == "0" ? [.partEverything] : [.join(Self.list(params[0]))]
+        case .part: return [.part(Self.list(params[0]), reason: params.count > 1 ? params[1] : nil)]
+        case .names: return [.names(params.first.map(Self.list) ?? [])]
+        case .list: return [.list(only: params.first.map(Self.list)?.filter { $0.hasPrefix("#") } ?? [])]
+        case .topic: return params.count > 1 ? [.setTopic(params[0])] : [.readTopic(params[0])]
+        case .mode: return [.mode(params[0], Array(params.dropFirst()))]
+        case .who:
+            let whox = params.count > 1 ? IRCWhoxRequest(parsing: params[1]) : nil
+            return [.who(mask: params.first ?? "*", whox: whox)]
+        case .whois:
+            guard let nicks = params.last, !nicks.isEmpty else {
+                return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
+            }
+            return [.whois(Array(Self.list(nicks).prefix(Self.maxTargets)))]
+        case .whowas:
+            guard let nick = params.first, !nick.isEmpty else {
+                return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
+            }
+            return [.whowas(nick)]
+        case .ison: return [.isOn(params.flatMap { $0.split(separator: " ").map(String.init) })]
+        case .userhost: return [.userhost(Array(params.prefix(5)))]
+        case .away:
+            let text = params.first.map { NickMaker.prefix(of: $0, maxBytes: Self.maxAwayBytes) }
+            return [.away(text?.isEmpty == false ? text : nil)]
+        case .setname: return [.setRealname(params[0])]
+        case .privmsg: return textReceived(.privmsg, message)
+        case .notice: return textReceived(.notice, message)
+        case .tagmsg:
+            return [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
+        case .markread: return markReadReceived(params)
+        case .motd, .lusers, .version, .time, .info: return [.query(command)]
+        }
+    }
+
+    private static func list(_ param: String) -> [String] {
+        Array(param.split(separator: ",").lazy.map(String.init).prefix(maxChannelsPerLine))
+    }
+
+    // MARK: - Registration
+
+    private func passReceived(_ params: [String]) -> [SessionRequest] {
+        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        password = params[0]
+        return []
+    }
+
+    private func nickReceived(_ params: [String]) -> [SessionRequest] {
+        guard let wanted = params.first, !wanted.isEmpty else {
+            return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
+        }
+        return [.changeNick(wanted)]
+    }
+
+    private func userReceived(_ params: [String]) -> [SessionRequest] {
+        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        let legal = params[0].unicodeScalars.filter {
+            $0.isASCII && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
+        }
+        let name = String(String.UnicodeScalarView(legal.prefix(Self.maxUserBytes - 1)))
+        // The tilde says what it always said: nobody has checked this name.
+        user = "~" + (name.isEmpty ? "user" : name)
+        realname = Self.cleanRealname(params[3])
+        return registrationStep()
+    }
+
+    static func cleanRealname(_ text: String) -> String {
+        NickMaker.prefix(of: IdentityMap.realname(text), maxBytes: maxRealnameBytes)
+    }
+
+    /// Complete registration when everything is there.
+    func registrationStep() -> [SessionRequest] {
+        guard person == nil, state == .registering, nick != nil, user != nil, !negotiation.isNegotiating else {
+            return []
+        }
+        return [.register]
+    }
+
+    private func capReceived(_ params: [String]) -> [SessionRequest] {
+        let before = caps
+        switch negotiation.commandReceived(params: params, isRegistered: person != nil) {
+        case .replies(let replies):
+            var requests = replies.map { reply in
+                SessionRequest.reply(
+                    IRCMessage(
+                        source: serverName, command: "CAP", params: [displayNick, reply.subcommand] + reply.params))
+            }
+            if caps != before, person != nil { requests.append(.capabilitiesChanged) }
+            return requests
+        case .ended: return registrationStep()
+        case .invalid(let subcommand):
+            return [.reply(numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"))]
+        case .needMoreParams: return [.reply(numeric(.errNeedMoreParams, "CAP", "Not enough parameters"))]
+        }
+    }
+
+    private func pingReceived(_ params: [String]) -> [SessionRequest] {
+        guard let token = params.first else { return [.reply(numeric(.errNoOrigin, "No origin specified"))] }
+        return [.reply(IRCMessage(source: serverName, command: "PONG", params: [serverName, token]))]
+    }
+
+    // MARK: - Messages
+
+    private func textReceived(_ verb: MessageVerb, _ message: IRCMessage) -> [SessionRequest] {
+        // A NOTICE is never answered, not even with an error: RFC 2812 §3.3.2.
+        let isSilent = verb == .notice
+        guard let targets = message.params.first, !targets.isEmpty else {
+            return isSilent ? [] : [.reply(numeric(.errNoRecipient, "No recipient given (\(verb.rawValue))"))]
+        }
+        guard message.params.count > 1, !message.params[1].isEmpty else {
+            return isSilent ? [] : [.reply(numeric(.errNoTextToSend, "No text to send"))]
+        }
+        return [.message(verb: verb, targets: Self.list(targets), text: message.params[1], tags: message.tags)]
+    }
+
+    private func markReadReceived(_ params: [String]) -> [SessionRequest] {
+        func refuse(_ code: String, _ context: String?, _ text: String) -> [SessionRequest] {
+            let params = ["MARKREAD", code] + (context.map { [$0] } ?? []) + [text]
+            return [.reply(IRCMessage(source: serverName, command: "FAIL", params: params))]
+        }
+        guard let target = params.first, !target.isEmpty else {
+            return refuse("NEED_MORE_PARAMS", nil, "Missing the target")
+        }
+        guard params.count > 1 else { return [.readMarker(target)] }
+        guard params[1].hasPrefix("timestamp="),
+            let milliseconds = IRCServerTime.parse(String(params[1].dropFirst("timestamp=".count)))
+        else { return refuse("INVALID_PARAMS", target, "Not a timestamp") }
+        return [.moveMarker(target, ChatTimestamp(milliseconds: milliseconds))]
+    }
+}
+
+/// An answer that may be longer than a client's queue should be: pulled as the queue drains, in order with live lines.
+enum LongAnswer {
+    case line(IRCMessage)
+    /// 353 … 366. The cursor walks the room's slots.
+    case names(RoomID, cursor: Int)
+    /// 352 or 354 … 315.
+    case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?)
+    /// 322 … 323, from this room on.
+    case list(nextRoom: Int, only: [String])
+}
