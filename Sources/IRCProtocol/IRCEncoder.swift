@@ -74,10 +74,12 @@ public enum IRCEncoder {
     private static func appendWord(_ word: String, fallback: StaticString, limit: Int, to writer: inout ByteWriter) {
         let start = writer.count
         withBytes(of: word) { bytes in
-            let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(max(0, limit &- start) &+ 4))
-            let isClean = !bytes.contains { $0 <= Byte.space } && bytes.first != Byte.colon
-            if isClean { return writer.append(bytes) }
+            let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
+            let isClean = !front.contains { $0 <= Byte.space } && front.first != Byte.colon
+            if isClean { return writer.append(front) }
+            // Dropped bytes make room for later ones, so this counts what was written, not what was read.
             for byte in bytes where byte != 0 {
+                if room(in: writer.count, limit: limit) == 0 { return }
                 let isForbidden = byte == Byte.space || byte == Byte.cr || byte == Byte.lf
                 let leads = byte == Byte.colon && writer.count == start
                 writer.append(isForbidden || leads ? UInt8(ascii: "_") : byte)
@@ -88,15 +90,17 @@ public enum IRCEncoder {
 
     private static func appendText(_ text: String, limit: Int, to writer: inout ByteWriter) {
         withBytes(of: text) { bytes in
-            // A few bytes beyond the limit, so that the cut sees whether a code point straddles it.
-            let room = max(0, limit &- writer.count) &+ 4
-            let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
-            if !bytes.contains(where: { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }) { return writer.append(bytes) }
+            let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
+            if !front.contains(where: { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }) { return writer.append(front) }
             for byte in bytes where byte != 0 {
+                if room(in: writer.count, limit: limit) == 0 { return }
                 writer.append(byte == Byte.cr || byte == Byte.lf ? Byte.space : byte)
             }
         }
     }
+
+    /// Bytes worth writing: a code point beyond the limit, so that the cut sees whether one straddles it.
+    private static func room(in written: Int, limit: Int) -> Int { max(0, limit &+ 4 &- written) }
 
     /// Drops what is beyond `limit` pending bytes, and the start of a code point that would be cut.
     private static func cut(_ writer: inout ByteWriter, to limit: Int) {
