@@ -53,17 +53,20 @@ public enum IRCEncoder {
     }
 
     private static func needsColon(_ last: String) -> Bool {
-        guard let first = last.utf8.first else { return true }
-        if first == Byte.colon { return true }
-        // A CR or LF becomes a space on the wire.
-        return last.utf8.contains { $0 == Byte.space || $0 == Byte.cr || $0 == Byte.lf || $0 == 0 }
+        var needsColon = true
+        withBytes(of: last) { bytes in
+            guard let first = bytes.first, first != Byte.colon else { return }
+            // A CR or LF becomes a space on the wire, and a NUL nothing.
+            needsColon = bytes.contains { $0 == Byte.space || $0 == Byte.cr || $0 == Byte.lf || $0 == 0 }
+        }
+        return needsColon
     }
 
     /// Whether the last parameter is a text or a list by its nature. Clients that cut lines by hand look for ` :` there,
     /// so it gets its colon even when it is a single word.
     private static func endsInText(_ message: IRCMessage) -> Bool {
         switch message.command {
-        case "PRIVMSG", "NOTICE", "TOPIC", "PART", "INVITE", "CAP", "332", "353", "433": message.params.count >= 2
+        case "PRIVMSG", "NOTICE", "TOPIC", "PART", "CAP", "332", "353": message.params.count >= 2
         case "QUIT", "AWAY", "SETNAME", "ERROR": true
         case "JOIN", "KICK", "FAIL", "WARN", "NOTE": message.params.count >= 3
         default: false
@@ -179,8 +182,13 @@ public enum IRCEncoder {
 
         /// A name with a byte that ends a name would be read back as something else.
         private static func isWritable(_ name: String) -> Bool {
-            !name.utf8.isEmpty
-                && !name.utf8.contains { $0 <= Byte.space || $0 == Byte.semicolon || $0 == Byte.equals }
+            var isWritable = false
+            IRCEncoder.withBytes(of: name) { bytes in
+                isWritable =
+                    !bytes.isEmpty
+                    && !bytes.contains { $0 <= Byte.space || $0 == Byte.semicolon || $0 == Byte.equals }
+            }
+            return isWritable
         }
 
         private func appendEscaped(_ value: String, limit: Int, to writer: inout ByteWriter) {

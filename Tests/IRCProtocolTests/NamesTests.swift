@@ -159,6 +159,19 @@ struct TableTests {
         #expect(Set(tokens.map { $0.prefix { $0 != "=" } }).count == tokens.count)
     }
 
+    @Test("005 lines fit whatever the tokens' lengths", arguments: 1..<120)
+    func supportFill(length: Int) {
+        var support = IRCISupport()
+        for index in 0..<40 { support.add(String(repeating: "T", count: length + index % 3)) }
+        for row in support.rows {
+            let line = IRCMessage(
+                source: String(repeating: "s", count: 63), numeric: .rplISupport,
+                params: [String(repeating: "n", count: 64)] + row + [IRCISupport.trailingText])
+            #expect(encode(line).hasSuffix(" :\(IRCISupport.trailingText)\r\n"))
+        }
+        #expect(support.rows.flatMap { $0 } == support.tokens)
+    }
+
     @Test("what is not true is not announced")
     func supportOptions() {
         let tokens = IRCISupport.standard(network: "n", clientTagDeny: nil, utf8Only: false, whox: false).flatMap { $0 }
