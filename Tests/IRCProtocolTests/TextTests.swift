@@ -29,6 +29,8 @@ private let splitRows: [SplitRow] = [
     SplitRow("white space as the last byte that fits", "012345678 abc", 10, "012345678 ", "abc"),
     SplitRow("white space just beyond", "0123456789 abc", 10, "0123456789", " abc"),
     SplitRow("only white space", "            ", 10, "          ", "  "),
+    SplitRow(
+        "a space under a combining mark is no white space", "012345 \u{301}9abcd", 10, "012345 \u{301}9", "abcd"),
     SplitRow("two-byte letters", "ééééé", 5, "éé", "éé", "é"),
     SplitRow("combining marks stay", "abce\u{301}e\u{301}", 5, "abc", "e\u{301}", "e\u{301}"),
     SplitRow("a family stays", "ab" + family + family, 20, "ab" + family, family),
