@@ -147,7 +147,8 @@ public struct JSONField {
         for index in (isNegative ? 1 : 0)..<count {
             let digit = Int64(base[index] &- UInt8(ascii: "0"))
             let (scaled, over) = value.multipliedReportingOverflow(by: 10)
-            let (sum, past) = isNegative ? scaled.subtractingReportingOverflow(digit) : scaled.addingReportingOverflow(digit)
+            let (sum, past) =
+                isNegative ? scaled.subtractingReportingOverflow(digit) : scaled.addingReportingOverflow(digit)
             if over || past { return nil }
             value = sum
         }
