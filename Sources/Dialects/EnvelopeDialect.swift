@@ -106,12 +106,13 @@ public struct EnvelopeDialect: Dialect {
                 return .dropped(.missingField, typeKey: FrameText.typeKey(event))
             }
             guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
-            var message = ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)
-            if let attachment = FrameAttachment.inline(text) {
-                message.text = ""
-                message.attachments = [attachment]
-            }
-            return .events([.message(message)])
+            let attachment = FrameAttachment.inline(text)
+            return .events([
+                .message(
+                    ChatMessage(
+                        id: id, sender: sender, text: attachment == nil ? text : "", at: at(),
+                        attachments: attachment.map { [$0] } ?? [], isSelf: isSelf))
+            ])
         case "typing":
             return .events([
                 .typing(
