@@ -15,6 +15,8 @@ import JSONText
 // are there.
 
 /// The snake_case envelope; `pixar` in older configurations.
+///
+/// Source: observed, envelope fixtures/in.jsonl, out.jsonl.
 public struct EnvelopeDialect: Dialect {
     /// How long the app shows somebody as typing after one frame, in milliseconds. There is no stop frame.
     public static let typingMilliseconds: Int64 = 3000
