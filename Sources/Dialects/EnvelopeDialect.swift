@@ -15,6 +15,8 @@ import JSONText
 // are there.
 
 /// The snake_case envelope; `pixar` in older configurations.
+///
+/// Source: observed, envelope fixtures/in.jsonl, out.jsonl.
 public struct EnvelopeDialect: Dialect {
     /// How long the app shows somebody as typing after one frame, in milliseconds. There is no stop frame.
     public static let typingMilliseconds: Int64 = 3000
@@ -106,12 +108,13 @@ public struct EnvelopeDialect: Dialect {
                 return .dropped(.missingField, typeKey: FrameText.typeKey(event))
             }
             guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
-            var message = ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)
-            if let attachment = FrameAttachment.inline(text) {
-                message.text = ""
-                message.attachments = [attachment]
-            }
-            return .events([.message(message)])
+            let attachment = FrameAttachment.inline(text)
+            return .events([
+                .message(
+                    ChatMessage(
+                        id: id, sender: sender, text: attachment == nil ? text : "", at: at(),
+                        attachments: attachment.map { [$0] } ?? [], isSelf: isSelf))
+            ])
         case "typing":
             return .events([
                 .typing(
