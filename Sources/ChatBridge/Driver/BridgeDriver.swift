@@ -18,6 +18,7 @@ final class BridgeDriver: TransportDelegate {
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var isDeadlineStale = true
+    private var listeners: [ListenerID] = []
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
@@ -34,12 +35,16 @@ final class BridgeDriver: TransportDelegate {
         Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
     }
 
-    func start(_ transport: Transport) {
+    func start(_ transport: Transport, listeners: [ListenerID]) {
+        self.listeners = listeners
         bridge.start(now: Self.now(transport))
         run(transport)
     }
 
+    /// Lets nobody in any more, then stops in order. The ports are free at once, for whoever comes next.
     func shutdown(_ transport: Transport) {
+        for listener in listeners { transport.closeListener(listener) }
+        listeners = []
         bridge.shutdown(now: Self.now(transport))
         run(transport)
     }

@@ -45,12 +45,14 @@ struct BridgeService {
                     stopped: { end.finish() })
                 transport.delegate = driver
                 var addresses: [SocketAddress] = []
+                var listeners: [ListenerID] = []
                 for listener in configuration.listeners {
                     let endpoint = listener.bind.endpoint
                     let (id, _) = try transport.listen(ListenOptions(host: endpoint.host, port: endpoint.port))
+                    listeners.append(id)
                     addresses += transport.addresses(of: id)
                 }
-                driver.start(transport)
+                driver.start(transport, listeners: listeners)
                 return addresses
             }
             return BridgeService(addresses: addresses, loop: loop, ended: ended)
