@@ -84,6 +84,7 @@ struct ListeningTests {
         let address = try await test.run { transport, probe in
             let listener = try #require(probe.acceptedBy[server])
             let address = try #require(transport.addresses(of: listener).first)
+            #expect(transport.peerUser(server) == nil)
             transport.closeListener(listener)
             transport.closeListener(listener)
             transport.send(server, "alive")
@@ -164,6 +165,7 @@ struct SocketFileTests {
         let (client, server) = try await test.pair(ListenOptions(.unix(path: directory.socket, mode: 0o660)))
         #expect(Self.permissions(directory.socket) == 0o660)
         try await test.run { transport, _ in
+            #expect(transport.peerUser(server) == geteuid())
             transport.send(client, "over")
             transport.send(server, "and back")
         }

@@ -88,7 +88,7 @@ struct StreamTests {
         options.sendBufferBytes = 4096
         let (slow, slowServer) = try await test.pair(options)
         let (quick, quickServer) = try await test.pair()
-        let total = 12_000_000
+        let total = 1_000_000
         try await test.run { transport, _ in
             transport.pauseReading(slow)
             let bytes = [UInt8](repeating: 7, count: total)
