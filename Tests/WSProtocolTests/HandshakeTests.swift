@@ -133,6 +133,12 @@ struct ClientHandshakeTests {
         Row("subprotocol in another case", with: "Sec-WebSocket-Protocol", "ONE", .subprotocolNotOffered("ONE")),
         Row("two subprotocols", with: "Sec-WebSocket-Protocol", "one, two", .subprotocolNotOffered("one, two")),
         Row(
+            "the same subprotocol twice",
+            [
+                "HTTP/1.1 101 X", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Accept: \(rfcAccept)",
+                "Sec-WebSocket-Protocol: one", "Sec-WebSocket-Protocol: one",
+            ], .subprotocolNotOffered("one, one")),
+        Row(
             "extension not offered", with: "Sec-WebSocket-Extensions", "permessage-deflate",
             .extensionNotOffered("permessage-deflate")),
         Row(
