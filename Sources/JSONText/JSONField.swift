@@ -198,31 +198,34 @@ public struct JSONField {
         1e20, 1e21, 1e22,
     ]
 
-    /// One correctly rounded division or product, possible while digits and power of ten are both exact.
+    /// One correctly rounded division, possible while digits and power of ten are both exact. Nil for an exponent, and
+    /// for more digits than a double holds.
     private func quickDouble() -> Double? {
-        var mantissa: UInt64 = 0
-        var digits = 0
-        var fraction = 0
-        var inFraction = false
-        var index = 0
+        guard count <= 19 else { return nil }  // nineteen digits fit into 64 bits, twenty do not
         let isNegative = base[0] == UInt8(ascii: "-")
-        if isNegative { index = 1 }
-        while index < count {
-            let byte = base[index]
-            if byte == UInt8(ascii: ".") {
-                inFraction = true
-            } else {
-                let digit = byte &- UInt8(ascii: "0")
-                guard digit < 10 else { return nil }  // an exponent: the long way
-                mantissa = mantissa &* 10 &+ UInt64(digit)
-                digits += 1
-                if inFraction { fraction += 1 }
-                if digits > 18 { return nil }
-            }
+        var index = isNegative ? 1 : 0
+        var mantissa = takeDigits(&index, after: 0)
+        var fraction = 0
+        if index < count, base[index] == UInt8(ascii: ".") {
             index += 1
+            let first = index
+            mantissa = takeDigits(&index, after: mantissa)
+            fraction = index - first
         }
-        guard mantissa <= 1 << 53, fraction <= 22 else { return nil }
+        guard index == count, mantissa <= 1 << 53 else { return nil }
         let value = Double(mantissa) / Self.tens[fraction]
         return isNegative ? -value : value
+    }
+
+    @inline(__always)
+    private func takeDigits(_ index: inout Int, after front: UInt64) -> UInt64 {
+        var value = front
+        while index < count {
+            let digit = base[index] &- UInt8(ascii: "0")
+            guard digit < 10 else { break }
+            value = value &* 10 &+ UInt64(digit)
+            index &+= 1
+        }
+        return value
     }
 }

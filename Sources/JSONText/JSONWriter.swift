@@ -253,6 +253,16 @@ public struct JSONWriter: ~Copyable {
                 if first < 8 { break }
             }
             guard read < end else { break }
+            let left = end - read
+            if left < 8, bytes.count >= 8 {
+                // The last eight bytes at once, some of them again: without escapes among them they stand alike.
+                let word = UnsafeRawPointer(end - 8).loadUnaligned(as: UInt64.self)
+                if JSONScanner.specials(in: word) & ~word & 0x8080_8080_8080_8080 == 0 {
+                    UnsafeMutableRawPointer(write - (8 - left)).storeBytes(of: word, as: UInt64.self)
+                    write += left
+                    break
+                }
+            }
             let byte = read.pointee
             read += 1
             if Self.needsEscape(byte) {
