@@ -241,6 +241,20 @@ struct ConfigurationTests {
         #expect(all.first?.hasPrefix("chatbridge.toml:2:") == true)
     }
 
+    @Test(
+        "hostile text ends in one problem, never in a crash",
+        arguments: [
+            ("a long dotted key", String(repeating: "a.", count: 100_000) + "a = 1"),
+            ("a long table name", "[" + String(repeating: "a.", count: 100_000) + "a]"),
+            ("deep arrays", "a = " + String(repeating: "[", count: 100_000)),
+            ("deep arrays that end", "a = " + String(repeating: "[", count: 100) + String(repeating: "]", count: 100)),
+            ("a NUL", "a = \"\0\""), ("binary", "\u{1}\u{2}\u{3}"), ("a lone quote", "\""),
+            ("a key twice", "a = 1\na = 2"), ("too much text", String(repeating: "#\n", count: 600_000)),
+        ])
+    func hostile(_ name: String, _ toml: String) {
+        #expect(problems(toml).count == 1)
+    }
+
     @Test("all problems come at once: the file from top to bottom, then variables, then flags")
     func order() {
         let all = problems(
