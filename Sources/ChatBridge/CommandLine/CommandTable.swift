@@ -34,7 +34,7 @@ struct CommandRow: Sendable {
 /// Every command and every flag. Parsing, help and suggestions come from these rows.
 enum CommandTable {
     static let globalFlags = [
-        CommandFlag("config", value: "FILE", "configuration; default: ./chatbridge.toml, /etc/chatbridge/"),
+        CommandFlag("config", value: "FILE", "configuration file; default: ./chatbridge.toml"),
         CommandFlag("listen", value: "URI", "listen here instead (repeatable), irc://127.0.0.1:6667"),
         CommandFlag("state-dir", value: "DIR", "where state is kept"),
         CommandFlag("log-level", value: "LEVEL", "error, warn, info, debug or trace"),

@@ -11,6 +11,8 @@ enum NearestName {
         let allowed = min(max(typed.count / 3, 1), 3)
         var best: (name: String, distance: Int)?
         for candidate in candidates {
+            // Names are ASCII; a difference in length is a distance already.
+            if abs(candidate.utf8.count - typed.count) > allowed { continue }
             let distance = editDistance(typed, Array(candidate.lowercased()))
             if distance <= allowed, distance < best?.distance ?? .max { best = (candidate, distance) }
         }

@@ -5,6 +5,10 @@ enum TOMLReader {
     /// Largest configuration text, in bytes. A thousand rooms fit; it bounds what a wrong path (a log, a disk image) costs.
     static let maxByteCount = 1024 * 1024
 
+    /// Most dots in one line. toml++ bounds the nesting of values but not of dotted keys, and its tables are built and
+    /// freed by recursion: `a.a.a.…` a hundred thousand times would overflow the stack.
+    static let maxDotsPerLine = 500
+
     /// Parses a whole document.
     ///
     /// - Throws: the first syntax error with its line and column in `path`.
@@ -12,6 +16,11 @@ enum TOMLReader {
         guard bytes.count <= maxByteCount else {
             throw ConfigurationProblem(
                 origin: .path(path), message: "is larger than \(maxByteCount / 1024) KiB, which no configuration needs")
+        }
+        if let line = lineWithTooManyDots(bytes) {
+            throw ConfigurationProblem(
+                origin: .file(path: path, line: line, column: 1),
+                message: "there are more than \(maxDotsPerLine) dots in this line, which no key needs")
         }
         let document = bytes.withUnsafeBytes { buffer in
             cb_toml_parse(buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
@@ -29,6 +38,21 @@ enum TOMLReader {
         }
         var cursor = Cursor(document: document, path: path)
         return cursor.next()?.node ?? ConfigurationNode(.table([]), origin: .path(path))
+    }
+
+    private static func lineWithTooManyDots(_ bytes: [UInt8]) -> Int? {
+        var line = 1
+        var dots = 0
+        for byte in bytes {
+            if byte == UInt8(ascii: "\n") {
+                line += 1
+                dots = 0
+            } else if byte == UInt8(ascii: ".") {
+                dots += 1
+                if dots > maxDotsPerLine { return line }
+            }
+        }
+        return nil
     }
 
     private struct Cursor {

@@ -89,35 +89,38 @@ final class DescriptorLogSink: LogSink, @unchecked Sendable {
                 metadata: metadata), rendering)
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
+        // Together with the line, or a stalled reader's pipe would fill up with notices.
+        var notice: [UInt8] = []
         if state.droppedLineCount > 0 {
-            let notice = LogFormatter.line(
+            notice = LogFormatter.line(
                 LogRecord(
                     milliseconds: now, level: .warn, subsystem: .main, event: "log-lines-dropped",
                     message: "log lines were dropped, their reader was too slow",
                     metadata: [("count", LogValue(state.droppedLineCount))]), rendering)
-            if put(notice) { state.droppedLineCount = 0 }
         }
-        if !put(line) { state.droppedLineCount += 1 }
+        let sent = put(notice + line)
+        if sent >= notice.count { state.droppedLineCount = 0 }
+        if sent < notice.count + line.count { state.droppedLineCount += 1 }
     }
 
-    /// Writes a line, or as much of it as there is room for. Returns whether all of it went out.
-    private func put(_ line: [UInt8]) -> Bool {
-        var bytes = line
-        if state.isMidLine { bytes.insert(UInt8(ascii: "\n"), at: 0) }
-        return bytes.withUnsafeBytes { buffer in
+    /// Writes bytes that end in a newline, or as many as there is room for. Returns how many of them went out.
+    private func put(_ bytes: [UInt8]) -> Int {
+        let lead = state.isMidLine ? [UInt8(ascii: "\n")] : []
+        let sent = (lead + bytes).withUnsafeBytes { buffer in
             var sent = 0
             while sent < buffer.count {
                 let count = Glibc.write(descriptor, buffer.baseAddress?.advanced(by: sent), buffer.count - sent)
                 if count > 0 {
                     sent += count
-                } else if count < 0 && errno == EINTR {
-                    continue
-                } else {
+                } else if count == 0 || errno != EINTR {
                     break
                 }
             }
-            if sent > 0 { state.isMidLine = sent < buffer.count && sent > (state.isMidLine ? 1 : 0) }
-            return sent == buffer.count
+            return sent
         }
+        guard sent > 0 else { return 0 }
+        let ours = sent - lead.count
+        state.isMidLine = ours > 0 && bytes[ours - 1] != UInt8(ascii: "\n")
+        return ours
     }
 }
