@@ -9,7 +9,11 @@ struct ChatBridgeMain {
             switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
             case .run(let options):
                 status = await ServiceCommands.run(options, surroundings: surroundings, errors: writeError)
-            case .demo, .studio: status = 1
+            case .demo(let options):
+                status = await ServiceCommands.demo(
+                    options, surroundings: surroundings, output: writeOutput, errors: writeError)
+            case .studio(let options, let port):
+                status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
             case .check(let options, let check):
                 status = OfflineCommands.check(
                     options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
