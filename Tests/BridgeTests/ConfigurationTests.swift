@@ -255,6 +255,47 @@ struct ConfigurationTests {
         #expect(problems(toml).count == 1)
     }
 
+    /// SplitMix64, so that a failing seed can be run again.
+    private struct Seeded: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var z = state
+            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+            return z ^ (z >> 31)
+        }
+    }
+
+    @Test("a mangled file loads or has problems with places inside it", arguments: 0..<100 as Range<UInt64>)
+    func mangled(_ seed: UInt64) throws {
+        var generator = Seeded(state: seed)
+        var bytes = Array(try Self.example("chatbridge.toml").utf8)
+        for _ in 0..<Int.random(in: 1...8, using: &generator) {
+            let at = Int.random(in: 0..<bytes.count, using: &generator)
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0: bytes.remove(at: at)
+            case 1: bytes[at] = UInt8.random(in: 0...255, using: &generator)
+            case 2: bytes.insert(contentsOf: Array("[]{}\"'=.$#,\n".utf8).shuffled(using: &generator).prefix(2), at: at)
+            default: bytes.removeSubrange(at..<min(at + 40, bytes.count))
+            }
+        }
+        let text = bytes
+        let machine = ConfigurationSurroundings(variables: [:], hostName: "") { _ in .success(text) }
+        let lineCount = bytes.count { $0 == UInt8(ascii: "\n") } + 1
+        do throws(ConfigurationError) {
+            _ = try ConfigurationLoader.load(ConfigurationRequest(path: "x"), from: machine)
+        } catch {
+            #expect(!error.problems.isEmpty)
+            for problem in error.problems {
+                if case .file(_, let line, let column) = problem.origin {
+                    #expect(line >= 1 && line <= lineCount + 1 && column >= 1, "\(problem)")
+                }
+            }
+        }
+    }
+
     @Test("all problems come at once: the file from top to bottom, then variables, then flags")
     func order() {
         let all = problems(
