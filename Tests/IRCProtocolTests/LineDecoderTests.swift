@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import IRCProtocol
 import Testing
 

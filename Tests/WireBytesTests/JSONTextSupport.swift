@@ -1,19 +1,5 @@
+import BridgeTestSupport
 import JSONText
-
-/// A small generator whose runs can be repeated: SplitMix64.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 /// Makes trees in the normal form of ``JSONValue``, so that writing and reading gives the same tree again.
 struct JSONTreeGenerator {

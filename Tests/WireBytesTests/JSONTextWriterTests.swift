@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import JSONText
 import Testing
 
