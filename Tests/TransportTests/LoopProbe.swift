@@ -50,6 +50,15 @@ final class Probe: TransportDelegate {
         if onDeadline == nil { transport.setDeadline(transport.now + Self.patience) }
     }
 
+    func forgetClosures() {
+        onAccepted = nil
+        onOpened = nil
+        onReceived = nil
+        onDrained = nil
+        onClosed = nil
+        onDeadline = nil
+    }
+
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         accepted.append(id)
         acceptedBy[id] = listener
@@ -110,7 +119,11 @@ final class TestLoop: Sendable {
         await loop.run { $0.delegate = Probe() }
     }
 
-    deinit { loop.stop() }
+    deinit {
+        // The closures of a test hold the probe that holds them.
+        loop.enqueue { ($0.delegate as? Probe)?.forgetClosures() }
+        loop.stop()
+    }
 
     /// Calls `body` on the loop.
     func run<R: Sendable>(_ body: @Sendable (Transport, Probe) throws -> R) async throws -> R {
