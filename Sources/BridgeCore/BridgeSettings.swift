@@ -1,4 +1,4 @@
-public import ChatModel
+import ChatModel
 public import Dialects
 public import HTTPProtocol
 public import IRCProtocol
