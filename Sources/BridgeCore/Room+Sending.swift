@@ -178,14 +178,14 @@ extension Room {
         armOutbox(context)
     }
 
-    func tellLateArrival(_ message: ChatMessage, _ context: BridgeContext) {
-        guard let puppet = message.sender.id, let author = puppets[puppet] else { return }
+    func tellLateArrival(_ entry: OutboxEntry, _ context: BridgeContext) {
+        guard let author = puppets[entry.origin.puppet] else { return }
         door.deliver(
             IRCMessage(
                 source: context.settings.serverName, command: "NOTE",
                 params: [
                     "PRIVMSG", "DELIVERED_LATE", channel,
-                    "It arrived after all: " + MessageRendering.excerpt(message.text),
+                    "It arrived after all: " + MessageRendering.excerpt(entry.origin.text),
                 ]), to: author, label: nil)
     }
 

@@ -25,7 +25,7 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         if let outage {
             let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
-            let waiting = outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? "" : "s") go now"
+            let waiting = outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
             notice(
                 outage.wasUp
                     ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
@@ -114,17 +114,18 @@ extension Room {
     }
 
     private func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
-        if message.isSelf || message.sender.id == nil || settings.identity == .single,
-            let entry = takeConfirmed(message)
-        {
+        // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
+        if let entry = takeConfirmed(message) {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
             confirmed(entry, upstreamID: message.id, at: message.at, context)
             return
         }
         if let id = message.id {
             guard duplicates.insert(duplicateKey(id, message.sender.id)) else { return }
-            if message.isSelf, outbox.arrivedLate(id) {
-                tellLateArrival(message, context)
+            if let entry = outbox.takeLate(id: id, sender: message.sender.id) {
+                tellLateArrival(entry, context)
+                confirmed(entry, upstreamID: id, at: message.at, context)
+                return
             }
         }
         if message.isSelf {
@@ -141,7 +142,7 @@ extension Room {
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: message.sender.id)
         case .echoByText:
-            guard message.isSelf else { return nil }
+            guard message.isSelf || message.sender.id != nil else { return nil }
             return outbox.confirm(sender: message.sender.id, text: message.text)
         }
     }
@@ -266,6 +267,8 @@ extension Room {
         if receipt.state == .sent {
             for messageID in receipt.ids {
                 guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
+                // Should it come back as well, it is known.
+                _ = duplicates.insert(duplicateKey(messageID, entry.message.sender.id))
                 confirmed(entry, upstreamID: messageID, at: receipt.at, context)
             }
             return

@@ -20,6 +20,8 @@ protocol ClientDoor: AnyObject {
 final class Room {
     /// A person upstream stops typing after this without another frame that says so.
     static let typingExpiry: Duration = .seconds(3)
+    /// Ids of IRC users who are gone, remembered as ours; a backend echoes within seconds, so this outlasts a mass leave.
+    static let maxRetiredPuppets = 1000
     /// IRC clients hear of somebody's typing at most this often.
     static let typingNoticeInterval: Duration = .seconds(3)
 
@@ -61,6 +63,9 @@ final class Room {
     var slots = MemberSlots()
     var locals: [ClientID: LocalMember] = [:]
     var puppets: [ChatID: ClientID] = [:]
+    /// Ids of people who left or changed their nick, oldest first. What they said last may still come back from the
+    /// backend, and must not look like a stranger's.
+    private var retiredPuppets: [ChatID] = []
     var remotes: [PersonID: RemoteMember] = [:]
     var overflowPerson: PersonID?
     var duplicates = DuplicateRing()
@@ -151,13 +156,15 @@ final class Room {
 
     private func adopt(_ puppet: ChatID, _ client: ClientID) {
         puppets[puppet] = client
+        retiredPuppets.removeAll { $0 == puppet }
         dialectContext.selfIDs.insert(puppet)
     }
 
     private func abandon(_ puppet: ChatID, _ client: ClientID) {
         guard puppets[puppet] == client else { return }
         puppets[puppet] = nil
-        dialectContext.selfIDs.remove(puppet)
+        retiredPuppets.append(puppet)
+        if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
     }
 
     /// An IRC user leaves; the caller has told or will tell whoever must know.

@@ -118,14 +118,14 @@ public final class ScriptedUpstream {
     }
 
     func frame(_ payload: [UInt8], isBinary: Bool) -> [UInt8] {
-        payload.withUnsafeBytes { bytes in
-            if isBinary {
-                _ = connection?.send(binary: bytes, output: &writer, using: &random)
-            } else {
-                _ = connection?.send(text: bytes, output: &writer, using: &random)
-            }
+        // Written by hand, so that a backend can also say what it should not say any more.
+        var bytes: [UInt8] = [isBinary ? 0x82 : 0x81]
+        switch payload.count {
+        case ..<126: bytes.append(UInt8(payload.count))
+        case ..<65536: bytes += [126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+        default: bytes += [127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: payload.count >> ($0 * 8)) }
         }
-        return takeBytes()
+        return bytes + payload
     }
 
     func closeFrame(code: UInt16, reason: String) -> [UInt8] {

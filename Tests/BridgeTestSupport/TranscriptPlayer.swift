@@ -61,6 +61,7 @@ public final class TranscriptPlayer {
     public func play() -> Result {
         harness.acceptsConnections = header.linksAtOnce
         harness.echoes = header.echoes
+        harness.answersPings = header.answersPings
         harness.start()
         if header.linksAtOnce { _ = harness.takeOutputs() }
         for line in lines {

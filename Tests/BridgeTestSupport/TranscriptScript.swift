@@ -6,7 +6,7 @@ import JSONText
 /// The first line of a transcript: `# title   caps: … with: …`.
 ///
 /// `caps:` are what a client enables that `is` somebody without naming its own. `with:` changes the bridge from what it is
-/// by default: one room `lobby`, linked before the first line, no flood control, no topic.
+/// by default: one room `lobby`, linked before the first line, no flood control, no topic, clients that answer PING unseen.
 public struct TranscriptHeader {
     public var title: String
     public var caps: [String] = []
@@ -32,6 +32,7 @@ public struct TranscriptHeader {
 
     var linksAtOnce: Bool { options["link"] != "manual" }
     var echoes: Bool { options["echo"] == "on" }
+    var answersPings: Bool { options["pongs"] != "manual" }
 
     /// The settings that the options ask for.
     ///
