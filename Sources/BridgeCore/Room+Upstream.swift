@@ -53,7 +53,7 @@ extension Room {
                 .error, "room-degraded", "the room stays without its backend; trying goes on",
                 ["room": settings.name, "failures": String(link.failures)])
         }
-        for (person, member) in remotes where member.typingShownAt != nil {
+        for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
         outbox.linkLost()
@@ -239,17 +239,19 @@ extension Room {
             let now = context.now.monotonic
             let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
             context.timers.set(.typingIn(id, personID), at: now + (ttl ?? Self.typingExpiry))
-            if let shown = remotes[personID]?.typingShownAt, now - shown < Self.typingNoticeInterval { return }
-            remotes[personID]?.typingShownAt = now
+            // Also after a message or a stop in between: a flood of frames is not a flood of notices.
+            if let told = remotes[personID]?.typingToldAt, now - told < Self.typingNoticeInterval { return }
+            remotes[personID]?.typingToldAt = now
+            remotes[personID]?.isTypingShown = true
             announceTyping(personID, "active", context)
         }
     }
 
     /// The person types no longer. A message that ends it says so by itself (`announced: false`).
     func endTyping(_ personID: PersonID, announced: Bool, _ context: BridgeContext) {
-        guard remotes[personID]?.typingShownAt != nil else { return }
-        remotes[personID]?.typingShownAt = nil
         context.timers.cancel(.typingIn(id, personID))
+        guard remotes[personID]?.isTypingShown == true else { return }
+        remotes[personID]?.isTypingShown = false
         if announced { announceTyping(personID, "done", context) }
     }
 

@@ -13,8 +13,11 @@ import WireBytes
 /// The one way by which a line reaches a client: reduction to its capabilities, label and bytes happen behind it.
 protocol ClientDoor: AnyObject {
     func deliver(_ message: IRCMessage, to client: ClientID, label: String?)
-    /// The client's own message comes back, if it asked for that. A label waits for it only then.
-    func echo(_ message: IRCMessage, to client: ClientID, label: String?)
+    /// The client's own message comes back, in as many lines as it takes, if it asked for that. A label waits for it
+    /// only then.
+    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
+    /// A line for everybody who sees this upstream person in any room, each once.
+    func tellWatchers(of person: PersonID, _ line: IRCMessage)
 }
 
 final class Room {
@@ -39,8 +42,10 @@ final class Room {
     /// An upstream person in the room.
     struct RemoteMember {
         var lastSeen: MonotonicInstant
-        /// When IRC was last told that they type; nil: not typing.
-        var typingShownAt: MonotonicInstant?
+        /// IRC was told that they type, and not yet that they stopped.
+        var isTypingShown = false
+        /// When IRC was last told that they type.
+        var typingToldAt: MonotonicInstant?
     }
 
     /// Trouble with the link, told once.
@@ -176,6 +181,7 @@ final class Room {
         slots.remove(member.person)
         abandon(member.puppet, client)
         receiptNotices.forget(author: client)
+        receiptNotices.forget(reader: member.person)
         context.timers.cancel(.typingOut(id, client))
     }
 
@@ -233,10 +239,12 @@ final class Room {
             sender, backend: settings.backend, authenticated: settings.dialect.traits.authenticatesSenders,
             now: context.now.monotonic)
         if let renamed = resolution.renamed {
-            broadcast(IRCMessage(source: renamed.from, command: "NICK", params: [renamed.to]), context)
+            door.tellWatchers(
+                of: resolution.id, IRCMessage(source: renamed.from, command: "NICK", params: [renamed.to]))
         }
         if resolution.realnameChanged, let person = context.identities[resolution.id] {
-            broadcast(IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]), context)
+            door.tellWatchers(
+                of: resolution.id, IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]))
         }
         return resolution.id
     }
