@@ -14,9 +14,23 @@ extension Bridge: ClientDoor {
         }
     }
 
-    func echo(_ message: IRCMessage, to client: ClientID, label: String?) {
+    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
-        deliver(message, to: client, label: label)
+        guard let label, lines.count > 1, session.caps.contains(.batch) else {
+            for (index, line) in lines.enumerated() { deliver(line, to: client, label: index == 0 ? label : nil) }
+            return
+        }
+        let reference = beginBatch(label: label, session)
+        for line in lines { write(line, to: session, label: nil, batch: reference) }
+        endBatch(reference, session)
+    }
+
+    func tellWatchers(of person: PersonID, _ line: IRCMessage) {
+        let places = rooms.filter { $0.remotes[person] != nil }
+        if places.count == 1 { return places[0].broadcast(line, context) }
+        var watchers: Set<ClientID> = []
+        for room in places { watchers.formUnion(room.locals.keys) }
+        for watcher in watchers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: watcher, label: nil) }
     }
 
     /// Reduces, tags and queues one line. Returns its length in bytes.
@@ -60,16 +74,21 @@ extension Bridge: ClientDoor {
             for reply in replies { write(reply, to: session, label: nil, batch: nil) }
             return
         }
-        let reference = nextBatchReference()
-        write(
-            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
-            to: session, label: response.label, batch: nil)
+        let reference = beginBatch(label: response.label, session)
         for reply in replies { write(reply, to: session, label: nil, batch: reference) }
         if session.longAnswers.isEmpty {
             endBatch(reference, session)
         } else {
             session.longAnswerBatch = reference
         }
+    }
+
+    private func beginBatch(label: String, _ session: IRCSession) -> String {
+        let reference = nextBatchReference()
+        write(
+            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
+            to: session, label: label, batch: nil)
+        return reference
     }
 
     private func endBatch(_ reference: String, _ session: IRCSession) {
