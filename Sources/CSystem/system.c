@@ -75,6 +75,13 @@ void cb_close_with_reset(int descriptor) {
     (void)close(descriptor);
 }
 void cb_close(int descriptor) { (void)close(descriptor); }
+int64_t cb_peer_user(int descriptor) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) return -errno;
+    // For sockets that are not Unix sockets the kernel answers "nobody known".
+    return peer.uid == (uid_t)-1 ? -ENOTSUP : (int64_t)peer.uid;
+}
 int cb_set_nonblocking(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);
     if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;

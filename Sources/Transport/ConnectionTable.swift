@@ -1,6 +1,6 @@
 import WireBytes
 
-/// What the transport knows of one connection, in 48 bytes. Addresses, names and protocol state are the owner's.
+/// What the transport knows of one connection, in 56 bytes. Addresses, names and protocol state are the owner's.
 struct Connection: ~Copyable {
     /// Where a connection stands.
     enum Phase: UInt8 {

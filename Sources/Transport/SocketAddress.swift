@@ -52,7 +52,9 @@ public enum SocketAddress: Hashable, Sendable {
             self = .unix(path: path)
             return
         }
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
         let host = text[..<colon]
         // Without brackets `::1:80` could be read in two ways.
         guard !host.contains(":") || host.hasPrefix("[") else { return nil }

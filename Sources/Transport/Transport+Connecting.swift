@@ -118,7 +118,9 @@ extension Transport {
     func connectProgressed(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ events: UInt32
     ) {
-        guard events & (CB_EPOLLOUT | CB_EPOLLERR | CB_EPOLLHUP) != 0, let address = attempts[id]?.current else { return }
+        guard events & (CB_EPOLLOUT | CB_EPOLLERR | CB_EPOLLHUP) != 0, let address = attempts[id]?.current else {
+            return
+        }
         let error = cb_socket_error(connection.pointee.descriptor)
         guard error == 0 else {
             let sentence = connectSentence(host: attempts[id]?.host ?? "", address: address, errno: error)

@@ -19,6 +19,7 @@ extension Transport {
             signalDescriptor = descriptor
         }
         signalHandler = handler
+        watchedSignals += signals
     }
 
     func readSignals() {
@@ -30,6 +31,9 @@ extension Transport {
 
     func unwatchSignals() {
         guard signalDescriptor >= 0 else { return }
+        // From now on they do what they do by default, so that a program that hangs at its end can still be terminated.
+        cb_signal_unwatch(watchedSignals, Int32(clamping: watchedSignals.count))
+        watchedSignals = []
         // The pipe stays open for the process: a signal handler may be about to write to it.
         _ = cb_epoll_delete(executor.epoll, signalDescriptor)
         signalDescriptor = -1

@@ -63,6 +63,7 @@ public final class Transport {
     var lastListenerTag: UInt32 = Transport.firstListenerTag
     var attempts: [ConnectionID: ConnectAttempt] = [:]
     var signalDescriptor: Int32 = -1
+    var watchedSignals: [Int32] = []
     var signalHandler: ((Int32, Transport) -> Void)?
     static let signalTag: UInt32 = 1
     static let firstListenerTag: UInt32 = 16
@@ -93,6 +94,13 @@ public final class Transport {
 
     /// Connections that have an id, from the call or accept that made it until the end is reported.
     public var connectionCount: Int { connections.count }
+
+    /// The user who made the other end of a Unix connection, as the kernel vouches; nil for other connections.
+    public func peerUser(_ id: ConnectionID) -> UInt32? {
+        guard let connection = connections.find(id), connection.pointee.descriptor >= 0 else { return nil }
+        let user = cb_peer_user(connection.pointee.descriptor)
+        return user >= 0 ? UInt32(truncatingIfNeeded: user) : nil
+    }
 
     // MARK: - The turn
 

@@ -25,7 +25,7 @@ public enum TransportLimits {
     /// Source: RFC 1122 §4.2.2.13; RFC 9112 §9.6.
     public static let lingeringClose = Duration.seconds(2)
     /// How long the answer to a peer that sends and then closes its sending side may take to leave.
-    public static let endOfStreamLinger = Duration.seconds(5)
+    public static let endOfStreamLinger = Duration.seconds(10)
     /// Threads that may wait for name resolution at once; getaddrinfo blocks, for half a minute when a server is silent.
     public static let resolverThreads = 4
     /// Addresses of one host that are tried.
@@ -38,6 +38,4 @@ public enum TransportLimits {
     public static let keepAliveIdleSeconds: Int32 = 90
     public static let keepAliveIntervalSeconds: Int32 = 20
     public static let keepAliveProbes: Int32 = 3
-    /// Connections a loop can name: a slot number must leave room for the marks of listeners.
-    static let slots = 1 << 22
 }

@@ -65,6 +65,8 @@ int cb_socket_error(int descriptor);
 /// Makes the coming close() send a reset and drop what is queued in the kernel.
 void cb_close_with_reset(int descriptor);
 void cb_close(int descriptor);
+/// The user id at the other end of a Unix socket.
+int64_t cb_peer_user(int descriptor);
 int cb_set_nonblocking(int descriptor);
 int64_t cb_receive(int descriptor, void *buffer, size_t capacity);
 int64_t cb_send(int descriptor, const void *bytes, size_t count);
