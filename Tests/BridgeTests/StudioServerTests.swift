@@ -56,7 +56,7 @@ import WireBytes
     func dropsWhatRepairInflates() throws {
         let stage = StudioStage()
         let ada = try stage.join(1, "/lobby")
-        stage.feed(1, ada.binary([UInt8](repeating: 0xFF, count: StudioLimits.maxFrameBytes)))
+        stage.feed(1, ada.binary([UInt8](repeating: 0xFF, count: StudioLimits.maxFrameBytes / 3 + 1)))
         stage.feed(1, ada.text("still here"))
         #expect(ada.take() == [.text("still here")])
     }
