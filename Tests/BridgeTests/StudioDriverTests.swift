@@ -16,6 +16,8 @@ private final class StudioTestClients: TransportDelegate {
         var socket: StudioTestSocket
         var waiters: [Waiter] = []
         var untaken: [StudioTestSocket.Heard] = []
+        /// Said before the handshake was over.
+        var unsaid: [String] = []
     }
 
     private var clients: [ConnectionID: Client] = [:]
@@ -30,7 +32,11 @@ private final class StudioTestClients: TransportDelegate {
 
     func say(_ id: ConnectionID, _ text: String, _ transport: Transport) {
         guard let client = clients[id] else { return }
-        transport.send(id, client.socket.text(text))
+        if client.socket.isOpen {
+            transport.send(id, client.socket.text(text))
+        } else {
+            clients[id]?.unsaid.append(text)
+        }
     }
 
     func wait(
@@ -54,6 +60,10 @@ private final class StudioTestClients: TransportDelegate {
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         guard let socket = clients[id]?.socket else { return }
         transport.send(id, socket.bytesReceived(bytes))
+        if socket.isOpen, let unsaid = clients[id]?.unsaid {
+            clients[id]?.unsaid = []
+            for text in unsaid { transport.send(id, socket.text(text)) }
+        }
         clients[id]?.untaken += socket.take()
         settle(id)
     }
