@@ -19,7 +19,8 @@ public struct OutboundQueue: ~Copyable {
         guard slice.count > 0 else { return }
         byteCount &+= slice.count
         if let last = slices.last, last.chunk === slice.chunk, last.start &+ last.count == slice.start {
-            slices[slices.count &- 1] = ByteSlice(chunk: last.chunk, start: last.start, count: last.count &+ slice.count)
+            slices[slices.count &- 1] = ByteSlice(
+                chunk: last.chunk, start: last.start, count: last.count &+ slice.count)
         } else {
             slices.append(slice)
         }
