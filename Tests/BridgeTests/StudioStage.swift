@@ -1,24 +1,8 @@
+import BridgeTestSupport
 import HTTPProtocol
 import Studio
 import WSProtocol
 import WireBytes
-
-/// Repeatable numbers for the studio's tests.
-///
-/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
-struct StudioTestRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 /// A client's half of a connection to the studio, as a machine.
 final class StudioTestSocket {
@@ -31,14 +15,14 @@ final class StudioTestSocket {
 
     private var handshake: WebSocketClientHandshake
     private var connection = WebSocketConnection(role: .client)
-    private var random: StudioTestRandom
+    private var random: SeededGenerator
     private(set) var isOpen = false
     private(set) var refusal: WebSocketRefusal?
     /// What came and was not taken yet, oldest first.
     private(set) var heard: [Heard] = []
 
     init(path: String, seed: UInt64 = 1) throws {
-        var random = StudioTestRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let nonce = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
         handshake = try WebSocketClientHandshake(url: HTTPURL(parsing: "ws://127.0.0.1:8080\(path)"), nonce: nonce)
         self.random = random

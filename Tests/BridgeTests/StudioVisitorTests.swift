@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import ChatModel
 import Dialects
 import Testing
@@ -8,7 +9,7 @@ import WireBytes
 /// A visitor on a manual clock, in a room whose other members are names.
 private final class VisitorBench {
     private var visitor = StudioVisitor(room: "lobby")
-    private var random: StudioTestRandom
+    private var random: SeededGenerator
     private let start = MonotonicInstant(nanoseconds: 0)
     private var now = MonotonicInstant(nanoseconds: 0)
     private var messageCount = 0
@@ -16,7 +17,7 @@ private final class VisitorBench {
     /// What the visitor sent, with the seconds since the start.
     private(set) var log: [(at: Duration, event: ChatEvent)] = []
 
-    init(seed: UInt64 = 1) { random = StudioTestRandom(seed: seed) }
+    init(seed: UInt64 = 1) { random = SeededGenerator(seed: seed) }
 
     var nextDeadline: MonotonicInstant? { visitor.nextDeadline }
 
