@@ -62,7 +62,9 @@ extension Bridge: ClientDoor {
             switch replies.count {
             case 0 where response.isDeferred: return
             case 0:
-                write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: response.label, batch: nil)
+                write(
+                    IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: response.label,
+                    batch: nil)
                 return
             case 1:
                 write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
@@ -177,7 +179,8 @@ extension Bridge: ClientDoor {
     private func listStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard next < rooms.count else { return (session.numeric(.rplListEnd, "End of /LIST"), nil) }
         let room = rooms[next]
-        let isWanted = only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
+        let isWanted =
+            only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
         let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
         return (isWanted ? line : nil, .list(nextRoom: next + 1, only: only))
     }

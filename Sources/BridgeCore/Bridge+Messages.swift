@@ -17,7 +17,8 @@ extension Bridge {
             guard let text, verb == .privmsg else { return }
             return reply(
                 .fail(
-                    "PRIVMSG", "CANNOT_DELIVER", NickMaker.prefix(of: UpstreamSession.printable(targets[0]), maxBytes: 100),
+                    "PRIVMSG", "CANNOT_DELIVER",
+                    NickMaker.prefix(of: UpstreamSession.printable(targets[0]), maxBytes: 100),
                     text: "Not taken, the server is stopping: " + MessageRendering.excerpt(text),
                     source: settings.serverName), session)
         }

@@ -235,7 +235,8 @@ extension Bridge {
             guard let modes = params.first, !modes.isEmpty else {
                 reply(session.numeric(.rplChannelModeIs, room.channel, "+nt"), session)
                 reply(
-                    session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session)
+                    session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session
+                )
                 return
             }
             // Clients ask for the ban list on their own; there is none.

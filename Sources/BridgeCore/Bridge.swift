@@ -228,7 +228,8 @@ public final class Bridge {
             if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
                 return close(session, reason: "Ping timeout")
             }
-            context.timers.set(.clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
+            context.timers.set(
+                .clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
             return
         }
         let due = session.lastReceivedAt + settings.limits.pingInterval
@@ -348,7 +349,10 @@ public final class Bridge {
         }
         context.note(
             .debug, "client-closed", "a client is gone",
-            ["address": session.origin.address, "nick": session.nick ?? "", "reason": UpstreamSession.printable(reason)])
+            [
+                "address": session.origin.address, "nick": session.nick ?? "",
+                "reason": UpstreamSession.printable(reason),
+            ])
         forget(session)
     }
 

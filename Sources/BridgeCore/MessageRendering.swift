@@ -49,7 +49,8 @@ enum MessageRendering {
             }
             // The piece in which this cuts is over the limit, so it is never shown.
             let looked = limits.multilineMaxBytes - byteCount + 2 * budget
-            let head = line.utf8.count > looked ? String(decoding: Array(line.utf8.prefix(looked)), as: UTF8.self) : line
+            let head =
+                line.utf8.count > looked ? String(decoding: Array(line.utf8.prefix(looked)), as: UTF8.self) : line
             for piece in IRCTextSplitter.split(head, budget: budget) {
                 guard bodies.count < limits.multilineMaxLines, byteCount + piece.utf8.count <= limits.multilineMaxBytes
                 else {
@@ -161,7 +162,9 @@ enum MessageRendering {
                 let start = index
                 digits(hex ? 6 : 2, hex: hex)
                 if index > start, index + 1 < scalars.count, scalars[index] == ",", scalars[index + 1].isASCII,
-                    hex ? scalars[index + 1].properties.isASCIIHexDigit : (0x30...0x39).contains(scalars[index + 1].value)
+                    hex
+                        ? scalars[index + 1].properties.isASCIIHexDigit
+                        : (0x30...0x39).contains(scalars[index + 1].value)
                 {
                     index += 1
                     digits(hex ? 6 : 2, hex: hex)

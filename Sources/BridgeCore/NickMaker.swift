@@ -1,7 +1,7 @@
-@_spi(_Unicode) import Swift
 import ChatModel
 import Digests
 import IRCProtocol
+@_spi(_Unicode) import Swift
 
 /// Makes an IRC nick from a display name, and tells which nicks a reader could mistake for one another.
 struct NickMaker {

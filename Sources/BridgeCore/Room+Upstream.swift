@@ -25,7 +25,8 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         if let outage {
             let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
-            let waiting = outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
+            let waiting =
+                outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
             notice(
                 outage.wasUp
                     ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
