@@ -18,6 +18,8 @@ private final class StudioTestClients: TransportDelegate {
         var untaken: [StudioTestSocket.Heard] = []
         /// Said before the handshake was over.
         var unsaid: [String] = []
+        /// What was heard before the end can still be asked for after it.
+        var hasEnded = false
     }
 
     private var clients: [ConnectionID: Client] = [:]
@@ -46,6 +48,13 @@ private final class StudioTestClients: TransportDelegate {
         guard clients[id] != nil else { return found.resume(returning: nil) }
         clients[id]?.waiters.append(Waiter(matches: matches, found: found))
         settle(id)
+        if clients[id]?.hasEnded == true { dismissWaiters(id) }
+    }
+
+    private func dismissWaiters(_ id: ConnectionID) {
+        let waiters = clients[id]?.waiters ?? []
+        clients[id]?.waiters = []
+        for waiter in waiters { waiter.found.resume(returning: nil) }
     }
 
     // MARK: From the loop
@@ -70,7 +79,8 @@ private final class StudioTestClients: TransportDelegate {
 
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
         settle(id)
-        for waiter in clients.removeValue(forKey: id)?.waiters ?? [] { waiter.found.resume(returning: nil) }
+        clients[id]?.hasEnded = true
+        dismissWaiters(id)
     }
 
     /// Hands what was heard to those who wait for it, and forgets what came before it.
