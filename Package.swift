@@ -31,6 +31,7 @@ let package = Package(
         // Shims over the kernel's calls and Debian's libraries; no logic.
         .target(name: "CSystem"),
         .target(name: "CTLS", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+        .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CTOML", cxxSettings: [.define("TOML_HEADER_ONLY", to: "1")]),
 
         // Protocol cores: bytes and `now` in, values out.
@@ -39,7 +40,7 @@ let package = Package(
         core("JSONText", ["WireBytes"]),
         core("HTTPProtocol", ["WireBytes"]),
         core("IRCProtocol", ["WireBytes", "Digests"]),
-        core("WSProtocol", ["WireBytes", "Digests", "HTTPProtocol"]),
+        core("WSProtocol", ["WireBytes", "Digests", "HTTPProtocol", "CZlib"]),
         core("ChatModel", []),
         core("Dialects", ["ChatModel", "JSONText", "WireBytes"]),
         core(
@@ -68,7 +69,7 @@ let package = Package(
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
         tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),
         tests("IRCProtocolTests", ["IRCProtocol", "WireBytes"]),
-        tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes"]),
+        tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes", "CZlib"]),
         tests("DialectTests", ["Dialects", "ChatModel", "JSONText", "WireBytes"], resources: [.copy("Fixtures")]),
         tests("TransportTests", ["Transport", "WireBytes"]),
         tests(

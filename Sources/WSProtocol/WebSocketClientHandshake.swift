@@ -25,6 +25,9 @@ public struct WebSocketClientHandshake: Sendable {
     private let head: HTTPRequestHead
     private let subprotocols: [String]
     private let expectedAccept: String
+    private let offer: WebSocketCompression?
+    /// What both sides agreed on, once the outcome is `.accepted`; nil without compression.
+    public private(set) var compression: WebSocketCompression?
     private var decoder = HTTPHeadDecoder(.response)
     private var interimCount = 0
     private var finished: Outcome?
@@ -33,10 +36,11 @@ public struct WebSocketClientHandshake: Sendable {
     ///   - headers: sent besides the handshake's own; a `User-Agent` among them replaces `userAgent`.
     ///   - subprotocols: offered in this order.
     ///   - userAgent: sent when not empty.
+    ///   - compression: offered to the server; nil for none.
     ///   - nonce: 16 random bytes, new for each connection.
     public init(
         url: HTTPURL, headers: [(name: String, value: String)] = [], subprotocols: [String] = [],
-        userAgent: String = "", nonce: [UInt8]
+        userAgent: String = "", compression: WebSocketCompression? = nil, nonce: [UInt8]
     ) throws(WebSocketHandshakeError) {
         guard nonce.count == WebSocketHandshakeKey.nonceByteCount else { throw .invalidNonce }
         let key = Base64.encode(nonce)
@@ -50,6 +54,7 @@ public struct WebSocketClientHandshake: Sendable {
         if !subprotocols.isEmpty {
             fields.append(name: "Sec-WebSocket-Protocol", value: subprotocols.joined(separator: ", "))
         }
+        if let compression { fields.append(name: "Sec-WebSocket-Extensions", value: compression.offer) }
         for (name, value) in headers {
             guard ASCII.isToken(name), HTTPHeaders.isValidValue(value) else { throw .invalidHeader(name) }
             guard !Self.reservedHeaders.contains(where: { ASCII.equalsIgnoringCase($0, name) }) else {
@@ -63,6 +68,7 @@ public struct WebSocketClientHandshake: Sendable {
         }
         head = HTTPRequestHead(method: "GET", target: url.pathAndQuery, headers: fields)
         self.subprotocols = subprotocols
+        offer = compression
         expectedAccept = WebSocketHandshakeKey.accept(for: key)
     }
 
@@ -94,7 +100,9 @@ public struct WebSocketClientHandshake: Sendable {
                 continue
             }
             do throws(WebSocketRefusal) {
-                return finish(.accepted(subprotocol: try judge(response), consumed: offset))
+                let subprotocol = try judge(response)
+                compression = try judgeExtensions(response.headers)
+                return finish(.accepted(subprotocol: subprotocol, consumed: offset))
             } catch {
                 return finish(.refused(error))
             }
@@ -127,12 +135,24 @@ public struct WebSocketClientHandshake: Sendable {
         guard headers.all("Sec-WebSocket-Accept") == [expectedAccept] else {
             throw .notWebSocket("Sec-WebSocket-Accept does not fit our key")
         }
-        if let chosen = headers.listItems("Sec-WebSocket-Extensions").first { throw .extensionNotOffered(chosen) }
         let chosen = headers.all("Sec-WebSocket-Protocol")
         guard let subprotocol = chosen.first else { return nil }
         guard chosen.count == 1, subprotocols.contains(subprotocol) else {
             throw .subprotocolNotOffered(chosen.joined(separator: ", "))
         }
         return subprotocol
+    }
+
+    /// What was agreed on compression, or nil when the server chose none.
+    private func judgeExtensions(_ headers: HTTPHeaders) throws(WebSocketRefusal) -> WebSocketCompression? {
+        guard let chosen = WebSocketExtension.parse(headers.all("Sec-WebSocket-Extensions")) else {
+            throw .notWebSocket("Sec-WebSocket-Extensions is malformed")
+        }
+        if let other = chosen.first(where: { offer == nil || $0.name != WebSocketCompression.name }) {
+            throw .extensionNotOffered(other.name)
+        }
+        guard let offer, let answer = chosen.first else { return nil }
+        guard chosen.count == 1 else { throw .compressionNotAsOffered("it is there twice") }
+        return try offer.agreement(withAnswer: answer)
     }
 }

@@ -8,6 +8,7 @@ import WireBytes
 /// - Text is checked as it arrives; an ill-formed byte ends the connection at once, not at the end of the message.
 /// - A control frame between fragments is handled when it comes and leaves the message in progress alone.
 /// - Messages that we send are one frame each. Some peers decode each text fragment on its own.
+/// - A compressed message is decompressed as it arrives, and what comes out is what is checked, bounded and delivered.
 /// - Nothing is sent after our Close, nothing is delivered after the peer's Close or a failure.
 ///
 /// How an end goes:
@@ -16,7 +17,7 @@ import WireBytes
 ///     open ── peer's Close (answered) ──────────────▶ closed
 ///     open, closing ── peer breaks the protocol ────▶ closed
 ///
-/// Source: RFC 6455 §5 to §8.
+/// Source: RFC 6455 §5 to §8; RFC 7692 §6, §7.2.
 public struct WebSocketConnection: ~Copyable {
     /// Pointers are valid only during the callback.
     public enum Event {
@@ -54,28 +55,45 @@ public struct WebSocketConnection: ~Copyable {
         case data(WebSocketFrameHeader, received: Int)
     }
 
-    private enum Message {
-        case none
-        case text(UTF8Validator)
-        case binary
+    /// A message of which not all has come.
+    private struct Message {
+        /// Nil for a binary message.
+        var validator: UTF8Validator?
+        /// Bytes of compressed payload that have come; nil when the message is not compressed.
+        var compressedByteCount: Int?
     }
+
+    /// Memory kept for the next message, in bytes, where a decompressor of more is kept anyway.
+    private static let keptPayloadBytes = 16 * 1024
+    /// Bytes of masked payload that are unmasked and decompressed at a time; they lie on the stack.
+    private static let unmaskingBytes = 4 * 1024
+    /// Bounds of the room that is made for decompressing at a time, in bytes.
+    private static let inflatingBytes = 512...64 * 1024
 
     public let role: WebSocketRole
     public let limits: WebSocketLimits
+    /// What the handshake agreed on; nil without compression.
+    public let compression: WebSocketCompression?
     private var phase = Phase.open
     private var reading = Reading.header
     /// The start of a header that was cut.
     private var partialHeader: (UInt64, UInt64) = (0, 0)
     private var partialHeaderCount = 0
-    private var message = Message.none
-    /// Payload of the message in progress, unmasked.
+    private var message: Message?
+    /// Payload of the message in progress, unmasked and decompressed.
     private var payload = ReceiveBuffer()
     /// Payload of a control frame that was cut or is masked.
     private var controlPayload = ReceiveBuffer()
+    /// Made when first needed; kept beyond a message only where its context is.
+    private var inflater: Inflater?
+    private var deflater: Deflater?
 
-    public init(role: WebSocketRole, limits: WebSocketLimits = WebSocketLimits()) {
+    public init(
+        role: WebSocketRole, limits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil
+    ) {
         self.role = role
         self.limits = limits
+        self.compression = compression
     }
 
     // MARK: - State
@@ -114,25 +132,49 @@ public struct WebSocketConnection: ~Copyable {
 
     /// Feeds bytes; writes answers (pong, close) into `output`.
     ///
+    /// Everything that the bytes bring is delivered before the owner can send. One whose answers must stand before those
+    /// to later bytes, such as the Close after a failure, uses ``takeEvent(from:now:output:using:_:)``.
+    ///
     /// - Parameter now: with it, a client whose server closed first leaves the end of the transport to that server until
     ///   ``closeDeadline``; without it, ``shouldCloseTransport`` becomes true at once.
     public mutating func bytesReceived(
         _ bytes: UnsafeRawBufferPointer, now: MonotonicInstant? = nil, output: inout ByteWriter,
         using rng: inout some RandomNumberGenerator, _ deliver: (Event) -> Void
     ) {
+        var rest = bytes
+        while takeEvent(from: &rest, now: now, output: &output, using: &rng, deliver) {}
+    }
+
+    /// Like ``bytesReceived(_:now:output:using:_:)``, but stops behind each event, so that the owner may send, or close,
+    /// before it goes on with the rest.
+    ///
+    ///     while connection.takeEvent(from: &rest, output: &output, using: &rng, { … }) { … }
+    ///
+    /// - Parameter rest: bytes fed; those that were taken are removed from its front.
+    /// - Returns: whether there was an event. Without one, all bytes are taken, or the connection is closed.
+    public mutating func takeEvent(
+        from rest: inout UnsafeRawBufferPointer, now: MonotonicInstant? = nil, output: inout ByteWriter,
+        using rng: inout some RandomNumberGenerator, _ deliver: (Event) -> Void
+    ) -> Bool {
         do throws(WebSocketFailure) {
-            var rest = bytes
-            while case .moved = try step(&rest, now: now, output: &output, using: &rng, deliver) {}
+            while true {
+                switch try step(&rest, now: now, output: &output, using: &rng, deliver) {
+                case .moved: continue
+                case .delivered: return true
+                case .needMoreData: return false
+                }
+            }
         } catch {
             if case .open = phase {
                 writeClose(code: error.closeCode, reason: error.sentence, output: &output, using: &rng)
             }
             end(transportDeadline: nil)
             deliver(.failed(error))
+            return true
         }
     }
 
-    private enum Progress { case moved, needMoreData }
+    private enum Progress { case moved, delivered, needMoreData }
 
     /// Takes a header, or as much of a payload as there is.
     private mutating func step(
@@ -149,27 +191,30 @@ public struct WebSocketConnection: ~Copyable {
                 try begin(header)
                 reading = .data(header, received: 0)
             }
+            return .moved
         case .control(let header):
             guard try takeControl(header, &rest, now: now, output: &output, using: &rng, deliver) else {
                 return .needMoreData
             }
             reading = .header
+            return .delivered
         case .data(let header, let received):
             guard let taken = try takeData(header, received: received, &rest, deliver) else {
                 reading = .header
-                return .moved
+                return header.isFinal ? .delivered : .moved
             }
             reading = .data(header, received: taken)
             return .needMoreData
         }
-        return .moved
     }
 
     private mutating func takeHeader(
         _ rest: inout UnsafeRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
         if partialHeaderCount == 0 {
-            if let (header, byteCount) = try WebSocketFrameHeader.decode(rest, role: role, limits: limits) {
+            if let (header, byteCount) = try WebSocketFrameHeader.decode(
+                rest, role: role, limits: limits, allowsCompression: compression != nil)
+            {
                 rest = UnsafeRawBufferPointer(rebasing: rest[byteCount...])
                 return header
             }
@@ -181,7 +226,8 @@ public struct WebSocketConnection: ~Copyable {
             let held = partialHeader
             let decoded = try withUnsafeBytes(of: held) { bytes throws(WebSocketFailure) in
                 try WebSocketFrameHeader.decode(
-                    UnsafeRawBufferPointer(rebasing: bytes[..<partialHeaderCount]), role: role, limits: limits)
+                    UnsafeRawBufferPointer(rebasing: bytes[..<partialHeaderCount]), role: role, limits: limits,
+                    allowsCompression: compression != nil)
             }
             if let decoded {
                 partialHeaderCount = 0
@@ -196,15 +242,17 @@ public struct WebSocketConnection: ~Copyable {
     /// Checks that a data frame fits the message in progress, or starts one.
     private mutating func begin(_ header: WebSocketFrameHeader) throws(WebSocketFailure) {
         switch (message, header.opcode) {
-        case (.none, .continuation): throw .continuationWithoutMessage
-        case (.none, .text): message = .text(UTF8Validator())
-        case (.none, _): message = .binary
-        case (_, .continuation): break
-        default: throw .messageInterrupted
+        case (nil, .continuation): throw .continuationWithoutMessage
+        case (nil, let opcode):
+            message = Message(
+                validator: opcode == .text ? UTF8Validator() : nil,
+                compressedByteCount: header.isCompressed ? 0 : nil)
+        case (_?, .continuation): break
+        case (_?, _): throw .messageInterrupted
         }
-        guard header.payloadByteCount <= limits.maxMessageBytes - payload.count else {
-            throw .messageTooLarge(limit: limits.maxMessageBytes)
-        }
+        // How much a compressed frame stands for shows only when it is decompressed.
+        guard message?.compressedByteCount != nil || header.payloadByteCount <= limits.maxMessageBytes - payload.count
+        else { throw .messageTooLarge(limit: limits.maxMessageBytes) }
     }
 
     /// Takes payload of a data frame; nil when the frame is whole, else how much of it has come.
@@ -216,56 +264,134 @@ public struct WebSocketConnection: ~Copyable {
         let bytes = UnsafeRawBufferPointer(rebasing: rest.prefix(wanted))
         rest = UnsafeRawBufferPointer(rebasing: rest[bytes.count...])
         let isLast = bytes.count == wanted && header.isFinal
-        if isLast, header.mask == nil, payload.isEmpty {
-            try check(bytes)
-            try finishMessage(bytes, deliver)
-            return nil
-        }
-        payload.append(bytes)
-        if let mask = header.mask {
-            let start = payload.count - bytes.count
-            payload.withUnsafeMutableBytes {
-                mask.apply(to: UnsafeMutableRawBufferPointer(rebasing: $0[start...]), offset: received)
+        if message?.compressedByteCount != nil {
+            try takeCompressed(bytes, mask: header.mask, offset: received)
+            if isLast { try finishInflating() }
+        } else {
+            if isLast, header.mask == nil, payload.isEmpty {
+                try check(bytes)
+                try finishMessage(bytes, deliver)
+                return nil
             }
+            let start = payload.count
+            payload.append(bytes)
+            if let mask = header.mask {
+                payload.withUnsafeMutableBytes {
+                    mask.apply(to: UnsafeMutableRawBufferPointer(rebasing: $0[start...]), offset: received)
+                }
+            }
+            try checkBuffered(from: start)
         }
-        let start = payload.count - bytes.count
-        try checkBuffered(from: start)
         guard bytes.count == wanted else { return received + bytes.count }
         if isLast {
+            let keepsMemory = inflater != nil
             var whole = ReceiveBuffer()
             swap(&whole, &payload)
             try whole.withUnsafeBytes { bytes throws(WebSocketFailure) in try finishMessage(bytes, deliver) }
+            if keepsMemory {
+                whole.removeAll(keepingUpTo: Self.keptPayloadBytes)
+                swap(&whole, &payload)
+            }
         }
         return nil
     }
 
-    /// Checks what newly came of a text message. An extension that transforms payloads (RFC 7692) belongs between the
-    /// unmasked bytes and this check: what it yields is what is checked, bounded and delivered.
+    /// Checks what newly came of a text message.
     private mutating func check(_ bytes: UnsafeRawBufferPointer) throws(WebSocketFailure) {
-        guard case .text(var validator) = message else { return }
-        guard validator.feed(bytes) else { throw .invalidUTF8 }
-        message = .text(validator)
+        guard let isGood = message?.validator?.feed(bytes) else { return }
+        guard isGood else { throw .invalidUTF8 }
     }
 
     private mutating func checkBuffered(from start: Int) throws(WebSocketFailure) {
-        guard case .text(var validator) = message else { return }
-        let isGood = payload.withUnsafeBytes { validator.feed(UnsafeRawBufferPointer(rebasing: $0[start...])) }
+        guard var validator = message?.validator else { return }
+        let end = min(payload.count, limits.maxMessageBytes)
+        let isGood = payload.withUnsafeBytes { validator.feed(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
         guard isGood else { throw .invalidUTF8 }
-        message = .text(validator)
+        message?.validator = validator
     }
 
     private mutating func finishMessage(
         _ bytes: UnsafeRawBufferPointer, _ deliver: (Event) -> Void
     ) throws(WebSocketFailure) {
-        switch message {
-        case .text(let validator):
+        let validator = message?.validator
+        message = nil
+        if let validator {
             guard validator.isComplete else { throw .invalidUTF8 }
-            message = .none
             deliver(.text(bytes))
-        case .binary, .none:
-            message = .none
+        } else {
             deliver(.binary(bytes))
         }
+    }
+
+    // MARK: - Compressed messages
+
+    /// Decompresses payload of a frame, `offset` bytes of which came before, to the end of ``payload``.
+    private mutating func takeCompressed(
+        _ bytes: UnsafeRawBufferPointer, mask: WebSocketMask?, offset: Int
+    ) throws(WebSocketFailure) {
+        guard !bytes.isEmpty else { return }
+        message?.compressedByteCount? &+= bytes.count
+        guard let mask else { return try inflate(bytes) }
+        // The allocation rethrows without the error's type, hence the detour.
+        let failure = withUnsafeTemporaryAllocation(
+            byteCount: min(bytes.count, Self.unmaskingBytes), alignment: 16
+        ) { scratch -> WebSocketFailure? in
+            var done = 0
+            while done < bytes.count {
+                let count = min(scratch.count, bytes.count - done)
+                let piece = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
+                piece.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[done..<done + count]))
+                mask.apply(to: piece, offset: offset &+ done)
+                do throws(WebSocketFailure) {
+                    try inflate(UnsafeRawBufferPointer(piece))
+                } catch {
+                    return error
+                }
+                done += count
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Text is checked before the limit, and both before the compressed data itself, so that where the bytes are cut
+    /// makes no difference to what is told.
+    private mutating func inflate(_ bytes: UnsafeRawBufferPointer) throws(WebSocketFailure) {
+        if inflater == nil, let compression {
+            inflater = Inflater(windowBits: compression.sending(role.peer).windowBits)
+        }
+        var rest = bytes
+        while true {
+            let start = payload.count
+            // One byte more than allowed shows that there is more.
+            let allowed = min(limits.maxMessageBytes - start, Self.inflatingBytes.upperBound) + 1
+            let likely = min(max(rest.count, Self.inflatingBytes.lowerBound / 4) * 4, Self.inflatingBytes.upperBound)
+            guard let step = inflater?.inflate(&rest, into: &payload, upTo: min(allowed, likely)) else {
+                throw .decompressorUnavailable
+            }
+            try checkBuffered(from: start)
+            guard payload.count <= limits.maxMessageBytes else {
+                throw .messageTooLarge(limit: limits.maxMessageBytes)
+            }
+            switch step {
+            case .inputTaken: return
+            case .roomFilled: continue
+            case .broken: throw .invalidCompressedData
+            }
+        }
+    }
+
+    /// Brings out what the decompressor still holds of the message.
+    ///
+    /// Some peers send no byte for an empty message, or end their stream without the byte that RFC 7692 §7.2.3.4 wants
+    /// behind it; neither lacks the tail.
+    private mutating func finishInflating() throws(WebSocketFailure) {
+        guard let compression, message?.compressedByteCount != 0 else { return }
+        if inflater?.hasEnded == false {
+            try withUnsafeBytes(of: DeflateTail.word) { tail throws(WebSocketFailure) in try inflate(tail) }
+            guard inflater?.isBetweenBlocks == true else { throw .invalidCompressedData }
+        }
+        if !compression.sending(role.peer).keepsContext { inflater = nil }
     }
 
     // MARK: - Control frames
@@ -333,10 +459,12 @@ public struct WebSocketConnection: ~Copyable {
     private mutating func end(transportDeadline: MonotonicInstant?) {
         phase = .closed(transportDeadline: transportDeadline)
         reading = .header
-        message = .none
+        message = nil
         partialHeaderCount = 0
         payload.removeAll()
         controlPayload.removeAll()
+        inflater = nil
+        deflater = nil
     }
 
     // MARK: - Sending
@@ -345,14 +473,14 @@ public struct WebSocketConnection: ~Copyable {
     public mutating func send(
         text: UnsafeRawBufferPointer, output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
-        sendIfOpen(.text, text, output: &output, using: &rng)
+        sendDataIfOpen(.text, text, output: &output, using: &rng)
     }
 
     /// Sends a binary message; false when a Close has gone or come.
     public mutating func send(
         binary: UnsafeRawBufferPointer, output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
-        sendIfOpen(.binary, binary, output: &output, using: &rng)
+        sendDataIfOpen(.binary, binary, output: &output, using: &rng)
     }
 
     /// Sends a ping with at most ``WebSocketLimits/maxControlPayloadBytes`` bytes; false when it is longer, or when a
@@ -361,7 +489,9 @@ public struct WebSocketConnection: ~Copyable {
         _ payload: UnsafeRawBufferPointer, output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
         guard payload.count <= WebSocketLimits.maxControlPayloadBytes else { return false }
-        return sendIfOpen(.ping, payload, output: &output, using: &rng)
+        guard case .open = phase else { return false }
+        write(.ping, payload, output: &output, using: &rng)
+        return true
     }
 
     /// Starts the closing handshake. Does nothing when a Close has gone or come.
@@ -378,11 +508,16 @@ public struct WebSocketConnection: ~Copyable {
         phase = .closing(deadline: now + WebSocketLimits.closeTimeout)
     }
 
-    private mutating func sendIfOpen(
+    private mutating func sendDataIfOpen(
         _ opcode: WebSocketOpcode, _ bytes: UnsafeRawBufferPointer, output: inout ByteWriter,
         using rng: inout some RandomNumberGenerator
     ) -> Bool {
         guard case .open = phase else { return false }
+        if let compression, bytes.count >= max(compression.leastCompressedBytes, 1),
+            writeCompressed(opcode, bytes, compression, output: &output, using: &rng)
+        {
+            return true
+        }
         write(opcode, bytes, output: &output, using: &rng)
         return true
     }
@@ -407,8 +542,7 @@ public struct WebSocketConnection: ~Copyable {
         return bytes[..<end]
     }
 
-    /// Writes one frame, header and payload side by side, masked in place for a client. An extension that transforms
-    /// payloads (RFC 7692) belongs before the header of a data frame is made.
+    /// Writes one frame, header and payload side by side, masked in place for a client.
     private func write(
         _ opcode: WebSocketOpcode, _ bytes: UnsafeRawBufferPointer, output: inout ByteWriter,
         using rng: inout some RandomNumberGenerator
@@ -420,5 +554,50 @@ public struct WebSocketConnection: ~Copyable {
         output.append(bytes)
         guard let mask else { return }
         output.withPendingBytes { mask.apply(to: UnsafeMutableRawBufferPointer(rebasing: $0[start...])) }
+    }
+
+    /// Writes a message as one compressed frame. False, with nothing written, when it is better sent as it is.
+    private mutating func writeCompressed(
+        _ opcode: WebSocketOpcode, _ bytes: UnsafeRawBufferPointer, _ compression: WebSocketCompression,
+        output: inout ByteWriter, using rng: inout some RandomNumberGenerator
+    ) -> Bool {
+        let start = output.count
+        // Room for the longest header: how long it is shows only behind the payload.
+        for _ in 0..<WebSocketFrameHeader.maxByteCount { output.append(0) }
+        let payloadStart = output.count
+        let isWritten: Bool
+        let sending = compression.sending(role)
+        if sending.keepsContext {
+            if deflater == nil { deflater = Deflater(windowBits: sending.windowBits) }
+            isWritten = deflater?.deflate(bytes, into: &output) ?? false
+            // The next one starts without a context, which no peer can tell.
+            if !isWritten { deflater = nil }
+        } else {
+            let windowBits = Deflater.windowBits(forMessageOf: bytes.count, atMost: sending.windowBits)
+            var once = Deflater(windowBits: windowBits)
+            let isDeflated = once?.deflate(bytes, into: &output) ?? false
+            isWritten = isDeflated && output.count - payloadStart < bytes.count
+        }
+        guard isWritten else {
+            output.truncate(to: start)
+            return false
+        }
+        let payloadByteCount = output.count - payloadStart
+        let mask = role == .client ? WebSocketMask(using: &rng) : nil
+        let header = WebSocketFrameHeader(
+            isFinal: true, isCompressed: true, opcode: opcode, mask: mask, payloadByteCount: payloadByteCount)
+        header.encode(into: &output)
+        let headerByteCount = output.count - payloadStart - payloadByteCount
+        output.withPendingBytes { pending in
+            let headerBytes = pending[(payloadStart + payloadByteCount)...]
+            let frame = UnsafeMutableRawBufferPointer(rebasing: pending[start...])
+            frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: headerBytes))
+            let payload = UnsafeMutableRawBufferPointer(rebasing: frame[headerByteCount...].prefix(payloadByteCount))
+            payload.copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: pending[payloadStart...].prefix(payloadByteCount)))
+            mask?.apply(to: payload)
+        }
+        output.truncate(to: start + headerByteCount + payloadByteCount)
+        return true
     }
 }

@@ -9,13 +9,18 @@ public struct WebSocketFrameHeader: Equatable, Sendable {
 
     /// Whether the frame ends its message.
     public var isFinal: Bool
+    /// RSV1: the frame starts a compressed message. Source: RFC 7692 §6.
+    public var isCompressed: Bool
     public var opcode: WebSocketOpcode
     public var mask: WebSocketMask?
     /// Bytes of payload.
     public var payloadByteCount: Int
 
-    public init(isFinal: Bool, opcode: WebSocketOpcode, mask: WebSocketMask?, payloadByteCount: Int) {
+    public init(
+        isFinal: Bool, isCompressed: Bool = false, opcode: WebSocketOpcode, mask: WebSocketMask?, payloadByteCount: Int
+    ) {
         self.isFinal = isFinal
+        self.isCompressed = isCompressed
         self.opcode = opcode
         self.mask = mask
         self.payloadByteCount = payloadByteCount
@@ -23,17 +28,19 @@ public struct WebSocketFrameHeader: Equatable, Sendable {
 
     /// Reads a header from the front of `bytes`, as a peer of `role` receives it.
     ///
+    /// - Parameter allowsCompression: whether permessage-deflate was agreed on.
     /// - Returns: the header and its length, or nil when more bytes are needed. What is wrong is thrown at the byte
     ///   that shows it, in the order of the bytes, so the result does not depend on where the bytes are cut.
     static func decode(
-        _ bytes: UnsafeRawBufferPointer, role: WebSocketRole, limits: WebSocketLimits
+        _ bytes: UnsafeRawBufferPointer, role: WebSocketRole, limits: WebSocketLimits, allowsCompression: Bool = false
     ) throws(WebSocketFailure) -> (header: WebSocketFrameHeader, byteCount: Int)? {
         guard bytes.count >= 1 else { return nil }
         let first = bytes[0]
-        // An extension that defines RSV bits would take them here; without one they must be zero.
-        guard first & 0x70 == 0 else { throw .reservedBitsSet }
+        let isCompressed = first & 0x40 != 0
+        guard first & 0x30 == 0, allowsCompression || !isCompressed else { throw .reservedBitsSet }
         let opcode = WebSocketOpcode(rawValue: first)
         guard opcode.isKnown else { throw .reservedOpcode(opcode.rawValue) }
+        guard !isCompressed || opcode == .text || opcode == .binary else { throw .compressionBitMisplaced }
         let isFinal = first & 0x80 != 0
         guard isFinal || !opcode.isControl else { throw .fragmentedControlFrame }
 
@@ -71,14 +78,16 @@ public struct WebSocketFrameHeader: Equatable, Sendable {
             index += 4
         }
         return (
-            WebSocketFrameHeader(isFinal: isFinal, opcode: opcode, mask: mask, payloadByteCount: payloadByteCount),
+            WebSocketFrameHeader(
+                isFinal: isFinal, isCompressed: isCompressed, opcode: opcode, mask: mask,
+                payloadByteCount: payloadByteCount),
             index
         )
     }
 
     /// Writes the header with the length in its shortest form.
     func encode(into out: inout ByteWriter) {
-        out.append((isFinal ? 0x80 : 0) | opcode.rawValue)
+        out.append((isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0) | opcode.rawValue)
         let maskBit: UInt8 = mask == nil ? 0 : 0x80
         if payloadByteCount <= 125 {
             out.append(maskBit | UInt8(truncatingIfNeeded: payloadByteCount))

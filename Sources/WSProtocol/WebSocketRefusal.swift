@@ -10,6 +10,8 @@ public enum WebSocketRefusal: Error, Equatable, Sendable {
     case subprotocolNotOffered(String)
     /// The server chose an extension that was not offered.
     case extensionNotOffered(String)
+    /// The server's permessage-deflate does not fit our offer, and why.
+    case compressionNotAsOffered(String)
     /// The bytes are not an HTTP head, and why.
     case malformed(String)
 
@@ -23,6 +25,7 @@ public enum WebSocketRefusal: Error, Equatable, Sendable {
         case .notWebSocket(let why): "the server's 101 is not a WebSocket handshake: \(why)"
         case .subprotocolNotOffered(let name): "the server chose the subprotocol \(name), which was not offered"
         case .extensionNotOffered(let name): "the server chose the extension \(name), which was not offered"
+        case .compressionNotAsOffered(let why): "the server's permessage-deflate does not fit our offer: \(why)"
         case .malformed(let why): "the server's answer is not HTTP: \(why)"
         }
     }

@@ -22,8 +22,14 @@ public struct WebSocketServerHandshake: Sendable {
     private var decoder = HTTPHeadDecoder(.request)
     private var finished: Outcome?
     private var key: String?
+    private let wish: WebSocketCompression?
+    private var answer: (text: String, agreement: WebSocketCompression)?
 
-    public init() {}
+    /// - Parameter compression: what we are ready to agree to; nil for no compression.
+    public init(compression: WebSocketCompression? = nil) { wish = compression }
+
+    /// What both sides agree on when the request is accepted; nil without compression.
+    public var compression: WebSocketCompression? { answer?.agreement }
 
     /// Feeds what the client sent. After an outcome other than `.needMoreData` the handshake repeats it.
     public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) -> Outcome {
@@ -68,6 +74,11 @@ public struct WebSocketServerHandshake: Sendable {
         guard subprotocols.allSatisfy({ ASCII.isToken($0) }) else {
             return Self.refusal(status: 400, why: "Sec-WebSocket-Protocol is malformed")
         }
+        // A list of the wrong form fails the handshake (RFC 6455 §9.1); an offer that makes no sense is only declined.
+        guard let extensions = WebSocketExtension.parse(headers.all("Sec-WebSocket-Extensions")) else {
+            return Self.refusal(status: 400, why: "Sec-WebSocket-Extensions is malformed")
+        }
+        answer = wish?.answer(to: extensions)
         self.key = key
         return .accept(request: request, subprotocols: subprotocols, consumed: consumed)
     }
@@ -93,6 +104,7 @@ public struct WebSocketServerHandshake: Sendable {
             guard offered.contains(subprotocol) else { return false }
             fields.append(name: "Sec-WebSocket-Protocol", value: subprotocol)
         }
+        if let answer { fields.append(name: "Sec-WebSocket-Extensions", value: answer.text) }
         for (name, value) in headers { fields.append(name: name, value: value) }
         do throws(HTTPProtocolError) {
             try HTTPResponseHead(status: 101, reason: "Switching Protocols", headers: fields).serialize(into: &out)

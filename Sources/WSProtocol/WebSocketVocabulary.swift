@@ -1,5 +1,10 @@
 /// Which side of a connection we are.
-public enum WebSocketRole: Sendable, CaseIterable { case client, server }
+public enum WebSocketRole: Sendable, CaseIterable {
+    case client, server
+
+    /// The other side.
+    public var peer: WebSocketRole { self == .client ? .server : .client }
+}
 
 /// The four bits that say what a frame is. Unknown values are representable, so that they can be refused by name.
 ///
@@ -91,10 +96,12 @@ public struct WebSocketLimits: Equatable, Sendable {
     }
 }
 
-/// How a peer broke the protocol. Always the remote side's fault; the connection is over, and a Close with
+/// How a peer broke the protocol. The remote side's fault, but for one case; the connection is over, and a Close with
 /// ``closeCode`` has been written.
 public enum WebSocketFailure: Error, Hashable, Sendable {
     case reservedBitsSet
+    /// RSV1 on a control frame or a continuation.
+    case compressionBitMisplaced
     case reservedOpcode(UInt8)
     case fragmentedControlFrame
     case controlFrameTooLong
@@ -110,6 +117,10 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
     /// A new message before the last fragment of the one in progress.
     case messageInterrupted
     case invalidUTF8
+    /// A compressed message that is not DEFLATE, or ends in the middle of it.
+    case invalidCompressedData
+    /// No memory for a decompressor. The one failure that is not the peer's.
+    case decompressorUnavailable
     case closePayloadTooShort
     case invalidCloseCode(UInt16)
     case invalidCloseReason
@@ -120,7 +131,8 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
     public var closeCode: WebSocketCloseCode {
         switch self {
         case .frameTooLarge, .messageTooLarge: .messageTooBig
-        case .invalidUTF8, .invalidCloseReason: .invalidPayload
+        case .invalidUTF8, .invalidCloseReason, .invalidCompressedData: .invalidPayload
+        case .decompressorUnavailable: .internalError
         default: .protocolError
         }
     }
@@ -130,6 +142,7 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
     public var sentence: String {
         switch self {
         case .reservedBitsSet: "reserved bits set without an extension"
+        case .compressionBitMisplaced: "compression bit on a frame that does not start a message"
         case .reservedOpcode(let opcode): "reserved opcode \(opcode)"
         case .fragmentedControlFrame: "fragmented control frame"
         case .controlFrameTooLong: "control frame of more than 125 bytes"
@@ -142,6 +155,8 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
         case .continuationWithoutMessage: "continuation frame without a message"
         case .messageInterrupted: "new message before the end of the last one"
         case .invalidUTF8: "text that is not UTF-8"
+        case .invalidCompressedData: "compressed message that is not DEFLATE"
+        case .decompressorUnavailable: "no memory to decompress"
         case .closePayloadTooShort: "close frame with half a code"
         case .invalidCloseCode(let code): "close code \(code) is not allowed in a frame"
         case .invalidCloseReason: "close reason that is not UTF-8"

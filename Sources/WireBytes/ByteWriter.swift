@@ -97,6 +97,15 @@ public struct ByteWriter: ~Copyable {
         }
     }
 
+    /// Appends what `fill` writes at the front of the room it is given, `byteCount` bytes, and says that it wrote.
+    @inlinable
+    public mutating func append(upTo byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) {
+        guard byteCount > 0 else { return }
+        let written = fill(UnsafeMutableRawBufferPointer(start: reserve(byteCount), count: byteCount))
+        precondition((0...byteCount).contains(written), "wrote beyond the room")
+        end &+= written
+    }
+
     /// Drops bytes appended after the first `keeping` pending ones.
     @inlinable
     public mutating func truncate(to keeping: Int) {

@@ -3,7 +3,7 @@ import CSystem
 /// Bytes received and not yet understood.
 ///
 /// Remembers how far it was searched, so that a peer who sends a long line byte by byte costs linear time. Holds no
-/// memory while empty.
+/// memory while empty, unless asked to.
 public struct ReceiveBuffer: ~Copyable {
     private var storage: UnsafeMutableRawPointer?
     private var capacity = 0
@@ -26,6 +26,16 @@ public struct ReceiveBuffer: ~Copyable {
         guard let storage else { return }
         cb_memmove(storage + tail, source, bytes.count)
         tail &+= bytes.count
+    }
+
+    /// Appends what `fill` writes at the front of the room it is given, `byteCount` bytes, and says that it wrote.
+    public mutating func append(upTo byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) {
+        guard byteCount > 0 else { return }
+        if capacity &- tail < byteCount { makeRoom(for: byteCount) }
+        guard let storage else { return }
+        let written = fill(UnsafeMutableRawBufferPointer(start: storage + tail, count: byteCount))
+        precondition((0...byteCount).contains(written), "wrote beyond the room")
+        tail &+= written
     }
 
     private mutating func makeRoom(for extra: Int) {
@@ -77,6 +87,14 @@ public struct ReceiveBuffer: ~Copyable {
         head &+= dropped
         searched = max(0, searched &- dropped)
         if head == tail { removeAll() }
+    }
+
+    /// Like ``removeAll()``, but keeps the memory for what comes next when it is at most `byteCount` bytes.
+    public mutating func removeAll(keepingUpTo byteCount: Int) {
+        guard capacity <= byteCount else { return removeAll() }
+        head = 0
+        tail = 0
+        searched = 0
     }
 
     public mutating func removeAll() {
