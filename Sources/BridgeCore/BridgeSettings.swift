@@ -154,6 +154,8 @@ public struct RoomSettings: Sendable {
     public var ping: Duration
     public var pongTimeout: Duration
     public var webSocketLimits: WebSocketLimits
+    /// What is offered to the backend; nil: nothing.
+    public var compression: WebSocketCompression?
     public var backoff: BackoffTraits
     /// A session that was usable this long starts the next outage with the first delay again.
     public var backoffResetAfter: Duration
@@ -167,7 +169,8 @@ public struct RoomSettings: Sendable {
         headers: [(name: String, value: String)] = [], userAgent: String = "chatbridge",
         connectTimeout: Duration = .seconds(10), handshakeTimeout: Duration = .seconds(10),
         ping: Duration = .seconds(20), pongTimeout: Duration = .seconds(10),
-        webSocketLimits: WebSocketLimits = WebSocketLimits(), backoff: BackoffTraits? = nil,
+        webSocketLimits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil,
+        backoff: BackoffTraits? = nil,
         backoffResetAfter: Duration = .seconds(10), queueMaxMessages: Int = 1000,
         queueMaxAge: Duration = .seconds(15 * 60)
     ) {
@@ -189,6 +192,7 @@ public struct RoomSettings: Sendable {
         self.ping = ping
         self.pongTimeout = pongTimeout
         self.webSocketLimits = webSocketLimits
+        self.compression = compression
         self.backoff = backoff ?? dialect.traits.backoff
         self.backoffResetAfter = backoffResetAfter
         self.queueMaxMessages = queueMaxMessages

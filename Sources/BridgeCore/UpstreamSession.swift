@@ -99,7 +99,7 @@ final class UpstreamSession {
         do {
             let request = try WebSocketClientHandshake(
                 url: settings.url, headers: settings.headers, subprotocols: settings.subprotocols,
-                userAgent: settings.userAgent, nonce: context.randomBytes(16))
+                userAgent: settings.userAgent, compression: settings.compression, nonce: context.randomBytes(16))
             request.request(into: &context.writer)
             handshake = request
             state = .handshaking
@@ -153,8 +153,9 @@ final class UpstreamSession {
             }
             fail(refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal), context)
         case .accepted(_, let consumed):
+            connection = WebSocketConnection(
+                role: .client, limits: settings.webSocketLimits, compression: handshake?.compression)
             handshake = nil
-            connection = WebSocketConnection(role: .client, limits: settings.webSocketLimits)
             state = .open
             context.timers.cancel(.link(room))
             if settings.ping > .zero {

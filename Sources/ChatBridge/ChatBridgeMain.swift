@@ -19,6 +19,10 @@ struct ChatBridgeMain {
                     options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
+            case .autobahnClient(let url, let agent, let only):
+                status = await AutobahnCommands.client(url: url, agent: agent, only: only, errors: writeError)
+            case .autobahnServer(let port):
+                status = await AutobahnCommands.server(port: port, output: writeOutput, errors: writeError)
             }
         } catch {
             writeError(error.description)

@@ -50,6 +50,11 @@ struct CommandLineTests {
         CommandLineCase("help check", .help(.check)), CommandLineCase("check -h", .help(.check)),
         CommandLineCase("-h run", .help(.run)), CommandLineCase("help help", .help(.help)),
         CommandLineCase("-- run", .run(GlobalOptions())),
+        CommandLineCase(
+            "autobahn-client ws://h:1", .autobahnClient(url: "ws://h:1", agent: "chatbridge", only: nil)),
+        CommandLineCase(
+            "autobahn-client ws://h:1 --agent a --case 7", .autobahnClient(url: "ws://h:1", agent: "a", only: 7)),
+        CommandLineCase("autobahn-server --port 7", .autobahnServer(port: 7)),
     ]
 
     @Test("a command line that makes sense", arguments: cases)
@@ -72,6 +77,9 @@ struct CommandLineTests {
         UsageCase("studio --print", "\"studio\" has no --print"),
         UsageCase("studio --port 65536", "--port \"65536\" is not a port (0 to 65535)"),
         UsageCase("studio --port -1", "--port \"-1\" is not a port (0 to 65535)"),
+        UsageCase("autobahn-client", "\"autobahn-client\" needs the URL of a fuzzing server"),
+        UsageCase("autobahn-client u --case 0", "--case \"0\" is not the number of a case, from 1"),
+        UsageCase("autobahn-clien", "unknown command \"autobahn-clien\""),
         UsageCase("run fast", "\"fast\" is too much: \"run\" takes no such argument"),
         UsageCase("help a b", "\"b\" is too much: \"help\" takes no such argument"),
         UsageCase(
@@ -106,7 +114,9 @@ struct CommandLineTests {
         #expect(lines.filter { $0.count > 80 } == [])
         let row = command.flatMap(CommandTable.row)
         for flag in CommandTable.globalFlags + (row?.flags ?? []) { #expect(text.contains("--\(flag.name)")) }
-        if command == nil { for row in CommandTable.rows { #expect(text.contains("  \(row.name.rawValue) ")) } }
+        if command == nil {
+            for row in CommandTable.rows { #expect(text.contains("  \(row.name.rawValue) ") == !row.isHidden) }
+        }
     }
 
     @Test(

@@ -11,7 +11,7 @@ enum CommandHelp {
             "chatbridge relays between WebSocket chat backends and IRC.", "",
             "Usage: chatbridge [COMMAND] [FLAGS]", "", "Commands:",
         ]
-        lines += CommandTable.rows.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
+        lines += CommandTable.visibleRows.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
         lines += ["", "Flags:"]
         lines += CommandTable.globalFlags.map(line)
         lines += ["", "\"chatbridge help COMMAND\" says more. Try \"chatbridge demo\" first."]
@@ -19,7 +19,7 @@ enum CommandHelp {
     }
 
     private static func page(_ row: CommandRow) -> String {
-        let operand = row.operandName.map { " [\($0)]" } ?? ""
+        let operand = row.operandName.map { row.isHidden ? " \($0)" : " [\($0)]" } ?? ""
         var lines = ["Usage: chatbridge \(row.name.rawValue)\(operand) [FLAGS]", "", capitalized(row.summary) + "."]
         lines += row.details
         if !row.flags.isEmpty { lines += ["", "Flags:"] + row.flags.map(line) }

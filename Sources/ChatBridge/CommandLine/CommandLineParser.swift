@@ -43,6 +43,9 @@ enum Invocation: Equatable, Sendable {
     case check(GlobalOptions, CheckOptions)
     case version
     case help(CommandName?)
+    /// `only`: one case, from 1; nil: all of them and the report.
+    case autobahnClient(url: String, agent: String, only: Int?)
+    case autobahnServer(port: UInt16)
 }
 
 /// A command line that makes no sense: a sentence for standard error; exit with ``ExitCode/usage``.
@@ -72,7 +75,7 @@ enum CommandLineParser {
         let command: CommandRow
         if let word = split.command {
             guard let name = CommandName(rawValue: word), let row = CommandTable.row(name) else {
-                let hint = NearestName.hint(for: word, among: CommandName.allCases.map(\.rawValue))
+                let hint = NearestName.hint(for: word, among: CommandTable.visibleRows.map(\.name.rawValue))
                 throw UsageError(message: "unknown command \"\(word)\"\(hint)")
             }
             command = row
@@ -100,14 +103,7 @@ enum CommandLineParser {
         case .run: return .run(options)
         case .demo: return .demo(options)
         case .studio:
-            var port: UInt16?
-            if let text = split.value(of: "port") {
-                guard let number = UInt16(text) else {
-                    throw UsageError(message: "--port \"\(text)\" is not a port (0 to 65535)")
-                }
-                port = number
-            }
-            return .studio(options, port: port)
+            return .studio(options, port: try port(split))
         case .check:
             return .check(
                 options, CheckOptions(print: split.value(of: "print") != nil, json: split.value(of: "json") != nil))
@@ -115,11 +111,32 @@ enum CommandLineParser {
         case .help:
             guard let word = split.operands.first else { return .help(nil) }
             guard let name = CommandName(rawValue: word) else {
-                let hint = NearestName.hint(for: word, among: CommandName.allCases.map(\.rawValue))
+                let hint = NearestName.hint(for: word, among: CommandTable.visibleRows.map(\.name.rawValue))
                 throw UsageError(message: "unknown command \"\(word)\"\(hint)")
             }
             return .help(name)
+        case .autobahnClient:
+            guard let url = split.operands.first else {
+                throw UsageError(message: "\"autobahn-client\" needs the URL of a fuzzing server")
+            }
+            var only: Int?
+            if let text = split.value(of: "case") {
+                guard let number = Int(text), number > 0 else {
+                    throw UsageError(message: "--case \"\(text)\" is not the number of a case, from 1")
+                }
+                only = number
+            }
+            return .autobahnClient(url: url, agent: split.value(of: "agent") ?? "chatbridge", only: only)
+        case .autobahnServer: return .autobahnServer(port: try port(split) ?? 0)
         }
+    }
+
+    private static func port(_ words: Words) throws(UsageError) -> UInt16? {
+        guard let text = words.value(of: "port") else { return nil }
+        guard let number = UInt16(text) else {
+            throw UsageError(message: "--port \"\(text)\" is not a port (0 to 65535)")
+        }
+        return number
     }
 
     // MARK: - Words

@@ -17,6 +17,8 @@ struct CommandFlag: Sendable {
 
 enum CommandName: String, CaseIterable, Sendable {
     case run, demo, studio, check, version, help
+    case autobahnClient = "autobahn-client"
+    case autobahnServer = "autobahn-server"
 }
 
 /// A command: what it is called, what it takes and what it says of itself.
@@ -29,6 +31,8 @@ struct CommandRow: Sendable {
     let flags: [CommandFlag]
     /// Lines below the summary in the command's own help.
     let details: [String]
+    /// For the project's own tests: not in the overview and never suggested.
+    var isHidden = false
 }
 
 /// Every command and every flag. Parsing, help and suggestions come from these rows.
@@ -70,7 +74,21 @@ enum CommandTable {
         CommandRow(
             name: .help, summary: "show help, of a command if one is named", operandName: "COMMAND", flags: [],
             details: []),
+        CommandRow(
+            name: .autobahnClient, summary: "echo to the Autobahn TestSuite's fuzzing server", operandName: "URL",
+            flags: [
+                CommandFlag("agent", value: "NAME", "what the report calls us; default: chatbridge"),
+                CommandFlag("case", value: "N", "only this case, from 1, and no report"),
+            ],
+            details: ["Runs every case that ws://HOST:PORT has, then asks for the report."], isHidden: true),
+        CommandRow(
+            name: .autobahnServer, summary: "echo to the Autobahn TestSuite's fuzzing client", operandName: nil,
+            flags: [CommandFlag("port", value: "N", "port on 127.0.0.1; 0 takes any free one")],
+            details: ["Echoes to every WebSocket until SIGTERM or SIGINT."], isHidden: true),
     ]
+
+    /// The rows that people are told of.
+    static var visibleRows: [CommandRow] { rows.filter { !$0.isHidden } }
 
     static func row(_ name: CommandName) -> CommandRow? { rows.first { $0.name == name } }
 }

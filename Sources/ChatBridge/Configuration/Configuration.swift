@@ -53,6 +53,13 @@ struct RoomConfiguration: Equatable, Sendable {
         case off
     }
 
+    /// Whether frames may be compressed.
+    enum Compression: String, CaseIterable, Sendable {
+        case off
+        /// The server decides.
+        case offer
+    }
+
     /// `[a-z0-9_-]+`; names the room in logs and on the command line.
     var name = ""
     /// With its `#`.
@@ -82,6 +89,7 @@ struct RoomConfiguration: Equatable, Sendable {
     var maxFrameBytes = 4 * 1024 * 1024
     /// Bytes of payload over all fragments.
     var maxMessageBytes = 4 * 1024 * 1024
+    var compression = Compression.off
     var backoff = BackoffConfiguration()
     var queue = QueueConfiguration()
 }

@@ -78,6 +78,7 @@ enum ConfigurationSchema {
             "pong_timeout", \.pongTimeout, .duration(atLeast: .milliseconds(1)), "then the link counts as lost"),
         ConfigurationKey("max_frame", \.maxFrameBytes, .size(1024...maxFrameLimit), "largest frame we take"),
         ConfigurationKey("max_message", \.maxMessageBytes, .size(1024...maxFrameLimit), "largest message we take"),
+        ConfigurationKey("compression", \.compression, .choice, "permessage-deflate: off | offer"),
         ConfigurationKey(
             "backoff", \.backoff, .section(backoff, inline: true), "what is not written is the dialect's own"),
         ConfigurationKey("queue", \.queue, .section(queue, inline: true), "what is said while the upstream is away"),

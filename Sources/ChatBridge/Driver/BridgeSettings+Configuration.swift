@@ -71,6 +71,8 @@ extension RoomSettings {
             connectTimeout: room.connectTimeout, handshakeTimeout: room.handshakeTimeout, ping: room.ping ?? .zero,
             pongTimeout: room.pongTimeout,
             webSocketLimits: WebSocketLimits(maxFrameBytes: room.maxFrameBytes, maxMessageBytes: room.maxMessageBytes),
+            // Without a context of ours: it would cost 256 KiB a room for the few words that leave at a time.
+            compression: room.compression == .offer ? WebSocketCompression(clientNoContextTakeover: true) : nil,
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never)
     }
