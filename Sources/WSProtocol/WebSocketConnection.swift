@@ -128,6 +128,9 @@ public struct WebSocketConnection: ~Copyable {
     /// Bytes of payload held for a message or control frame in progress.
     public var bufferedByteCount: Int { payload.count + controlPayload.count }
 
+    /// Whether memory is held for compressing or decompressing.
+    var holdsCompressionMemory: Bool { inflater != nil || deflater != nil }
+
     // MARK: - Receiving
 
     /// Feeds bytes; writes answers (pong, close) into `output`.

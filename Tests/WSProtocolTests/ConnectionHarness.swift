@@ -35,9 +35,10 @@ struct Trace: Equatable, Sendable {
 
 /// Feeds `pieces` to a fresh connection.
 func feed(
-    _ pieces: [[UInt8]], role: WebSocketRole, limits: WebSocketLimits = WebSocketLimits(), now: MonotonicInstant? = nil
+    _ pieces: [[UInt8]], role: WebSocketRole, limits: WebSocketLimits = WebSocketLimits(),
+    compression: WebSocketCompression? = nil, now: MonotonicInstant? = nil
 ) -> Trace {
-    var connection = WebSocketConnection(role: role, limits: limits)
+    var connection = WebSocketConnection(role: role, limits: limits, compression: compression)
     return feed(pieces, to: &connection, now: now)
 }
 

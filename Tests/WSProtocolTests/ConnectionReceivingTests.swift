@@ -245,13 +245,45 @@ struct ConnectionReceivingTests {
         #expect(distance == 2)
     }
 
+    @Test(
+        "the owner may answer behind each event, before what comes later is answered", arguments: WebSocketRole.allCases
+    )
+    func answersInOrder(_ role: WebSocketRole) {
+        let frames = [Frame(0x81, "a"), Frame(0x89, "p"), Frame(0x01, "b"), Frame(0x80, "c"), Frame(0x83)]
+        let expected: [RecordedEvent] = [
+            .text("a"), .pong([0x70]), .text("bc"), .close(1002, WebSocketFailure.reservedOpcode(3).sentence),
+        ]
+        func answers(_ pieces: [[UInt8]]) -> [RecordedEvent] {
+            var connection = WebSocketConnection(role: role)
+            var output = ByteWriter()
+            var rng = SeededGenerator(seed: 1)
+            for piece in pieces {
+                piece.withUnsafeBytes { bytes in
+                    var rest = bytes
+                    var text: [UInt8]?
+                    while connection.takeEvent(
+                        from: &rest, output: &output, using: &rng,
+                        { if case .text(let bytes) = $0 { text = Array(bytes) } })
+                    {
+                        _ = text?.withUnsafeBytes { connection.send(text: $0, output: &output, using: &rng) }
+                        text = nil
+                    }
+                }
+            }
+            return readByPeer(of: role, output.take().withUnsafeBytes { Array($0) })
+        }
+        let bytes = frames.flatMap { $0.bytes(to: role) }
+        #expect(SplitFeedVerifier.disagreements(bytes, expected: expected, decode: answers) == [])
+    }
+
     @Test("every failure has a code and a reason that fit a Close")
     func sentences() {
         let failures: [WebSocketFailure] = [
             .reservedBitsSet, .reservedOpcode(15), .fragmentedControlFrame, .controlFrameTooLong, .maskMissing,
             .maskUnexpected, .lengthNotMinimal, .lengthHighBitSet, .frameTooLarge(byteCount: .max, limit: .max),
             .messageTooLarge(limit: .max), .continuationWithoutMessage, .messageInterrupted, .invalidUTF8,
-            .closePayloadTooShort, .invalidCloseCode(.max), .invalidCloseReason,
+            .closePayloadTooShort, .invalidCloseCode(.max), .invalidCloseReason, .compressionBitMisplaced,
+            .invalidCompressedData, .decompressorUnavailable,
         ]
         for failure in failures {
             #expect(failure.closeCode.isAllowedOnWire)
