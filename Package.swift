@@ -61,7 +61,10 @@ let package = Package(
 
         .target(
             name: "BridgeTestSupport",
-            dependencies: ["WireBytes", "BridgeCore", "ChatModel", "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol"],
+            dependencies: [
+                "WireBytes", "BridgeCore", "ChatModel", "Dialects", "IRCProtocol", "JSONText", "WSProtocol",
+                "HTTPProtocol",
+            ],
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
         tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),
         tests("IRCProtocolTests", ["IRCProtocol", "WireBytes"]),

@@ -20,6 +20,10 @@ struct Audience {
         let group: Int
         if let known = groups.firstIndex(where: { $0.profile == profile }) {
             group = known
+        } else if let vacant = groups.firstIndex(where: \.clients.isEmpty) {
+            // A client that goes through all its capabilities leaves no trail of groups.
+            groups[vacant] = Group(profile: profile)
+            group = vacant
         } else {
             groups.append(Group(profile: profile))
             group = groups.count - 1

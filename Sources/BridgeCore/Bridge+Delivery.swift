@@ -14,9 +14,23 @@ extension Bridge: ClientDoor {
         }
     }
 
-    func echo(_ message: IRCMessage, to client: ClientID, label: String?) {
+    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
-        deliver(message, to: client, label: label)
+        guard let label, lines.count > 1, session.caps.contains(.batch) else {
+            for (index, line) in lines.enumerated() { deliver(line, to: client, label: index == 0 ? label : nil) }
+            return
+        }
+        let reference = beginBatch(label: label, session)
+        for line in lines { write(line, to: session, label: nil, batch: reference) }
+        endBatch(reference, session)
+    }
+
+    func tellWatchers(of person: PersonID, _ line: IRCMessage) {
+        let places = rooms.filter { $0.remotes[person] != nil }
+        if places.count == 1 { return places[0].broadcast(line, context) }
+        var watchers: Set<ClientID> = []
+        for room in places { watchers.formUnion(room.locals.keys) }
+        for watcher in watchers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: watcher, label: nil) }
     }
 
     /// Reduces, tags and queues one line. Returns its length in bytes.
@@ -48,7 +62,9 @@ extension Bridge: ClientDoor {
             switch replies.count {
             case 0 where response.isDeferred: return
             case 0:
-                write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: response.label, batch: nil)
+                write(
+                    IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: response.label,
+                    batch: nil)
                 return
             case 1:
                 write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
@@ -60,16 +76,21 @@ extension Bridge: ClientDoor {
             for reply in replies { write(reply, to: session, label: nil, batch: nil) }
             return
         }
-        let reference = nextBatchReference()
-        write(
-            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
-            to: session, label: response.label, batch: nil)
+        let reference = beginBatch(label: response.label, session)
         for reply in replies { write(reply, to: session, label: nil, batch: reference) }
         if session.longAnswers.isEmpty {
             endBatch(reference, session)
         } else {
             session.longAnswerBatch = reference
         }
+    }
+
+    private func beginBatch(label: String, _ session: IRCSession) -> String {
+        let reference = nextBatchReference()
+        write(
+            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
+            to: session, label: label, batch: nil)
+        return reference
     }
 
     private func endBatch(_ reference: String, _ session: IRCSession) {
@@ -114,27 +135,28 @@ extension Bridge: ClientDoor {
     private func namesStep(_ id: RoomID, _ start: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard let room = room(id) else { return (nil, nil) }
         var cursor = start
-        var names: [String] = []
-        // Room for the names within 512 bytes, whether or not they come with user and host.
-        var left = 510 - (session.serverName.utf8.count + session.displayNick.utf8.count + room.channel.utf8.count + 16)
+        // Room for the names within 512 bytes.
+        let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
         let withHosts = session.caps.contains(.userhostInNames)
+        var names = ""
+        names.reserveCapacity(budget)
         while true {
             let before = cursor
             guard let personID = room.slots.next(&cursor) else { break }
             guard let person = context.identities[personID] else { continue }
-            let cost = (withHosts ? person.source : person.nick).utf8.count + 1
-            guard cost <= left || names.isEmpty else {
+            let name = withHosts ? person.source : person.nick
+            guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
                 cursor = before
                 break
             }
-            names.append(person.source)
-            left -= cost
+            if !names.isEmpty { names += " " }
+            names += name
         }
         guard !names.isEmpty else {
             return (session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"), nil)
         }
         return (
-            session.numeric(.rplNamReply, "=", room.channel, names.joined(separator: " ")),
+            session.numeric(.rplNamReply, "=", room.channel, names),
             .names(id, cursor: cursor)
         )
     }
@@ -157,7 +179,8 @@ extension Bridge: ClientDoor {
     private func listStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard next < rooms.count else { return (session.numeric(.rplListEnd, "End of /LIST"), nil) }
         let room = rooms[next]
-        let isWanted = only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
+        let isWanted =
+            only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
         let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
         return (isWanted ? line : nil, .list(nextRoom: next + 1, only: only))
     }

@@ -8,10 +8,20 @@ extension Bridge {
     func message(
         _ verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag], _ session: IRCSession
     ) {
+        guard !targets.isEmpty else { return }
         guard targets.count <= IRCSession.maxTargets else {
             return refuse(verb, session.numeric(.errTooManyTargets, targets[0], "Too many targets"), session)
         }
-        guard phase == .running, let personID = session.person, let person = context.identities[personID] else { return }
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        guard phase == .running else {
+            guard let text, verb == .privmsg else { return }
+            return reply(
+                .fail(
+                    "PRIVMSG", "CANNOT_DELIVER",
+                    NickMaker.prefix(of: UpstreamSession.printable(targets[0]), maxBytes: 100),
+                    text: "Not taken, the server is stopping: " + MessageRendering.excerpt(text),
+                    source: settings.serverName), session)
+        }
         if verb == .tagmsg {
             guard session.tagBudget.take(now: context.now.monotonic) else { return }
         } else {
@@ -109,8 +119,9 @@ extension Bridge {
         let line = IRCMessage(
             tags: tags + clientTags, source: person.source, command: verb.rawValue,
             params: [target.nick] + (text.map { [$0] } ?? []))
-        deliver(line, to: client, label: nil)
-        echo(line, to: session.id, label: nil)
+        let pieces = MessageRendering.pieces(of: line)
+        for piece in pieces { deliver(piece, to: client, label: nil) }
+        echo(pieces, to: session.id, label: nil)
         if verb == .privmsg, let away = target.away {
             reply(session.numeric(.rplAway, target.nick, away), session)
         }

@@ -15,7 +15,8 @@ extension Bridge {
             session.longAnswers.append(.line(whoLine(person, channel: channel, whox, session)))
         }
         let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
-        session.longAnswers.append(.line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
+        session.longAnswers.append(
+            .line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
     }
 
     /// The rooms in which a person is.

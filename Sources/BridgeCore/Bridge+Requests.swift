@@ -139,7 +139,7 @@ extension Bridge {
 
     private func setAway(_ text: String?, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
-        let clean = text.map(IdentityMap.realname)
+        let clean = text.map { IdentityMap.realname($0, maxBytes: IRCSession.maxAwayBytes) }
         context.identities.modify(personID) { $0.away = clean }
         if text == nil {
             reply(session.numeric(.rplUnAway, "You are no longer marked as being away"), session)
@@ -235,7 +235,8 @@ extension Bridge {
             guard let modes = params.first, !modes.isEmpty else {
                 reply(session.numeric(.rplChannelModeIs, room.channel, "+nt"), session)
                 reply(
-                    session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session)
+                    session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session
+                )
                 return
             }
             // Clients ask for the ban list on their own; there is none.

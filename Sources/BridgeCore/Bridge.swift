@@ -21,7 +21,10 @@ public final class Bridge {
     var registeredCount = 0
     var peakClients = 0
     var whowas = WhowasMemory()
+    /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
+    private static let rememberedAddresses = 10_000
     private var addressUse: [String: AddressUse] = [:]
+    private var addressSweepCount = Bridge.rememberedAddresses
     var phase: Phase = .running
     let isupport: [[String]]
     let startedAt: ChatTimestamp
@@ -110,7 +113,11 @@ public final class Bridge {
                 accepts: TokenBucket(
                     rate: limits.acceptsPerSecondPerAddress, burst: (limits.acceptsPerSecondPerAddress ?? 0) * 2))
         defer {
-            if addressUse.count > 10_000 { addressUse = addressUse.filter { $0.value.clients > 0 } }
+            if addressUse.count > addressSweepCount {
+                addressUse = addressUse.filter { $0.value.clients > 0 }
+                // With many addresses in use, sweeping again at the next one would find nothing to forget.
+                addressSweepCount = max(Self.rememberedAddresses, addressUse.count * 2)
+            }
             addressUse[origin.address] = use
         }
         if use.clients >= limits.maxClientsPerAddress { return "too many connections from your address" }
@@ -120,7 +127,7 @@ public final class Bridge {
 
     public func clientReceived(_ id: ClientID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
-        guard let session = sessions[id], session.state != .closed, phase == .running else { return }
+        guard let session = sessions[id], session.state != .closed else { return }
         session.lastReceivedAt = now.monotonic
         session.pingSentAt = nil
         if session.state == .registering, session.user == nil, session.nick == nil,
@@ -221,7 +228,8 @@ public final class Bridge {
             if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
                 return close(session, reason: "Ping timeout")
             }
-            context.timers.set(.clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
+            context.timers.set(
+                .clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
             return
         }
         let due = session.lastReceivedAt + settings.limits.pingInterval
@@ -289,6 +297,10 @@ public final class Bridge {
             noteBadLine(session, "\(error)")
             requests = session.lineRejected(error)
         case .message(let message):
+            // A request whose first bytes came one by one; no verb of IRC is among those.
+            if session.person == nil, let foreign = ForeignProtocol(verb: message.command) {
+                return turnAway(session, foreign)
+            }
             penalty = IRCCommandTable.row(for: message.command)?.penalty ?? 1
             if session.caps.contains(.labeledResponse), let label = message.tag("label")?.value, !label.isEmpty {
                 session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
@@ -337,7 +349,10 @@ public final class Bridge {
         }
         context.note(
             .debug, "client-closed", "a client is gone",
-            ["address": session.origin.address, "nick": session.nick ?? "", "reason": UpstreamSession.printable(reason)])
+            [
+                "address": session.origin.address, "nick": session.nick ?? "",
+                "reason": UpstreamSession.printable(reason),
+            ])
         forget(session)
     }
 
@@ -447,6 +462,17 @@ enum ForeignProtocol: Equatable {
     private static let httpMethods = [
         "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "CONNECT ", "PATCH ", "TRACE ", "PRI * HTTP/2",
     ]
+
+    /// By a command's verb, in upper case.
+    init?(verb: String) {
+        if Self.httpMethods.contains(where: { $0.utf8.count == verb.utf8.count + 1 && $0.hasPrefix(verb) }) {
+            self = .http
+        } else if verb == "EHLO" || verb == "HELO" {
+            self = .smtp
+        } else {
+            return nil
+        }
+    }
 
     /// Looks at the first bytes of a connection. Verbs of IRC are never taken for anything else.
     static func recognise(_ bytes: UnsafeRawBufferPointer) -> ForeignProtocol? {

@@ -169,7 +169,10 @@ final class IRCSession {
                         source: serverName))
             ]
         case .malformedTags:
-            [.reply(.fail("*", "INVALID_TAGS", text: "The line's tags have no command after them.", source: serverName))]
+            [
+                .reply(
+                    .fail("*", "INVALID_TAGS", text: "The line's tags have no command after them.", source: serverName))
+            ]
         case .empty, .noCommand: []
         }
     }
@@ -258,7 +261,8 @@ final class IRCSession {
     private func userReceived(_ params: [String]) -> [SessionRequest] {
         guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
         let legal = params[0].unicodeScalars.filter {
-            $0.isASCII && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
+            $0.isASCII
+                && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
         }
         let name = String(String.UnicodeScalarView(legal.prefix(Self.maxUserBytes - 1)))
         // The tilde says what it always said: nobody has checked this name.

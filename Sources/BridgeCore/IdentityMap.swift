@@ -209,8 +209,12 @@ final class IdentityMap {
             guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             modify(id) { $0.realname = realname }
             let base = maker.nick(name: displayName, id: idText)
-            guard Confusables.skeleton(base) != Confusables.skeleton(person.nick) || base.count == person.nick.count
-            else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
+            let oldBase = maker.nick(name: person.realname, id: idText)
+            // Who has a number keeps it while the name makes the same nick, but for its case.
+            let keepsNick =
+                base == oldBase
+                || person.nick != oldBase && Confusables.skeleton(base) == Confusables.skeleton(oldBase)
+            guard !keepsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
             let oldSource = person.source
             forgetNames(of: person, id)
             let nick = freeNick(base, displayName: realname, backend: backend)
@@ -301,11 +305,11 @@ final class IdentityMap {
 
     // MARK: - Text that is safe in a line
 
-    /// A display name fit for a realname: no controls, at most 150 bytes.
-    static func realname(_ name: String) -> String {
+    /// A display name fit for a realname: no controls, at most 150 bytes unless told otherwise.
+    static func realname(_ name: String, maxBytes: Int = 150) -> String {
         let clean = String(
             String.UnicodeScalarView(name.unicodeScalars.prefix(600).filter { !isControl($0) }))
-        return NickMaker.prefix(of: clean, maxBytes: 150)
+        return NickMaker.prefix(of: clean, maxBytes: maxBytes)
     }
 
     static func isControl(_ scalar: Unicode.Scalar) -> Bool {

@@ -6,6 +6,8 @@ import IRCProtocol
 enum MessageRendering {
     /// What a reply quotes of the message it answers, in characters.
     static let excerptCharacters = 60
+    /// … and in bytes, so that a few characters of a thousand marks each do not fill a line.
+    static let excerptBytes = 240
 
     // MARK: - Down
 
@@ -45,7 +47,11 @@ enum MessageRendering {
                 omitted += 1
                 continue
             }
-            for piece in IRCTextSplitter.split(line, budget: budget) {
+            // The piece in which this cuts is over the limit, so it is never shown.
+            let looked = limits.multilineMaxBytes - byteCount + 2 * budget
+            let head =
+                line.utf8.count > looked ? String(decoding: Array(line.utf8.prefix(looked)), as: UTF8.self) : line
+            for piece in IRCTextSplitter.split(head, budget: budget) {
                 guard bodies.count < limits.multilineMaxLines, byteCount + piece.utf8.count <= limits.multilineMaxBytes
                 else {
                     omitted += 1
@@ -87,9 +93,36 @@ enum MessageRendering {
     }
 
     static func excerpt(_ text: String) -> String {
-        let flat = cleanBody(text).split(whereSeparator: \.isNewline).joined(separator: " ")
-        let head = flat.prefix(excerptCharacters)
-        return head.count < flat.count ? head + "…" : String(head)
+        // A message may be megabytes long; what cannot be shown is not looked at.
+        let head = String(text.unicodeScalars.prefix(excerptCharacters * 8))
+        let flat = cleanBody(head).split(whereSeparator: \.isNewline).joined(separator: " ")
+        let kept = NickMaker.prefix(of: String(flat.prefix(excerptCharacters)), maxBytes: excerptBytes)
+        return kept.utf8.count < flat.utf8.count || head.utf8.count < text.utf8.count ? kept + "…" : kept
+    }
+
+    /// `line` as lines that reach every receiver whole: its body is cut where the source in front of it leaves no room.
+    ///
+    /// The first piece carries all tags, the others none that would make them messages of their own.
+    static func pieces(of line: IRCMessage) -> [IRCMessage] {
+        guard line.params.count == 2, let source = line.source else { return [line] }
+        let budget = IRCTextSplitter.budget(source: source, command: line.command, target: line.params[0])
+        let text = line.params[1]
+        guard text.utf8.count > budget else { return [line] }
+        let bodies: [String]
+        if let words = action(text) {
+            // Each piece is an ACTION of its own; the marks around it take nine bytes.
+            bodies = IRCTextSplitter.split(words, budget: budget - 9).map { "\u{1}ACTION \($0)\u{1}" }
+        } else if isForeignCTCP(text) {
+            return [line]
+        } else {
+            bodies = IRCTextSplitter.split(text, budget: budget)
+        }
+        return bodies.enumerated().map { index, body in
+            var piece = line
+            piece.params[1] = body
+            if index > 0 { piece.tags.removeAll { $0.name == "msgid" || $0.isClientOnly } }
+            return piece
+        }
     }
 
     // MARK: - Up
@@ -129,7 +162,9 @@ enum MessageRendering {
                 let start = index
                 digits(hex ? 6 : 2, hex: hex)
                 if index > start, index + 1 < scalars.count, scalars[index] == ",", scalars[index + 1].isASCII,
-                    hex ? scalars[index + 1].properties.isASCIIHexDigit : (0x30...0x39).contains(scalars[index + 1].value)
+                    hex
+                        ? scalars[index + 1].properties.isASCIIHexDigit
+                        : (0x30...0x39).contains(scalars[index + 1].value)
                 {
                     index += 1
                     digits(hex ? 6 : 2, hex: hex)

@@ -1,7 +1,7 @@
-@_spi(_Unicode) import Swift
 import ChatModel
 import Digests
 import IRCProtocol
+@_spi(_Unicode) import Swift
 
 /// Makes an IRC nick from a display name, and tells which nicks a reader could mistake for one another.
 struct NickMaker {
@@ -41,6 +41,8 @@ struct NickMaker {
         }
         func consider(_ scalar: Unicode.Scalar) {
             switch classify(scalar, utf8: utf8) {
+            // A mark at the front would join whatever a client shows before the nick.
+            case .keep where scalars.isEmpty && isMark(scalar): break
             case .keep: put(scalar)
             case .drop: break
             case .gap: pendingGap = true
@@ -58,6 +60,13 @@ struct NickMaker {
 
     private enum Fate { case keep, drop, gap }
 
+    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .spacingMark, .enclosingMark: true
+        default: false
+        }
+    }
+
     private static func classify(_ scalar: Unicode.Scalar, utf8: Bool) -> Fate {
         if scalar.isASCII {
             switch scalar {
@@ -65,8 +74,10 @@ struct NickMaker {
             default: return .gap
             }
         }
-        // Variation selectors are zero-width: two nicks that differ by one look the same.
-        if (0xFE00...0xFE0F).contains(scalar.value) || (0xE0000...0xE0FFF).contains(scalar.value) { return .drop }
+        // Variation selectors, fillers and joiners have no width: two nicks that differ by one look the same.
+        if scalar.properties.isDefaultIgnorableCodePoint { return .drop }
+        // The blank Braille pattern is a symbol by category and a space by looks.
+        if scalar.value == 0x2800 { return .gap }
         switch scalar.properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,
             .letterNumber, .otherNumber, .otherSymbol, .modifierSymbol, .mathSymbol, .currencySymbol:

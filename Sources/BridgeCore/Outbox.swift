@@ -51,19 +51,31 @@ struct Outbox {
     static let confirmationWait: Duration = .seconds(10)
     /// A message that waits longer than this is worth a word to its author.
     static let announceAfter: Duration = .seconds(3)
-    /// Ids of failed messages remembered, for confirmations that come too late.
+    /// Failed messages remembered, for confirmations that come too late.
     static let failedMemory = 200
 
     private(set) var entries: [OutboxEntry] = []
     /// Entries before this index are written or doubtful, those from it on queued.
     private(set) var nextToWrite = 0
-    private var failed: [ChatID] = []
+    /// Ids of all entries, so that a message of somebody else costs one look.
+    private var ids: Set<ChatID> = []
+    private var failed: [OutboxEntry] = []
 
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
     var hasQueued: Bool { nextToWrite < entries.count }
 
-    mutating func append(_ entry: OutboxEntry) { entries.append(entry) }
+    mutating func append(_ entry: OutboxEntry) {
+        entries.append(entry)
+        if let id = entry.message.id { ids.insert(id) }
+    }
+
+    private mutating func remove(at index: Int) -> OutboxEntry {
+        let entry = entries.remove(at: index)
+        if index < nextToWrite { nextToWrite -= 1 }
+        if let id = entry.message.id { ids.remove(id) }
+        return entry
+    }
 
     /// The next entry to write, or nil.
     var next: OutboxEntry? { hasQueued ? entries[nextToWrite] : nil }
@@ -76,7 +88,7 @@ struct Outbox {
 
     /// Takes out the entry at the write position (it cannot be sent at all).
     mutating func removeNext() -> OutboxEntry? {
-        hasQueued ? entries.remove(at: nextToWrite) : nil
+        hasQueued ? remove(at: nextToWrite) : nil
     }
 
     /// The link is gone: everything unconfirmed goes again, oldest first.
@@ -86,15 +98,16 @@ struct Outbox {
     }
 
     /// The backend has the message with `id` from `sender`. Nil when it is none of ours.
+    ///
+    /// Entries that wait to be written again count too: the answer to the first writing may come over the next link.
     mutating func confirm(id: ChatID, sender: ChatID?) -> OutboxEntry? {
         // Confirmations come in the order of writing, so this looks at the first entry nearly always.
-        guard
-            let index = entries[..<nextToWrite].firstIndex(where: {
+        guard ids.contains(id),
+            let index = entries.firstIndex(where: {
                 $0.message.id == id && (sender == nil || $0.message.sender.id == sender)
             })
         else { return nil }
-        nextToWrite -= 1
-        return entries.remove(at: index)
+        return remove(at: index)
     }
 
     /// The oldest written entry with this sender and text: for wires on which the server makes the ids.
@@ -104,25 +117,27 @@ struct Outbox {
                 $0.message.text == text && (sender == nil || $0.message.sender.id == sender)
             })
         else { return nil }
-        nextToWrite -= 1
-        return entries.remove(at: index)
+        return remove(at: index)
     }
 
-    /// Whether a message with this id was given up; forgets it.
-    mutating func arrivedLate(_ id: ChatID) -> Bool {
-        guard let index = failed.firstIndex(of: id) else { return false }
-        failed.remove(at: index)
-        return true
+    /// The message with this id and sender that was given up, or nil; forgets it.
+    mutating func takeLate(id: ChatID, sender: ChatID?) -> OutboxEntry? {
+        guard let index = failed.firstIndex(where: { $0.message.id == id && $0.message.sender.id == sender }) else {
+            return nil
+        }
+        return failed.remove(at: index)
     }
 
     /// Removes what is older than `maxAge`.
     mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
         var expired: [OutboxEntry] = []
         while let first = entries.first, now - first.acceptedAt >= maxAge {
-            entries.removeFirst()
-            if nextToWrite > 0 { nextToWrite -= 1 }
-            if let id = first.message.id {
-                failed.append(id)
+            _ = remove(at: 0)
+            if first.message.id != nil {
+                var given = first
+                // The label is answered by the refusal.
+                given.origin.label = nil
+                failed.append(given)
                 if failed.count > Self.failedMemory { failed.removeFirst() }
             }
             expired.append(first)
@@ -134,6 +149,7 @@ struct Outbox {
     mutating func takeAll() -> [OutboxEntry] {
         defer {
             entries = []
+            ids = []
             nextToWrite = 0
         }
         return entries

@@ -34,14 +34,16 @@ struct ReceiptNotices {
     }
 
     private var states: [Key: State] = [:]
+    /// The pairs of each side, so that ten thousand people who leave at once cost ten thousand steps.
+    private var readersOf: [ClientID: Set<PersonID>] = [:]
+    private var authorsOf: [PersonID: Set<ClientID>] = [:]
     /// Keys of `states` with something to tell.
     private var pending: Set<Key> = []
 
     /// Enters a receipt. True when something is to be told.
     mutating func record(_ key: Key, state: ChatReceipt.State, mark: Mark) -> Bool {
         if states.count >= Self.capacity, states[key] == nil {
-            states = [:]
-            pending = []
+            self = ReceiptNotices()
         }
         var entry = states[key] ?? State()
         switch state {
@@ -59,6 +61,8 @@ struct ReceiptNotices {
         case .sent: return false
         }
         states[key] = entry
+        readersOf[key.author, default: []].insert(key.reader)
+        authorsOf[key.reader, default: []].insert(key.author)
         pending.insert(key)
         return true
     }
@@ -85,14 +89,24 @@ struct ReceiptNotices {
 
     var isWaiting: Bool { !pending.isEmpty }
 
-    mutating func forget(author: ClientID) { remove { $0.author == author } }
+    /// Pairs remembered.
+    var count: Int { states.count }
 
-    mutating func forget(reader: PersonID) { remove { $0.reader == reader } }
+    mutating func forget(author: ClientID) {
+        for reader in readersOf[author] ?? [] { remove(Key(author: author, reader: reader)) }
+    }
 
-    private mutating func remove(_ matches: (Key) -> Bool) {
-        guard !states.isEmpty else { return }
-        states = states.filter { !matches($0.key) }
-        pending = pending.filter { !matches($0) }
+    mutating func forget(reader: PersonID) {
+        for author in authorsOf[reader] ?? [] { remove(Key(author: author, reader: reader)) }
+    }
+
+    private mutating func remove(_ key: Key) {
+        states[key] = nil
+        pending.remove(key)
+        readersOf[key.author]?.remove(key.reader)
+        if readersOf[key.author]?.isEmpty == true { readersOf[key.author] = nil }
+        authorsOf[key.reader]?.remove(key.author)
+        if authorsOf[key.reader]?.isEmpty == true { authorsOf[key.reader] = nil }
     }
 }
 

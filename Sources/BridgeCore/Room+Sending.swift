@@ -16,6 +16,14 @@ struct OutgoingTyping {
 
     /// When the client last said so.
     var refreshedAt: MonotonicInstant
+    /// When the backend was told of it last; nil: not yet.
+    var toldAt: MonotonicInstant?
+
+    /// When there is something to do about it next: say it again, or end it.
+    var nextStep: MonotonicInstant {
+        let end = refreshedAt + Self.expiry
+        return toldAt.map { min($0 + Self.repeatInterval, end) } ?? end
+    }
 }
 
 /// Why a message was not taken.
@@ -64,13 +72,15 @@ extension Room {
 
     private func upstreamText(_ submission: Submission, _ person: Person) -> String {
         var text = submission.text
-        if let words = MessageRendering.action(text) { text = "* \(person.nick) \(words)" }
+        let words = MessageRendering.action(text)
+        if let words { text = "* \(person.nick) \(words)" }
         text = MessageRendering.withoutFormatting(text)
         if let replyTo = submission.replyTo, let original = recent.entry(msgid: replyTo) {
             // Until a wire can carry the reference itself, the words that are answered tell which they are.
             text = "<\(original.nick)> \(original.excerpt)\n" + text
         }
-        if settings.identity == .single { text = "<\(person.nick)> " + text }
+        // An action names its author already.
+        if settings.identity == .single, words == nil || submission.replyTo != nil { text = "<\(person.nick)> " + text }
         return text
     }
 
@@ -153,9 +163,12 @@ extension Room {
         ]
         if let account = origin.account { tags.append(IRCTag("account", account)) }
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
-        let line = IRCMessage(tags: tags, source: origin.source, command: "PRIVMSG", params: [channel, origin.text])
-        broadcast(line, except: origin.client, context)
-        door.echo(line, to: origin.client, label: origin.label)
+        // Under the nick of now: nobody is called by the old one any more.
+        let source = context.identities[origin.person]?.source ?? origin.source
+        let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
+        let pieces = MessageRendering.pieces(of: line)
+        for piece in pieces { broadcast(piece, except: origin.client, context) }
+        door.echo(pieces, to: origin.client, label: origin.label)
         armOutbox(context)
     }
 
@@ -178,14 +191,14 @@ extension Room {
         armOutbox(context)
     }
 
-    func tellLateArrival(_ message: ChatMessage, _ context: BridgeContext) {
-        guard let puppet = message.sender.id, let author = puppets[puppet] else { return }
+    func tellLateArrival(_ entry: OutboxEntry, _ context: BridgeContext) {
+        guard let author = puppets[entry.origin.puppet] else { return }
         door.deliver(
             IRCMessage(
                 source: context.settings.serverName, command: "NOTE",
                 params: [
                     "PRIVMSG", "DELIVERED_LATE", channel,
-                    "It arrived after all: " + MessageRendering.excerpt(message.text),
+                    "It arrived after all: " + MessageRendering.excerpt(entry.origin.text),
                 ]), to: author, label: nil)
     }
 
@@ -209,8 +222,9 @@ extension Room {
         let line = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
             command: command, params: text.map { [channel, $0] } ?? [channel])
-        broadcast(line, except: client, context)
-        door.echo(line, to: client, label: nil)
+        let pieces = MessageRendering.pieces(of: line)
+        for piece in pieces { broadcast(piece, except: client, context) }
+        door.echo(pieces, to: client, label: nil)
         return nil
     }
 
@@ -232,20 +246,29 @@ extension Room {
             context.timers.set(.typingOut(id, client), at: last + OutgoingTyping.minInterval)
             return
         }
-        guard sendTyping(.start, member, context) else { return }
-        locals[client]?.typing = OutgoingTyping(refreshedAt: now)
-        locals[client]?.typingSentAt = now
-        context.timers.set(.typingOut(id, client), at: now + OutgoingTyping.repeatInterval)
+        sayTyping(OutgoingTyping(refreshedAt: now), client, member, context)
+    }
+
+    private func sayTyping(
+        _ typing: OutgoingTyping, _ client: ClientID, _ member: LocalMember, _ context: BridgeContext
+    ) {
+        guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
+        var typing = typing
+        typing.toldAt = context.now.monotonic
+        locals[client]?.typing = typing
+        locals[client]?.typingSentAt = context.now.monotonic
+        context.timers.set(.typingOut(id, client), at: typing.nextStep)
     }
 
     func typingTimerFired(_ client: ClientID, _ context: BridgeContext) {
         guard let member = locals[client], let typing = member.typing else { return }
         let now = context.now.monotonic
-        guard now - typing.refreshedAt < OutgoingTyping.expiry, sendTyping(.start, member, context) else {
-            return stopTyping(client, context)
+        guard now - typing.refreshedAt < OutgoingTyping.expiry else { return stopTyping(client, context) }
+        if let told = typing.toldAt, now - told < OutgoingTyping.repeatInterval {
+            // Woken for the end, which a refresh has put off since.
+            return context.timers.set(.typingOut(id, client), at: typing.nextStep)
         }
-        locals[client]?.typingSentAt = now
-        context.timers.set(.typingOut(id, client), at: now + OutgoingTyping.repeatInterval)
+        sayTyping(typing, client, member, context)
     }
 
     func stopTyping(_ client: ClientID, _ context: BridgeContext) {

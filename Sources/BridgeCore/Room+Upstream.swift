@@ -25,7 +25,8 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         if let outage {
             let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
-            let waiting = outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? "" : "s") go now"
+            let waiting =
+                outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
             notice(
                 outage.wasUp
                     ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
@@ -53,7 +54,7 @@ extension Room {
                 .error, "room-degraded", "the room stays without its backend; trying goes on",
                 ["room": settings.name, "failures": String(link.failures)])
         }
-        for (person, member) in remotes where member.typingShownAt != nil {
+        for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
         outbox.linkLost()
@@ -114,17 +115,18 @@ extension Room {
     }
 
     private func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
-        if message.isSelf || message.sender.id == nil || settings.identity == .single,
-            let entry = takeConfirmed(message)
-        {
+        // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
+        if let entry = takeConfirmed(message) {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
             confirmed(entry, upstreamID: message.id, at: message.at, context)
             return
         }
         if let id = message.id {
             guard duplicates.insert(duplicateKey(id, message.sender.id)) else { return }
-            if message.isSelf, outbox.arrivedLate(id) {
-                tellLateArrival(message, context)
+            if let entry = outbox.takeLate(id: id, sender: message.sender.id) {
+                tellLateArrival(entry, context)
+                confirmed(entry, upstreamID: id, at: message.at, context)
+                return
             }
         }
         if message.isSelf {
@@ -141,7 +143,7 @@ extension Room {
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: message.sender.id)
         case .echoByText:
-            guard message.isSelf else { return nil }
+            guard message.isSelf || message.sender.id != nil else { return nil }
             return outbox.confirm(sender: message.sender.id, text: message.text)
         }
     }
@@ -238,17 +240,19 @@ extension Room {
             let now = context.now.monotonic
             let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
             context.timers.set(.typingIn(id, personID), at: now + (ttl ?? Self.typingExpiry))
-            if let shown = remotes[personID]?.typingShownAt, now - shown < Self.typingNoticeInterval { return }
-            remotes[personID]?.typingShownAt = now
+            // Also after a message or a stop in between: a flood of frames is not a flood of notices.
+            if let told = remotes[personID]?.typingToldAt, now - told < Self.typingNoticeInterval { return }
+            remotes[personID]?.typingToldAt = now
+            remotes[personID]?.isTypingShown = true
             announceTyping(personID, "active", context)
         }
     }
 
     /// The person types no longer. A message that ends it says so by itself (`announced: false`).
     func endTyping(_ personID: PersonID, announced: Bool, _ context: BridgeContext) {
-        guard remotes[personID]?.typingShownAt != nil else { return }
-        remotes[personID]?.typingShownAt = nil
         context.timers.cancel(.typingIn(id, personID))
+        guard remotes[personID]?.isTypingShown == true else { return }
+        remotes[personID]?.isTypingShown = false
         if announced { announceTyping(personID, "done", context) }
     }
 
@@ -266,6 +270,8 @@ extension Room {
         if receipt.state == .sent {
             for messageID in receipt.ids {
                 guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
+                // Should it come back as well, it is known.
+                _ = duplicates.insert(duplicateKey(messageID, entry.message.sender.id))
                 confirmed(entry, upstreamID: messageID, at: receipt.at, context)
             }
             return

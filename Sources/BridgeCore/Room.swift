@@ -13,13 +13,18 @@ import WireBytes
 /// The one way by which a line reaches a client: reduction to its capabilities, label and bytes happen behind it.
 protocol ClientDoor: AnyObject {
     func deliver(_ message: IRCMessage, to client: ClientID, label: String?)
-    /// The client's own message comes back, if it asked for that. A label waits for it only then.
-    func echo(_ message: IRCMessage, to client: ClientID, label: String?)
+    /// The client's own message comes back, in as many lines as it takes, if it asked for that. A label waits for it
+    /// only then.
+    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
+    /// A line for everybody who sees this upstream person in any room, each once.
+    func tellWatchers(of person: PersonID, _ line: IRCMessage)
 }
 
 final class Room {
     /// A person upstream stops typing after this without another frame that says so.
     static let typingExpiry: Duration = .seconds(3)
+    /// Ids of IRC users who are gone, remembered as ours; a backend echoes within seconds, so this outlasts a mass leave.
+    static let maxRetiredPuppets = 1000
     /// IRC clients hear of somebody's typing at most this often.
     static let typingNoticeInterval: Duration = .seconds(3)
 
@@ -37,8 +42,10 @@ final class Room {
     /// An upstream person in the room.
     struct RemoteMember {
         var lastSeen: MonotonicInstant
-        /// When IRC was last told that they type; nil: not typing.
-        var typingShownAt: MonotonicInstant?
+        /// IRC was told that they type, and not yet that they stopped.
+        var isTypingShown = false
+        /// When IRC was last told that they type.
+        var typingToldAt: MonotonicInstant?
     }
 
     /// Trouble with the link, told once.
@@ -61,6 +68,9 @@ final class Room {
     var slots = MemberSlots()
     var locals: [ClientID: LocalMember] = [:]
     var puppets: [ChatID: ClientID] = [:]
+    /// Ids of people who left or changed their nick, oldest first. What they said last may still come back from the
+    /// backend, and must not look like a stranger's.
+    private var retiredPuppets: [ChatID] = []
     var remotes: [PersonID: RemoteMember] = [:]
     var overflowPerson: PersonID?
     var duplicates = DuplicateRing()
@@ -151,13 +161,15 @@ final class Room {
 
     private func adopt(_ puppet: ChatID, _ client: ClientID) {
         puppets[puppet] = client
+        retiredPuppets.removeAll { $0 == puppet }
         dialectContext.selfIDs.insert(puppet)
     }
 
     private func abandon(_ puppet: ChatID, _ client: ClientID) {
         guard puppets[puppet] == client else { return }
         puppets[puppet] = nil
-        dialectContext.selfIDs.remove(puppet)
+        retiredPuppets.append(puppet)
+        if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
     }
 
     /// An IRC user leaves; the caller has told or will tell whoever must know.
@@ -169,6 +181,7 @@ final class Room {
         slots.remove(member.person)
         abandon(member.puppet, client)
         receiptNotices.forget(author: client)
+        receiptNotices.forget(reader: member.person)
         context.timers.cancel(.typingOut(id, client))
     }
 
@@ -226,10 +239,12 @@ final class Room {
             sender, backend: settings.backend, authenticated: settings.dialect.traits.authenticatesSenders,
             now: context.now.monotonic)
         if let renamed = resolution.renamed {
-            broadcast(IRCMessage(source: renamed.from, command: "NICK", params: [renamed.to]), context)
+            door.tellWatchers(
+                of: resolution.id, IRCMessage(source: renamed.from, command: "NICK", params: [renamed.to]))
         }
         if resolution.realnameChanged, let person = context.identities[resolution.id] {
-            broadcast(IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]), context)
+            door.tellWatchers(
+                of: resolution.id, IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]))
         }
         return resolution.id
     }

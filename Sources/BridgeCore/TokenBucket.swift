@@ -9,7 +9,8 @@ struct TokenBucket {
     private var refilledAt: MonotonicInstant?
 
     init(rate: Double?, burst: Double) {
-        self.rate = rate
+        // A rate of nothing would make the next grant never and always at once.
+        self.rate = rate.flatMap { $0 > 0 ? $0 : nil }
         self.burst = max(burst, 1)
         self.tokens = self.burst
     }
@@ -33,7 +34,7 @@ struct TokenBucket {
 
     /// When ``take(_:now:)`` will be granted again.
     mutating func nextGrant(now: MonotonicInstant) -> MonotonicInstant {
-        guard let rate, rate > 0 else { return now }
+        guard let rate else { return now }
         refill(now, rate)
         guard tokens < 1 else { return now }
         // A nanosecond more than computed, so that rounding cannot wake us too early for ever.

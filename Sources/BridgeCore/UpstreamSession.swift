@@ -197,13 +197,14 @@ final class UpstreamSession {
             }
         }
         flush(context)
+        if state == .closing {
+            // Everybody was told goodbye; what the backend still says has no one to hear it.
+            if closed != nil || failure != nil { becomeStopped(context) }
+            return
+        }
         for event in decoded {
             if case .chat(.ready) = event, !isUp, settings.dialect.traits.waitsForReady { becomeUp(context) }
             events.append(event)
-        }
-        if state == .closing {
-            if closed != nil || failure != nil { becomeStopped(context) }
-            return
         }
         if let closed {
             let why = closed.reason.isEmpty ? "" : " (\(Self.printable(closed.reason)))"

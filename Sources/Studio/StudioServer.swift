@@ -61,9 +61,12 @@ public struct StudioServer: ~Copyable {
                 maxFrameBytes: StudioLimits.maxFrameBytes, maxMessageBytes: StudioLimits.maxFrameBytes))
     }
 
-    /// A server never masks, so the machine draws nothing.
+    /// A server never masks, so the machine draws nothing. Not an empty type: in a build for the thread sanitizer, the
+    /// compiler checks the address of an `inout` value, and an empty one has none.
     private struct NoRandomness: RandomNumberGenerator {
-        mutating func next() -> UInt64 { 0 }
+        private var value: UInt64 = 0
+
+        mutating func next() -> UInt64 { value }
     }
 
     private let visitedRooms: [String]

@@ -22,7 +22,8 @@ extension BridgeSettings {
             serverName: configuration.server.name, network: configuration.server.network,
             version: BuildInformation.version,
             motd: configuration.server.motd.isEmpty
-                ? [] : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
+                ? []
+                : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
             instanceID: instanceID, password: password, nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain)
     }

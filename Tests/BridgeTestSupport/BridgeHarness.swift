@@ -1,0 +1,280 @@
+public import BridgeCore
+import ChatModel
+public import WireBytes
+
+/// A bridge with everything around it played by the test: clients, backends, clocks and chance.
+///
+/// Clients and rooms go by number: client 1 is `ClientID(rawValue: 1)`, room 0 is the first of the settings.
+public final class BridgeHarness {
+    /// What the bridge did, in order.
+    public enum Output: Equatable {
+        /// A complete line to a client, without its CR LF.
+        case line(client: UInt64, [UInt8])
+        case clientClosed(UInt64)
+        case readingPaused(UInt64)
+        case readingResumed(UInt64)
+        case upstream(room: Int, ScriptedUpstream.Event)
+        case stopped
+    }
+
+    private struct ClientTap {
+        var unfinished: [UInt8] = []
+        var isClosed = false
+        var wantsDrain = false
+        /// Takes no bytes, so its queue never empties.
+        var isSlow = false
+    }
+
+    public let bridge: Bridge
+    public private(set) var clock = ManualClock()
+    public private(set) var upstreams: [ScriptedUpstream]
+    public private(set) var notes: [BridgeNote] = []
+    /// Things no driver could do: bytes for a client that was closed, frames without a connection.
+    public private(set) var violations: [String] = []
+    /// Lines that ended without CR.
+    public private(set) var bareNewlineCount = 0
+    /// Connections are answered at once, without the test saying so.
+    public var acceptsConnections = true
+    /// The backend sends every frame back to its sender too, as relays do.
+    public var echoes = false
+    /// Clients answer PING by themselves, and neither shows.
+    public var answersPings = true
+    /// Called whenever time stood still for a deadline, after its consequences were recorded.
+    public var deadlinePassed: (() -> Void)?
+    private var taps: [UInt64: ClientTap] = [:]
+    private var outputs: [Output] = []
+    /// Clients that owe a PONG.
+    private var pongs: [UInt64] = []
+
+    public init(settings: BridgeSettings, seed: UInt64 = 1) {
+        upstreams = settings.rooms.map { _ in ScriptedUpstream() }
+        bridge = Bridge(
+            settings: settings, now: clock.now, random: AnyRandomNumberGenerator(SeededGenerator(seed: seed)))
+    }
+
+    /// Opens the links.
+    public func start() {
+        bridge.start(now: clock.now)
+        settle()
+    }
+
+    /// What happened since the last call.
+    public func takeOutputs() -> [Output] {
+        defer { outputs = [] }
+        return outputs
+    }
+
+    /// The lines that `client` got since the last look; everything else that happened is forgotten.
+    public func takeLines(_ client: UInt64) -> [String] {
+        takeOutputs().compactMap { output in
+            if case .line(client, let bytes) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
+        }
+    }
+
+    // MARK: - Clients
+
+    public func connect(_ client: UInt64, address: String = "127.0.0.1", isLocal: Bool = true) {
+        taps[client] = ClientTap()
+        bridge.clientOpened(
+            ClientID(rawValue: client), origin: ClientOrigin(address: address, isLocal: isLocal), now: clock.now)
+        settle()
+    }
+
+    public func isConnected(_ client: UInt64) -> Bool { taps[client].map { !$0.isClosed } ?? false }
+
+    /// The client's bytes arrive in one read.
+    public func receive(_ client: UInt64, _ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bridge.clientReceived(ClientID(rawValue: client), $0, now: clock.now) }
+        settle()
+    }
+
+    /// The client sends a line.
+    public func send(_ client: UInt64, _ line: String) { receive(client, Array((line + "\r\n").utf8)) }
+
+    public func disconnect(_ client: UInt64, reason: String = "Connection closed") {
+        taps[client]?.isClosed = true
+        bridge.clientClosed(ClientID(rawValue: client), reason: reason, now: clock.now)
+        settle()
+    }
+
+    /// The client stops or goes on taking what is sent to it.
+    public func setSlow(_ client: UInt64, _ isSlow: Bool) {
+        taps[client]?.isSlow = isSlow
+        settle()
+    }
+
+    // MARK: - Backends
+
+    /// The backend takes the connection that was asked for and opens the WebSocket.
+    public func accept(_ room: Int) { answer(room, refusal: nil) }
+
+    public func refuse(_ room: Int, status: Int, headers: [(name: String, value: String)] = []) {
+        answer(room, refusal: (status, headers))
+    }
+
+    private func answer(_ room: Int, refusal: (status: Int, headers: [(name: String, value: String)])?) {
+        guard upstreams[room].state == .connecting else {
+            violations.append("the test answers a connection that was not asked for")
+            return
+        }
+        upstreams[room].transportOpened(refusing: refusal)
+        bridge.upstreamConnected(RoomID(index: room), now: clock.now)
+        settle()
+    }
+
+    /// The transport ends, or never comes about.
+    public func endTransport(_ room: Int, reason: String) {
+        guard upstreams[room].state != .idle else { return }
+        upstreams[room].transportEnded()
+        bridge.upstreamClosed(RoomID(index: room), reason: reason, now: clock.now)
+        settle()
+    }
+
+    public func closeUpstream(_ room: Int, code: UInt16, reason: String = "") {
+        deliver(room, upstreams[room].closeFrame(code: code, reason: reason))
+    }
+
+    public func sendFrame(_ room: Int, _ payload: [UInt8], isBinary: Bool = false) {
+        deliver(room, upstreams[room].frame(payload, isBinary: isBinary))
+    }
+
+    public func sendFrame(_ room: Int, _ payload: String) { sendFrame(room, Array(payload.utf8)) }
+
+    /// Raw bytes, framed or not.
+    public func deliver(_ room: Int, _ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bridge.upstreamReceived(RoomID(index: room), $0, now: clock.now) }
+        settle()
+    }
+
+    // MARK: - Time
+
+    /// Lets time pass; every deadline on the way fires at its own moment.
+    public func advance(by duration: Duration) {
+        advance(to: clock.now.monotonic + duration)
+    }
+
+    public func advance(to target: MonotonicInstant) {
+        var fired = 0
+        while let deadline = bridge.nextDeadline(), deadline <= target {
+            clock.move(to: deadline)
+            bridge.timerFired(now: clock.now)
+            settle()
+            deadlinePassed?()
+            fired += 1
+            if fired > 2_000_000 {
+                violations.append("time does not pass: a deadline is set again and again")
+                return
+            }
+        }
+        clock.move(to: target)
+    }
+
+    public func shutdown() {
+        bridge.shutdown(now: clock.now)
+        settle()
+    }
+
+    // MARK: - Running actions
+
+    /// Runs what the bridge asks for until it asks for nothing more at this moment.
+    private func settle() {
+        var rounds = 0
+        while rounds < 100_000 {
+            rounds += 1
+            let actions = bridge.takeActions()
+            for action in actions { run(action) }
+            if !actions.isEmpty { continue }
+            if drainOne() || answerPing() { continue }
+            guard let deadline = bridge.nextDeadline(), deadline <= clock.now.monotonic else { return }
+            bridge.timerFired(now: clock.now)
+        }
+        violations.append("the bridge does not come to rest")
+    }
+
+    private func answerPing() -> Bool {
+        guard let client = pongs.popLast() else { return false }
+        Array("PONG :bridge\r\n".utf8).withUnsafeBytes {
+            bridge.clientReceived(ClientID(rawValue: client), $0, now: clock.now)
+        }
+        return true
+    }
+
+    private func drainOne() -> Bool {
+        let ready = taps.filter { $0.value.wantsDrain && !$0.value.isSlow && !$0.value.isClosed }.keys.min()
+        guard let ready else { return false }
+        taps[ready]?.wantsDrain = false
+        bridge.clientDrained(ClientID(rawValue: ready), now: clock.now)
+        return true
+    }
+
+    private func run(_ action: BridgeAction) {
+        switch action {
+        case .send(let client, let slice): queue(client.rawValue, slice)
+        case .fanOut(let slice, let clients, let except):
+            for client in clients where client != except { queue(client.rawValue, slice) }
+        case .notifyWhenDrained(let client): taps[client.rawValue]?.wantsDrain = true
+        case .pauseReading(let client): outputs.append(.readingPaused(client.rawValue))
+        case .resumeReading(let client): outputs.append(.readingResumed(client.rawValue))
+        case .closeClient(let client):
+            taps[client.rawValue]?.isClosed = true
+            outputs.append(.clientClosed(client.rawValue))
+            bridge.clientClosed(client, reason: "Connection closed", now: clock.now)
+        case .connectUpstream(let room, _, _, _): connectRequested(room.index)
+        case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
+        case .closeUpstream(let room, _):
+            if let event = upstreams[room.index].disconnected() { record(room.index, event) }
+        case .note(let note): notes.append(note)
+        case .stopped: outputs.append(.stopped)
+        }
+    }
+
+    private func queue(_ client: UInt64, _ slice: ByteSlice) {
+        guard var tap = taps[client], !tap.isClosed else {
+            violations.append("bytes for client \(client), which is closed: \(slice.text)")
+            return
+        }
+        slice.withUnsafeBytes { tap.unfinished.append(contentsOf: $0) }
+        while let newline = tap.unfinished.firstIndex(of: 0x0A) {
+            var line = Array(tap.unfinished[..<newline])
+            if line.last == 0x0D {
+                line.removeLast()
+            } else {
+                bareNewlineCount += 1
+            }
+            tap.unfinished.removeFirst(newline + 1)
+            if answersPings, line.starts(with: "PING ".utf8) {
+                pongs.append(client)
+            } else {
+                outputs.append(.line(client: client, line))
+            }
+        }
+        taps[client] = tap
+    }
+
+    private func connectRequested(_ room: Int) {
+        record(room, upstreams[room].connectRequested())
+        guard acceptsConnections else { return }
+        upstreams[room].transportOpened(refusing: nil)
+        bridge.upstreamConnected(RoomID(index: room), now: clock.now)
+    }
+
+    private func upstreamReceived(_ room: Int, _ slice: ByteSlice) {
+        let (events, answer) = upstreams[room].received(slice)
+        for event in events {
+            record(room, event)
+            if case .protocolBroken(let why) = event { violations.append("room \(room): \(why)") }
+        }
+        if !answer.isEmpty {
+            answer.withUnsafeBytes { bridge.upstreamReceived(RoomID(index: room), $0, now: clock.now) }
+        }
+        guard echoes else { return }
+        for case .frame(let payload, let isBinary) in events {
+            let bytes = upstreams[room].frame(payload, isBinary: isBinary)
+            bytes.withUnsafeBytes { bridge.upstreamReceived(RoomID(index: room), $0, now: clock.now) }
+        }
+    }
+
+    private func record(_ room: Int, _ event: ScriptedUpstream.Event) {
+        outputs.append(.upstream(room: room, event))
+    }
+}

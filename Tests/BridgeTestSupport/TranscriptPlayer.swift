@@ -1,0 +1,262 @@
+import BridgeCore
+import ChatModel
+import JSONText
+import WireBytes
+
+/// Plays a transcript against the pure machines and compares what happens with what is written.
+///
+/// Lines that a test gives:
+///
+///     C1! connects [address]                a client; also implied by its first line
+///     C1! is alice [in #lobby] [caps: …]    registers and enters; what this client is told is not shown
+///     C1> JOIN #lobby                       a line of the client
+///     C1>| NICK al                          bytes of the client without an end of line
+///     C1! closes [reason]                   the connection is gone
+///     C1! stalls, C1! reads                 the client stops or goes on taking bytes
+///     U:lobby! accepts                      the backend opens the WebSocket that was asked for
+///     U:lobby! refused 503 [Name: value]    … or answers with a status
+///     U:lobby! unreachable reason           … or there is no connection
+///     U:lobby! closed 1006                  the transport breaks; any other code is a Close frame
+///     U:lobby! silent, U:lobby! talks       pings stay unanswered, or are answered again
+///     U:lobby! manual, U:lobby! automatic   connections wait for an answer, or are accepted at once
+///     U:lobby< {"event":…}                  a frame of the backend, as it is
+///     U:lobby< Remy: hello                  … a message of Remy's; `Remy types`, `Remy read <id1>` likewise
+///     U:lobby< echo                         … everything sent since the last echo comes back
+///     @t 30.000                             seconds since the beginning
+///     B! shutdown
+///
+/// All other lines are what the bridge does: `C1<`, `U:lobby>` and `B<`. What is no line or frame stands in brackets.
+/// Frames are compared as JSON; a value written `*` stands for anything.
+public final class TranscriptPlayer {
+    private let lines: [String]
+    private let header: TranscriptHeader
+    private let settings: BridgeSettings
+    private let harness: BridgeHarness
+    private var names = TranscriptNames()
+    /// The transcript as it came out.
+    private var played: [String] = []
+    private var sentFrames: [Int: [[UInt8]]] = [:]
+    private var messageCount = 0
+    private var mistakes: [String] = []
+
+    /// - Throws: when the first line is no header, or asks for what there is not.
+    public init(text: String) throws {
+        lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        guard let first = lines.first, let header = TranscriptHeader(first) else {
+            throw TranscriptError.noHeader
+        }
+        self.header = header
+        settings = try header.settings()
+        harness = BridgeHarness(settings: settings)
+    }
+
+    public struct Result {
+        /// The transcript with what really happened.
+        public var text: String
+        /// What is wrong, readable; nil when all is as written.
+        public var failure: String?
+    }
+
+    /// Plays all of it.
+    public func play() -> Result {
+        harness.acceptsConnections = header.linksAtOnce
+        harness.echoes = header.echoes
+        harness.answersPings = header.answersPings
+        harness.start()
+        if header.linksAtOnce { _ = harness.takeOutputs() }
+        for line in lines {
+            let step = TranscriptStep(line)
+            if case .output = step { continue }
+            if case .time(let seconds) = step {
+                pass(until: seconds, line)
+                continue
+            }
+            played.append(line)
+            if case .unknown = step { mistakes.append("this is no line of a transcript: \(line)") }
+            perform(step)
+            record()
+        }
+        mistakes += harness.violations
+        let failure = TranscriptDiff.describe(expected: lines, actual: played)
+        let all = mistakes.map { "! " + $0 } + (failure.map { [$0] } ?? [])
+        return Result(text: played.joined(separator: "\n"), failure: all.isEmpty ? nil : all.joined(separator: "\n"))
+    }
+
+    // MARK: - Steps
+
+    private func perform(_ step: TranscriptStep) {
+        switch step {
+        case .prose, .output, .unknown, .time: break
+        case .shutdown: harness.shutdown()
+        case .clientLine(let client, let text): clientLine(client, text)
+        case .clientEvent(let client, let words): clientEvent(client, words)
+        case .frame(let room, let text): withRoom(room) { frame($0, text) }
+        case .upstreamEvent(let room, let words): withRoom(room) { upstreamEvent($0, words) }
+        }
+    }
+
+    /// Lets time pass. What happens on the way gets the time at which it happened.
+    private func pass(until seconds: Double, _ line: String) {
+        let target = MonotonicInstant(nanoseconds: Int64((seconds * 1e9).rounded()))
+        var isWritten = false
+        harness.deadlinePassed = { [unowned self] in
+            let isThere = harness.clock.now.monotonic == target
+            record(after: isWritten ? nil : isThere ? line : "@t " + harness.clock.text) {
+                if isThere { isWritten = true }
+            }
+        }
+        harness.advance(to: target)
+        harness.deadlinePassed = nil
+        if !isWritten { played.append(line) }
+        record()
+    }
+
+    private func withRoom(_ name: String, _ body: (Int) -> Void) {
+        guard let index = settings.rooms.firstIndex(where: { $0.name == name }) else {
+            return mistakes.append("there is no room \(name)")
+        }
+        body(index)
+    }
+
+    private func clientLine(_ client: UInt64, _ text: String) {
+        if !harness.isConnected(client) { harness.connect(client) }
+        if text.hasPrefix("|") {
+            harness.receive(client, TranscriptText.bytes(names.reveal(String(text.dropFirst().drop { $0 == " " }))))
+        } else {
+            harness.receive(client, TranscriptText.bytes(names.reveal(text)) + [0x0D, 0x0A])
+        }
+    }
+
+    private func clientEvent(_ client: UInt64, _ words: [String]) {
+        switch words.first {
+        case "connects":
+            let address = words.dropFirst().first
+            harness.connect(client, address: address ?? "127.0.0.1", isLocal: address == nil)
+        case "is": introduce(client, Array(words.dropFirst()))
+        case "closes":
+            harness.disconnect(client, reason: words.count > 1 ? words.dropFirst().joined(separator: " ") : "Gone")
+        case "stalls": harness.setSlow(client, true)
+        case "reads": harness.setSlow(client, false)
+        default: mistakes.append("a client cannot do this: \(words.joined(separator: " "))")
+        }
+    }
+
+    private func introduce(_ client: UInt64, _ words: [String]) {
+        guard let nick = words.first else { return }
+        var caps = header.caps
+        if let start = words.firstIndex(of: "caps:") { caps = words[(start + 1)...].filter { $0 != "none" } }
+        harness.connect(client)
+        harness.send(client, "CAP LS 302")
+        if !caps.isEmpty { harness.send(client, "CAP REQ :" + caps.joined(separator: " ")) }
+        harness.send(client, "NICK " + nick)
+        harness.send(client, "USER \(nick) 0 * :\(nick)")
+        harness.send(client, "CAP END")
+        if let place = words.firstIndex(of: "in"), words.indices.contains(place + 1) {
+            harness.send(client, "JOIN " + words[place + 1])
+        }
+        record(hiding: client)
+    }
+
+    private func upstreamEvent(_ room: Int, _ words: [String]) {
+        let rest = words.dropFirst()
+        switch words.first {
+        case "accepts": harness.accept(room)
+        case "refused":
+            var headers: [(name: String, value: String)] = []
+            if rest.count > 2 { headers = [(String(rest[2].dropLast()), rest[3...].joined(separator: " "))] }
+            harness.refuse(room, status: rest.first.flatMap { Int($0) } ?? 500, headers: headers)
+        case "unreachable": harness.endTransport(room, reason: rest.joined(separator: " "))
+        case "closed":
+            let code = rest.first.flatMap { UInt16($0) } ?? 1006
+            if code == 1006 {
+                harness.endTransport(room, reason: "the connection was reset")
+            } else {
+                harness.closeUpstream(room, code: code, reason: rest.dropFirst().joined(separator: " "))
+            }
+        case "silent": harness.upstreams[room].isSilent = true
+        case "talks": harness.upstreams[room].isSilent = false
+        case "manual": harness.acceptsConnections = false
+        case "automatic": harness.acceptsConnections = true
+        default: mistakes.append("a backend cannot do this: \(words.joined(separator: " "))")
+        }
+    }
+
+    private func frame(_ room: Int, _ text: String) {
+        let text = names.reveal(text)
+        if text == "echo" {
+            let frames = sentFrames[room] ?? []
+            sentFrames[room] = []
+            for frame in frames { harness.sendFrame(room, frame) }
+        } else if text.hasPrefix("{"), !text.hasPrefix("{}") {
+            harness.sendFrame(room, TranscriptText.bytes(text))
+        } else if text.hasSuffix(" types") {
+            harness.sendFrame(room, envelope("typing", String(text.dropLast(6)), id: "typing", body: ""))
+        } else if let match = text.wholeMatch(of: /(\S+) read (\S+)/) {
+            harness.sendFrame(room, envelope("readReceipt", String(match.1), id: String(match.2), body: ""))
+        } else if let colon = text.firstRange(of: ": ") {
+            messageCount += 1
+            harness.sendFrame(
+                room,
+                envelope(
+                    "message", String(text[..<colon.lowerBound]), id: "m\(messageCount)",
+                    body: String(decoding: TranscriptText.bytes(String(text[colon.upperBound...])), as: UTF8.self)))
+        } else {
+            harness.sendFrame(room, TranscriptText.bytes(text))
+        }
+    }
+
+    /// A frame as the backend's apps write it. People's ids are made of their names.
+    private func envelope(_ event: String, _ sender: String, id: String, body: String) -> [UInt8] {
+        let seconds = Double(harness.clock.now.wall.milliseconds) / 1000
+        return JSONValue.object([
+            JSONValue.Member("event", .string(event)), JSONValue.Member("message_id", .string(id)),
+            JSONValue.Member("sender_id", .string("id-of-" + sender)),
+            JSONValue.Member("sender_name", .string(sender)), JSONValue.Member("body", .string(body)),
+            JSONValue.Member("sent_at", .number(seconds)),
+        ]).bytes
+    }
+
+    // MARK: - Recording
+
+    /// Writes down what happened, after `heading` when anything did.
+    private func record(after heading: String? = nil, hiding hidden: UInt64? = nil, _ didWrite: () -> Void = {}) {
+        let shown = harness.takeOutputs().compactMap { line(for: $0, hiding: hidden) }
+        guard !shown.isEmpty else { return }
+        if let heading, played.last(where: { $0.hasPrefix("@t ") }) != heading { played.append(heading) }
+        played += shown
+        didWrite()
+    }
+
+    private func line(for output: BridgeHarness.Output, hiding hidden: UInt64?) -> String? {
+        switch output {
+        case .line(let client, let bytes):
+            let text = TranscriptText.show(bytes)
+            names.learn(line: text)
+            return client == hidden ? nil : "C\(client)< " + names.conceal(text)
+        case .clientClosed(let client): return "C\(client)< [closed]"
+        case .readingPaused(let client): return "C\(client)< [reading paused]"
+        case .readingResumed(let client): return "C\(client)< [reading resumed]"
+        case .stopped: return "B< [stopped]"
+        case .upstream(let room, let event): return "U:\(settings.rooms[room].name)> " + describe(event, room)
+        }
+    }
+
+    private func describe(_ event: ScriptedUpstream.Event, _ room: Int) -> String {
+        switch event {
+        case .connected: return "[connect]"
+        case .ping: return "[ping]"
+        case .close(let code): return "[close \(code)]"
+        case .disconnected: return "[disconnect]"
+        case .protocolBroken(let why): return "[broken: \(why)]"
+        case .frame(let bytes, _):
+            sentFrames[room, default: []].append(bytes)
+            if let json = try? JSONValue(parsing: bytes) { names.learn(frame: json) }
+            return names.conceal(TranscriptText.show(bytes))
+        }
+    }
+}
+
+public enum TranscriptError: Error {
+    /// The first line of a transcript is `# title`.
+    case noHeader
+}

@@ -1,0 +1,252 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import HTTPProtocol
+import Testing
+import WireBytes
+
+@testable import BridgeCore
+
+/// What every line to a client keeps, whoever made it.
+enum LineLaw {
+    static func problem(_ line: [UInt8]) -> String? {
+        var content = line[...]
+        if content.first == UInt8(ascii: "@") {
+            guard let space = content.firstIndex(of: UInt8(ascii: " ")) else { return "tags without a command" }
+            if space + 1 > 8191 { return "\(space + 1) bytes of tags" }
+            content = content[(space + 1)...]
+        }
+        if content.isEmpty { return "an empty line" }
+        if content.count > 510 { return "\(content.count) bytes" }
+        if line.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A }) { return "a line end or NUL inside" }
+        if String(validating: line, as: UTF8.self) == nil { return "not UTF-8" }
+        return nil
+    }
+}
+
+/// A random conversation of clients and a backend with one bridge, and what everybody should have seen of it.
+private final class RandomConversation {
+    let harness: BridgeHarness
+    private var random: SeededGenerator
+    private var messageNumber = 0
+    /// Bodies of upstream messages that each client must see, in order.
+    private var expected: [UInt64: [String]] = [:]
+    private var seen: [UInt64: [String]] = [:]
+    /// How often each client saw each message of an IRC user.
+    private var local: [UInt64: [String: Int]] = [:]
+    private(set) var problems: [String] = []
+    private var nextClient: UInt64 = 1
+    private var live: [UInt64] = []
+
+    init(seed: UInt64) throws {
+        random = SeededGenerator(seed: seed)
+        var room = RoomSettings(
+            name: "lobby", topic: "t", dialect: EnvelopeDialect(), url: try HTTPURL(parsing: "ws://chat.example/"))
+        room.memberIdle = .seconds(120)
+        let limits = LimitSettings(multilineMaxLines: 4, membersPerRoom: 20)
+        harness = BridgeHarness(
+            settings: BridgeSettings(serverName: "bridge", instanceID: "laws", limits: limits, rooms: [room]),
+            seed: seed)
+        harness.echoes = true
+        harness.start()
+    }
+
+    private func pick<T>(_ values: [T]) -> T { values[Int(random.next() % UInt64(values.count))] }
+    private func chance(_ percent: UInt64) -> Bool { random.next() % 100 < percent }
+
+    func run(steps: Int) {
+        for _ in 0..<steps {
+            step()
+            look()
+        }
+    }
+
+    private func step() {
+        switch random.next() % 20 {
+        case 0, 1: connect()
+        case 2: if let client = live.randomElement(using: &random) { disconnect(client) }
+        case 3...9: if let client = live.randomElement(using: &random) { say(client) }
+        case 10...14: upstreamMessage()
+        case 15: upstreamNoise()
+        case 16: linkTrouble()
+        case 17: if let client = live.randomElement(using: &random) { harness.setSlow(client, chance(50)) }
+        default: harness.advance(by: .milliseconds(Int64(random.next() % 4000)))
+        }
+    }
+
+    private func connect() {
+        guard live.count < 6 else { return }
+        let client = nextClient
+        nextClient += 1
+        live.append(client)
+        harness.connect(client)
+        if chance(80) {
+            if chance(70) {
+                harness.send(client, "CAP LS 302")
+                let caps = [
+                    "message-tags", "server-time", "echo-message", "labeled-response", "batch", "extended-join",
+                    "standard-replies", "away-notify", "setname", "draft/read-marker", "userhost-in-names",
+                ]
+                harness.send(client, "CAP REQ :" + caps.filter { _ in chance(60) }.joined(separator: " "))
+                harness.send(client, "CAP END")
+            }
+            harness.send(client, "NICK " + pick(["al", "bo", "cy", "dee", "eve", "zoë"]) + String(client))
+            harness.send(client, "USER u 0 * :r")
+            harness.send(client, "JOIN #lobby")
+        }
+    }
+
+    private func disconnect(_ client: UInt64) {
+        live.removeAll { $0 == client }
+        harness.disconnect(client)
+    }
+
+    private func say(_ client: UInt64) {
+        messageNumber += 1
+        let label = chance(30) ? "@label=l\(messageNumber) " : ""
+        let lines = [
+            "PRIVMSG #lobby :i\(messageNumber)", "PRIVMSG #lobby :i\(messageNumber)", "NOTICE #lobby :n",
+            "JOIN #lobby", "PART #lobby :bye", "NICK n\(messageNumber)", "NAMES #lobby", "WHO #lobby", "LIST",
+            "WHOIS R1", "AWAY :gone", "AWAY", "SETNAME :x", "MARKREAD #lobby timestamp=2026-11-21T12:10:00.000Z",
+            "CAP REQ :-echo-message", "CAP REQ :message-tags", "PRIVMSG R1 :x", "PRIVMSG n\(messageNumber - 1) :x",
+            "PRIVMSG #lobby :" + String(repeating: "long é ", count: 60), "QUIT :x", "MODE #lobby +b", "WHOWAS n1",
+            "PRIVMSG #lobby :\u{1}ACTION " + String(repeating: "wa ves ", count: 60) + "\u{1}",
+        ]
+        var bytes: [UInt8]
+        if chance(15) {
+            bytes = Array("@+typing=active TAGMSG #lobby\r\n".utf8)
+        } else {
+            bytes = Array((label + pick(lines) + "\r\n").utf8)
+        }
+        if chance(8) {
+            for _ in 0..<3 where !bytes.isEmpty {
+                bytes[Int(random.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: random.next())
+            }
+        }
+        if chance(10) {
+            let cut = Int(random.next() % UInt64(bytes.count))
+            harness.receive(client, Array(bytes[..<cut]))
+            harness.receive(client, Array(bytes[cut...]))
+        } else {
+            harness.receive(client, bytes)
+        }
+    }
+
+    private func frame(_ body: String, id: String, sender: UInt64, name: String) -> String {
+        """
+        {"event":"message","message_id":"\(id)","sender_id":"S-\(sender)","sender_name":"\(name)","body":"\(body)",\
+        "sent_at":1795262400}
+        """
+    }
+
+    private func upstreamMessage() {
+        guard harness.upstreams[0].state == .open else { return }
+        messageNumber += 1
+        let body = "u\(messageNumber)"
+        let sender = random.next() % 30
+        for client in harness.bridge.rooms[0].locals.keys { expected[client.rawValue, default: []].append(body) }
+        let text = frame(
+            body, id: "id-\(messageNumber)", sender: sender, name: pick(["R1", "Remy", "é", "al1", "R\(sender)"]))
+        harness.sendFrame(0, text)
+        // The same frame again must change nothing.
+        if chance(20) { harness.sendFrame(0, text) }
+    }
+
+    private func upstreamNoise() {
+        guard harness.upstreams[0].state == .open else { return }
+        var bytes: [UInt8]
+        switch random.next() % 4 {
+        case 0: bytes = random.bytes(Int(random.next() % 200))
+        case 1:
+            bytes = Array(
+                #"{"event":"typing","message_id":"t","sender_id":"S-3","sender_name":"R3","body":"","sent_at":1}"#.utf8)
+        case 2:
+            bytes = Array(frame("x\\r\\ny\\u0000", id: "x\(random.next())", sender: 99, name: "a\\r\\nb c").utf8)
+        default:
+            bytes = Array(frame("x", id: "y\(random.next())", sender: random.next() % 60, name: "Noise").utf8)
+            for _ in 0..<4 {
+                bytes[Int(random.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: random.next())
+            }
+        }
+        // Ill-formed UTF-8 in a text frame ends the connection; as binary it is only a bad frame.
+        harness.sendFrame(0, bytes, isBinary: chance(70))
+    }
+
+    private func linkTrouble() {
+        switch random.next() % 4 {
+        case 0: harness.endTransport(0, reason: "reset")
+        case 1: if harness.upstreams[0].state == .open { harness.closeUpstream(0, code: 1001) }
+        case 2: harness.upstreams[0].isSilent.toggle()
+        default:
+            // Half a frame swallows what comes after it, so nothing does.
+            harness.deliver(0, random.bytes(5))
+            harness.endTransport(0, reason: "reset")
+        }
+    }
+
+    private func look() {
+        for case .line(let client, let line) in harness.takeOutputs() {
+            if let problem = LineLaw.problem(line) {
+                problems.append("\(problem): \(String(decoding: line, as: UTF8.self))")
+            }
+            let text = String(decoding: line, as: UTF8.self)
+            guard let start = text.firstRange(of: " PRIVMSG #lobby :") else { continue }
+            // Beyond the members limit, people speak as `<name> text`.
+            let body = text[start.upperBound...].split(separator: " ").last.map(String.init) ?? ""
+            if body.wholeMatch(of: /u[0-9]+/) != nil { seen[client, default: []].append(body) }
+            if body.wholeMatch(of: /i[0-9]+/) != nil { local[client, default: [:]][body, default: 0] += 1 }
+        }
+        for client in live where !harness.isConnected(client) { live.removeAll { $0 == client } }
+    }
+
+    /// Messages from upstream that arrived at clients.
+    var seenCount: Int { seen.values.reduce(0) { $0 + $1.count } }
+
+    /// Everybody leaves, time passes, the bridge stops. Everything that was wrong.
+    func finish() -> [String] {
+        for client in live { disconnect(client) }
+        harness.acceptsConnections = true
+        harness.upstreams[0].isSilent = false
+        harness.advance(by: .seconds(3600))
+        look()
+        let bridge = harness.bridge
+        if !bridge.sessions.isEmpty { problems.append("\(bridge.sessions.count) sessions are left") }
+        if bridge.rooms[0].audience.count > 0 { problems.append("somebody is left in the audience") }
+        if !bridge.rooms[0].outbox.isEmpty { problems.append("messages are left in the outbox") }
+        if !bridge.rooms[0].remotes.isEmpty {
+            problems.append("\(bridge.rooms[0].remotes.count) silent people are left")
+        }
+        if bridge.registeredCount != 0 { problems.append("\(bridge.registeredCount) registered clients are counted") }
+        if bridge.rooms[0].receiptNotices.count > 0 { problems.append("receipts are left") }
+        harness.shutdown()
+        harness.advance(by: .seconds(15))
+        if !harness.takeOutputs().contains(.stopped) { problems.append("the bridge did not stop") }
+        if let deadline = bridge.nextDeadline() { problems.append("a deadline is left at \(deadline)") }
+        for (client, bodies) in expected where seen[client, default: []] != bodies {
+            problems.append("client \(client) saw \(seen[client, default: []].suffix(8)), not \(bodies.suffix(8))")
+        }
+        for (client, counts) in local {
+            for (body, count) in counts where count > 1 {
+                problems.append("client \(client) saw \(body) \(count) times")
+            }
+        }
+        if harness.bareNewlineCount > 0 { problems.append("lines without CR") }
+        return problems + harness.violations
+    }
+}
+
+@Suite("Laws of the bridge")
+struct BridgeLawTests {
+    @Test("random conversations keep every law", arguments: Array(UInt64(0)..<10))
+    func randomConversations(batch: UInt64) throws {
+        var seenCount = 0
+        for seed in batch * 10..<batch * 10 + 10 {
+            let conversation = try RandomConversation(seed: seed)
+            conversation.run(steps: 300)
+            let problems = conversation.finish()
+            #expect(problems == [], "seed \(seed)")
+            seenCount += conversation.seenCount
+        }
+        #expect(seenCount > 300, "the conversations were too quiet to prove anything")
+    }
+}
