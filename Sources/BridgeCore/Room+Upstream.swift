@@ -169,9 +169,10 @@ extension Room {
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
             limits: context.settings.limits)
         guard !bodies.isEmpty else { return }
+        context.noteChat("down", room: settings.name, nick: person.nick, text)
         recent.append(
             msgid: msgid, upstreamID: message.id, puppet: nil, nick: person.nick,
-            excerpt: MessageRendering.excerpt(message.text), at: at)
+            text: message.text, at: at)
         for (index, body) in bodies.enumerated() {
             // One msgid, one message: the lines after the first are its continuation.
             var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)

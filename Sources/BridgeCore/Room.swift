@@ -219,7 +219,7 @@ final class Room {
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic
             if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
-            return context.identities.known(key)
+            return known
         }
         guard remotes.count < context.settings.limits.membersPerRoom else { return nil }
         let personID = resolve(sender, context)
