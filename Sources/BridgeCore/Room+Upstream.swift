@@ -60,7 +60,15 @@ extension Room {
         outbox.linkLost()
         pendingReceipts = []
         armOutbox(context)
-        guard outage == nil else { return }
+        if outage != nil {
+            if retryIn >= ReconnectPolicy.refusedDelay, outage?.isRefusalTold == false {
+                outage?.isRefusalTold = true
+                outage?.reason = reason
+                let wait = Self.spoken(seconds: Int(retryIn / .seconds(1)))
+                notice("\(settings.url.host) refuses the bridge: \(reason). The next try is in \(wait).", context)
+            }
+            return
+        }
         outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp)
         notice(
             wasUp
