@@ -62,7 +62,8 @@ let package = Package(
         .target(
             name: "BridgeTestSupport",
             dependencies: [
-                "WireBytes", "BridgeCore", "ChatModel", "Dialects", "IRCProtocol", "JSONText", "WSProtocol", "HTTPProtocol",
+                "WireBytes", "BridgeCore", "ChatModel", "Dialects", "IRCProtocol", "JSONText", "WSProtocol",
+                "HTTPProtocol",
             ],
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
         tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),

@@ -135,27 +135,28 @@ extension Bridge: ClientDoor {
     private func namesStep(_ id: RoomID, _ start: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard let room = room(id) else { return (nil, nil) }
         var cursor = start
-        var names: [String] = []
-        // Room for the names within 512 bytes, whether or not they come with user and host.
-        var left = 510 - (session.serverName.utf8.count + session.displayNick.utf8.count + room.channel.utf8.count + 16)
+        // Room for the names within 512 bytes.
+        let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
         let withHosts = session.caps.contains(.userhostInNames)
+        var names = ""
+        names.reserveCapacity(budget)
         while true {
             let before = cursor
             guard let personID = room.slots.next(&cursor) else { break }
             guard let person = context.identities[personID] else { continue }
-            let cost = (withHosts ? person.source : person.nick).utf8.count + 1
-            guard cost <= left || names.isEmpty else {
+            let name = withHosts ? person.source : person.nick
+            guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
                 cursor = before
                 break
             }
-            names.append(person.source)
-            left -= cost
+            if !names.isEmpty { names += " " }
+            names += name
         }
         guard !names.isEmpty else {
             return (session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"), nil)
         }
         return (
-            session.numeric(.rplNamReply, "=", room.channel, names.joined(separator: " ")),
+            session.numeric(.rplNamReply, "=", room.channel, names),
             .names(id, cursor: cursor)
         )
     }

@@ -170,6 +170,8 @@ extension Bridge {
         if !topic(of: room).isEmpty { sendTopic(room, session) }
         reply(room.markerMessage(of: session.id, context), session)
         if !session.caps.contains(.noImplicitNames) { session.longAnswers.append(.names(room.id, cursor: 0)) }
+        context.note(
+            .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         if let notice = room.statusNotice(context) { session.longAnswers.append(.line(notice)) }
     }
 

@@ -115,7 +115,7 @@ public final class Bridge {
             addressUse[origin.address]
             ?? AddressUse(
                 accepts: TokenBucket(
-                    rate: limits.acceptsPerSecondPerAddress, burst: limits.acceptsPerSecondPerAddress * 2))
+                    rate: limits.acceptsPerSecondPerAddress, burst: (limits.acceptsPerSecondPerAddress ?? 0) * 2))
         defer {
             if addressUse.count > addressSweepCount {
                 addressUse = addressUse.filter { $0.value.clients > 0 }

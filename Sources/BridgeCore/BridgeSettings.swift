@@ -75,7 +75,8 @@ public struct LimitSettings: Equatable, Sendable {
     public var maxClients: Int
     /// Not for loopback and unix sockets.
     public var maxClientsPerAddress: Int
-    public var acceptsPerSecondPerAddress: Double
+    /// nil: no limit.
+    public var acceptsPerSecondPerAddress: Double?
     public var registrationTimeout: Duration
     public var pingInterval: Duration
     public var pingTimeout: Duration
@@ -95,7 +96,7 @@ public struct LimitSettings: Equatable, Sendable {
     public var membersPerRoom: Int
 
     public init(
-        maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double = 5,
+        maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double? = 5,
         registrationTimeout: Duration = .seconds(60), pingInterval: Duration = .seconds(90),
         pingTimeout: Duration = .seconds(60), messagesPerSecond: Double? = 2, messagesBurst: Double = 10,
         receiveQueueBytes: Int = 32 * 1024, multilineMaxBytes: Int = 16 * 1024, multilineMaxLines: Int = 100,

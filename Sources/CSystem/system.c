@@ -1,2 +1,217 @@
 #define _GNU_SOURCE
 #include "CSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(cb_epoll_event) == sizeof(struct epoll_event), "epoll_event");
+_Static_assert(offsetof(cb_epoll_event, tag) == offsetof(struct epoll_event, data), "epoll_event.data");
+_Static_assert(EPOLLIN == 0x001 && EPOLLPRI == 0x002 && EPOLLOUT == 0x004 && EPOLLERR == 0x008, "epoll flags");
+_Static_assert(EPOLLHUP == 0x010 && EPOLLRDHUP == 0x2000 && (uint32_t)EPOLLET == 1u << 31, "epoll flags");
+_Static_assert(sizeof(cb_span) == sizeof(struct iovec), "iovec");
+_Static_assert(offsetof(cb_span, count) == offsetof(struct iovec, iov_len), "iovec.iov_len");
+_Static_assert(sizeof(unsigned long) >= sizeof(pthread_t), "pthread_t");
+
+static int answer(int result) { return result < 0 ? -errno : result; }
+static int64_t answer64(ssize_t result) { return result < 0 ? -(int64_t)errno : (int64_t)result; }
+
+int cb_epoll_create(void) { return answer(epoll_create1(EPOLL_CLOEXEC)); }
+
+static int epoll_change(int epoll, int operation, int descriptor, uint32_t events, uint64_t tag) {
+    struct epoll_event event = {.events = events, .data.u64 = tag};
+    return answer(epoll_ctl(epoll, operation, descriptor, &event));
+}
+int cb_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t tag) {
+    return epoll_change(epoll, EPOLL_CTL_ADD, descriptor, events, tag);
+}
+int cb_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t tag) {
+    return epoll_change(epoll, EPOLL_CTL_MOD, descriptor, events, tag);
+}
+int cb_epoll_delete(int epoll, int descriptor) { return epoll_change(epoll, EPOLL_CTL_DEL, descriptor, 0, 0); }
+
+int cb_epoll_wait(int epoll, cb_epoll_event *events, int capacity, int timeout) {
+    return answer(epoll_wait(epoll, (struct epoll_event *)events, capacity, timeout));
+}
+
+int cb_eventfd(void) { return answer(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
+void cb_eventfd_signal(int descriptor) {
+    int saved = errno;
+    (void)eventfd_write(descriptor, 1);
+    errno = saved;
+}
+
+int cb_socket(int family) { return answer(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
+int cb_accept(int listener, void *address, uint32_t *length) {
+    return answer(accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+int cb_connect(int descriptor, const void *address, uint32_t length) {
+    return answer(connect(descriptor, address, length));
+}
+int cb_bind(int descriptor, const void *address, uint32_t length) { return answer(bind(descriptor, address, length)); }
+int cb_listen(int descriptor, int backlog) { return answer(listen(descriptor, backlog)); }
+int cb_set_option(int descriptor, int level, int option, int value) {
+    return answer(setsockopt(descriptor, level, option, &value, sizeof value));
+}
+int cb_socket_error(int descriptor) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) < 0) return errno;
+    return error;
+}
+void cb_close_with_reset(int descriptor) {
+    struct linger linger = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    (void)close(descriptor);
+}
+void cb_close(int descriptor) { (void)close(descriptor); }
+int64_t cb_peer_user(int descriptor) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) return -errno;
+    // For sockets that are not Unix sockets the kernel answers "nobody known".
+    return peer.uid == (uid_t)-1 ? -ENOTSUP : (int64_t)peer.uid;
+}
+int cb_set_nonblocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;
+    return answer(fcntl(descriptor, F_SETFD, FD_CLOEXEC));
+}
+
+// An interrupted call moved nothing and may be repeated at once: signals are blocked on the loop's thread anyway.
+int64_t cb_receive(int descriptor, void *buffer, size_t capacity) {
+    ssize_t result;
+    do result = recv(descriptor, buffer, capacity, 0);
+    while (result < 0 && errno == EINTR);
+    return answer64(result);
+}
+int64_t cb_send(int descriptor, const void *bytes, size_t count) {
+    ssize_t result;
+    do result = send(descriptor, bytes, count, MSG_NOSIGNAL);
+    while (result < 0 && errno == EINTR);
+    return answer64(result);
+}
+int64_t cb_send_spans(int descriptor, const cb_span *spans, int count) {
+    struct msghdr message = {.msg_iov = (struct iovec *)spans, .msg_iovlen = (size_t)count};
+    ssize_t result;
+    do result = sendmsg(descriptor, &message, MSG_NOSIGNAL);
+    while (result < 0 && errno == EINTR);
+    return answer64(result);
+}
+
+int cb_thread_start(const char *name, void *(*body)(void *), void *argument, unsigned long *thread) {
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    pthread_t made;
+    int error = pthread_create(&made, NULL, body, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return error;
+    char shortened[16];
+    strncpy(shortened, name, sizeof shortened - 1);
+    shortened[sizeof shortened - 1] = 0;
+    (void)pthread_setname_np(made, shortened);
+    *thread = (unsigned long)made;
+    return 0;
+}
+void cb_thread_join(unsigned long thread) { (void)pthread_join((pthread_t)thread, NULL); }
+void cb_thread_detach(unsigned long thread) { (void)pthread_detach((pthread_t)thread); }
+
+static __thread const void *thread_mark;
+const void *cb_thread_mark(void) { return thread_mark; }
+void cb_set_thread_mark(const void *mark) { thread_mark = mark; }
+
+static pthread_mutex_t signal_lock = PTHREAD_MUTEX_INITIALIZER;
+static int signal_pipe[2] = {-1, -1};
+static volatile sig_atomic_t signal_writer = -1;
+
+static void note_signal(int signal) {
+    int saved = errno;
+    unsigned char number = (unsigned char)signal;
+    // A full pipe means that thousands already wait to be read; dropping one more is harmless.
+    ssize_t ignored = write(signal_writer, &number, 1);
+    (void)ignored;
+    errno = saved;
+}
+
+int cb_signal_watch(const int *signals, int count) {
+    pthread_mutex_lock(&signal_lock);
+    if (signal_pipe[0] < 0 && pipe2(signal_pipe, O_NONBLOCK | O_CLOEXEC) < 0) {
+        int error = errno;
+        pthread_mutex_unlock(&signal_lock);
+        return -error;
+    }
+    signal_writer = signal_pipe[1];
+    int result = signal_pipe[0];
+    for (int i = 0; i < count; i++) {
+        struct sigaction action;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = note_signal;
+        action.sa_flags = SA_RESTART;
+        sigfillset(&action.sa_mask);
+        if (sigaction(signals[i], &action, NULL) < 0) result = -errno;
+    }
+    pthread_mutex_unlock(&signal_lock);
+    return result;
+}
+void cb_signal_unwatch(const int *signals, int count) {
+    for (int i = 0; i < count; i++) signal(signals[i], SIG_DFL);
+}
+void cb_signal_ignore(int number) { signal(number, SIG_IGN); }
+
+static int64_t read_clock(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+int64_t cb_monotonic_nanoseconds(void) { return read_clock(CLOCK_MONOTONIC); }
+int64_t cb_realtime_nanoseconds(void) { return read_clock(CLOCK_REALTIME); }
+
+int64_t cb_getrandom(void *buffer, size_t count) { return answer64(getrandom(buffer, count, 0)); }
+int cb_isatty(int descriptor) { return isatty(descriptor); }
+
+static int64_t limit_value(rlim_t limit) { return limit > (rlim_t)INT64_MAX ? INT64_MAX : (int64_t)limit; }
+int64_t cb_open_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
+    return limit_value(limit.rlim_cur);
+}
+int64_t cb_raise_open_files(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
+    }
+    return limit_value(limit.rlim_cur);
+}
+int cb_lower_open_files(int64_t soft) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
+    if (soft >= 0 && (rlim_t)soft < limit.rlim_max) limit.rlim_cur = (rlim_t)soft;
+    return answer(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+int cb_hostname(char *buffer, size_t capacity) {
+    if (capacity == 0) return -EINVAL;
+    if (gethostname(buffer, capacity) < 0) return -errno;
+    buffer[capacity - 1] = 0;
+    return 0;
+}
+
+const char *cb_error_text(int error) {
+    const char *text = strerrordesc_np(error);
+    return text ? text : "unknown error";
+}

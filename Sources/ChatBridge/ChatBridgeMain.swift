@@ -1,4 +1,43 @@
+import Glibc
+
 @main
 struct ChatBridgeMain {
-    static func main() {}
+    static func main() async {
+        let surroundings = ConfigurationSurroundings.ofThisProcess()
+        let status: Int32
+        do throws(UsageError) {
+            switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
+            case .run(let options):
+                status = await ServiceCommands.run(options, surroundings: surroundings, errors: writeError)
+            case .demo(let options):
+                status = await ServiceCommands.demo(
+                    options, surroundings: surroundings, output: writeOutput, errors: writeError)
+            case .studio(let options, let port):
+                status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
+            case .check(let options, let check):
+                status = OfflineCommands.check(
+                    options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
+            case .version: status = OfflineCommands.version(output: writeOutput)
+            case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
+            }
+        } catch {
+            writeError(error.description)
+            status = ExitCode.usage
+        }
+        exit(status)
+    }
+
+    private static func writeOutput(_ text: String) { write(text, to: STDOUT_FILENO) }
+
+    private static func writeError(_ text: String) { write(text, to: STDERR_FILENO) }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let written = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { return }
+            bytes = bytes.dropFirst(written)
+        }
+    }
 }

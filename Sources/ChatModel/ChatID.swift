@@ -13,24 +13,18 @@ public struct ChatID: Sendable {
     }
 
     private static func hasUUIDShape(_ text: String) -> Bool {
-        let bytes = text.utf8
-        guard bytes.count == 36 else { return false }
-        var index = 0
-        for byte in bytes {
-            switch index {
-            case 8, 13, 18, 23:
-                guard byte == UInt8(ascii: "-") else { return false }
-            default:
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-                    UInt8(ascii: "A")...UInt8(ascii: "F"):
-                    break
-                default: return false
-                }
+        guard text.utf8.count == 36 else { return false }
+        var text = text
+        return text.withUTF8 { bytes in
+            guard bytes[8] == 0x2D, bytes[13] == 0x2D, bytes[18] == 0x2D, bytes[23] == 0x2D else { return false }
+            var hexDigits = 0
+            for byte in bytes {
+                let isDigit = byte &- UInt8(ascii: "0") < 10
+                let isLetter = (byte | 0x20) &- UInt8(ascii: "a") < 6
+                hexDigits &+= isDigit || isLetter ? 1 : 0
             }
-            index += 1
+            return hexDigits == 32
         }
-        return true
     }
 
     /// Upper case where case means nothing; for keys in stores that compare bytes.
@@ -39,14 +33,32 @@ public struct ChatID: Sendable {
 
 extension ChatID: Hashable {
     public static func == (a: ChatID, b: ChatID) -> Bool {
-        if a.rawValue == b.rawValue { return true }
-        guard a.isUUIDShaped, b.isUUIDShaped else { return false }
-        return zip(a.rawValue.utf8, b.rawValue.utf8).allSatisfy { $0 | 0x20 == $1 | 0x20 }
+        guard a.isUUIDShaped == b.isUUIDShaped else { return false }
+        let isUUID = a.isUUIDShaped
+        var a = a.rawValue
+        var b = b.rawValue
+        guard a.utf8.count == b.utf8.count else { return false }
+        let fold: UInt8 = isUUID ? 0x20 : 0
+        return a.withUTF8 { x in
+            b.withUTF8 { y in
+                var differs: UInt8 = 0
+                for index in 0..<x.count { differs |= (x[index] | fold) ^ (y[index] | fold) }
+                return differs == 0
+            }
+        }
     }
 
     public func hash(into hasher: inout Hasher) {
-        // `| 0x20` folds letters and leaves digits alone; it maps `-` (2D) onto itself as well.
-        for byte in rawValue.utf8 { hasher.combine(isUUIDShaped ? byte | 0x20 : byte) }
+        var text = rawValue
+        text.withUTF8 { bytes in
+            let fold: UInt64 = isUUIDShaped ? 0x2020_2020_2020_2020 : 0
+            var rest = UnsafeRawBufferPointer(bytes)
+            while rest.count >= 8 {
+                hasher.combine(rest.loadUnaligned(as: UInt64.self) | fold)
+                rest = UnsafeRawBufferPointer(rebasing: rest[8...])
+            }
+            for byte in rest { hasher.combine(byte | UInt8(truncatingIfNeeded: fold)) }
+        }
     }
 }
 

@@ -15,6 +15,8 @@ import JSONText
 // are there.
 
 /// The snake_case envelope; `pixar` in older configurations.
+///
+/// Source: observed, envelope fixtures/in.jsonl, out.jsonl.
 public struct EnvelopeDialect: Dialect {
     /// How long the app shows somebody as typing after one frame, in milliseconds. There is no stop frame.
     public static let typingMilliseconds: Int64 = 3000
@@ -106,12 +108,13 @@ public struct EnvelopeDialect: Dialect {
                 return .dropped(.missingField, typeKey: FrameText.typeKey(event))
             }
             guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
-            var message = ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)
-            if let attachment = FrameAttachment.inline(text) {
-                message.text = ""
-                message.attachments = [attachment]
-            }
-            return .events([.message(message)])
+            let attachment = FrameAttachment.inline(text)
+            return .events([
+                .message(
+                    ChatMessage(
+                        id: id, sender: sender, text: attachment == nil ? text : "", at: at(),
+                        attachments: attachment.map { [$0] } ?? [], isSelf: isSelf))
+            ])
         case "typing":
             return .events([
                 .typing(
@@ -136,42 +139,45 @@ public struct EnvelopeDialect: Dialect {
         switch command {
         case .message(let message):
             let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-            return Self.frames("message", message.id.map { [$0] } ?? [], message.sender, text, message.at)
+            return Self.frame("message", message.id, message.sender, text, message.at)
         case .typing(let typing) where typing.state == .start:
-            return Self.frames("typing", typing.id.map { [$0] } ?? [], typing.sender, "", typing.at)
+            return Self.frame("typing", typing.id, typing.sender, "", typing.at)
         case .receipt(let receipt) where receipt.state == .read:
-            return Self.frames("readReceipt", receipt.ids, receipt.by, "", receipt.at)
+            guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
+            var frames: [EncodedFrame] = []
+            for id in receipt.ids {
+                switch Self.frame("readReceipt", id, receipt.by, "", receipt.at) {
+                case .frames(let more): frames += more
+                case .unsupported(let reason): return .unsupported(reason)
+                }
+            }
+            return .frames(frames)
         case .typing, .receipt, .edit, .delete, .join, .leave, .presence, .reaction, .auth, .subscribe, .fetch, .ping,
             .pong:
             return .unsupported(.unsupported)
         }
     }
 
-    private static func frames(
-        _ event: StaticString, _ ids: [ChatID], _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
+    private static func frame(
+        _ event: StaticString, _ id: ChatID?, _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
     ) -> EncodedCommand {
-        guard !ids.isEmpty, let senderID = sender.id, let at else { return .unsupported(.missingField) }
-        var frames: [EncodedFrame] = []
-        frames.reserveCapacity(ids.count)
-        for id in ids {
-            var writer = JSONWriter(capacity: body.utf8.count + 256)
-            writer.beginObject()
-            writer.key("event")
-            writer.string(event)
-            writer.key("message_id")
-            writer.string(id.rawValue)
-            writer.key("sender_id")
-            writer.string(senderID.rawValue)
-            writer.key("sender_name")
-            writer.string(sender.name ?? senderID.rawValue)
-            writer.key("body")
-            writer.string(body)
-            writer.key("sent_at")
-            writer.seconds(milliseconds: at.milliseconds)
-            writer.endObject()
-            guard writer.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-            frames.append(EncodedFrame(bytes: writer.finish(), isBinary: false))
-        }
-        return .frames(frames)
+        guard let id, let senderID = sender.id, let at else { return .unsupported(.missingField) }
+        var writer = JSONWriter(capacity: body.utf8.count + 256)
+        writer.beginObject()
+        writer.key("event")
+        writer.string(event)
+        writer.key("message_id")
+        writer.string(id.rawValue)
+        writer.key("sender_id")
+        writer.string(senderID.rawValue)
+        writer.key("sender_name")
+        writer.string(sender.name ?? senderID.rawValue)
+        writer.key("body")
+        writer.string(body)
+        writer.key("sent_at")
+        writer.seconds(milliseconds: at.milliseconds)
+        writer.endObject()
+        guard writer.count <= maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
     }
 }

@@ -23,8 +23,6 @@ enum FrameAttachment {
     ///
     /// Source: RFC 2397.
     static func inline(_ text: String) -> ChatAttachment? {
-        // Nearly every text ends here.
-        guard text.utf8.contains(where: { $0 == UInt8(ascii: ",") }) else { return nil }
         var native = text
         return native.withUTF8 { bytes in
             var scan = DataURIScanner(rest: bytes[...])
@@ -50,7 +48,7 @@ private struct DataURIScanner {
     mutating func attachment() -> ChatAttachment? {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         while let first = rest.first, isSpace(first) { rest = rest.dropFirst() }
-        guard take("data:") else { return nil }
+        guard take("data:") else { return nil }  // nearly every text ends here
         while let last = rest.last, isSpace(last) { rest = rest.dropLast() }
         var mime: String?
         if let first = rest.first, first != UInt8(ascii: ";") {

@@ -193,7 +193,8 @@ private struct ISOScanner {
             hour < 24, minute < 60, second <= 60
         else { return nil }
         let seconds =
-            Self.daysSince1970(year: year, month: month, day: day) * 86_400 + hour * 3600 + minute * 60 + min(second, 59)
+            Self.daysSince1970(year: year, month: month, day: day) * 86_400 + hour * 3600 + minute * 60
+            + min(second, 59)
             &- offset
         return seconds &* 1000 &+ (nanoseconds + 500_000) / 1_000_000
     }

@@ -39,7 +39,7 @@ public struct HTTPHeadDecoder: Sendable {
             let follows = held.last
             held.append(byte)
             if byte == UInt8(ascii: "\n") {
-                guard follows == UInt8(ascii: "\r"), held.count - lineStart >= 2 else { throw .lineEndingNotCRLF }
+                guard follows == UInt8(ascii: "\r") else { throw .lineEndingNotCRLF }
                 let line = lineStart..<(held.count - 2)
                 lineStart = held.count
                 if !line.isEmpty {
@@ -54,7 +54,7 @@ public struct HTTPHeadDecoder: Sendable {
                 } else {
                     return try finish(consumed: offset + 1)
                 }
-            } else if follows == UInt8(ascii: "\r"), held.count - lineStart >= 2 {
+            } else if follows == UInt8(ascii: "\r") {
                 throw .lineEndingNotCRLF
             } else if lines.isEmpty, held.count - lineStart > HTTPHeadLimits.maxStartLineBytes {
                 throw .startLineTooLong(limit: HTTPHeadLimits.maxStartLineBytes)

@@ -53,17 +53,20 @@ public enum IRCEncoder {
     }
 
     private static func needsColon(_ last: String) -> Bool {
-        guard let first = last.utf8.first else { return true }
-        if first == Byte.colon { return true }
-        // A CR or LF becomes a space on the wire.
-        return last.utf8.contains { $0 == Byte.space || $0 == Byte.cr || $0 == Byte.lf || $0 == 0 }
+        var needsColon = true
+        withBytes(of: last) { bytes in
+            guard let first = bytes.first, first != Byte.colon else { return }
+            // A CR or LF becomes a space on the wire, and a NUL nothing.
+            needsColon = bytes.contains { $0 == Byte.space || $0 == Byte.cr || $0 == Byte.lf || $0 == 0 }
+        }
+        return needsColon
     }
 
     /// Whether the last parameter is a text or a list by its nature. Clients that cut lines by hand look for ` :` there,
     /// so it gets its colon even when it is a single word.
     private static func endsInText(_ message: IRCMessage) -> Bool {
         switch message.command {
-        case "PRIVMSG", "NOTICE", "TOPIC", "PART", "INVITE", "CAP", "332", "353", "433": message.params.count >= 2
+        case "PRIVMSG", "NOTICE", "TOPIC", "PART", "CAP", "332", "353": message.params.count >= 2
         case "QUIT", "AWAY", "SETNAME", "ERROR": true
         case "JOIN", "KICK", "FAIL", "WARN", "NOTE": message.params.count >= 3
         default: false
@@ -74,10 +77,12 @@ public enum IRCEncoder {
     private static func appendWord(_ word: String, fallback: StaticString, limit: Int, to writer: inout ByteWriter) {
         let start = writer.count
         withBytes(of: word) { bytes in
-            let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(max(0, limit &- start) &+ 4))
-            let isClean = !bytes.contains { $0 <= Byte.space } && bytes.first != Byte.colon
-            if isClean { return writer.append(bytes) }
+            let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
+            let isClean = !front.contains { $0 <= Byte.space } && front.first != Byte.colon
+            if isClean { return writer.append(front) }
+            // Dropped bytes make room for later ones, so this counts what was written, not what was read.
             for byte in bytes where byte != 0 {
+                if room(in: writer.count, limit: limit) == 0 { return }
                 let isForbidden = byte == Byte.space || byte == Byte.cr || byte == Byte.lf
                 let leads = byte == Byte.colon && writer.count == start
                 writer.append(isForbidden || leads ? UInt8(ascii: "_") : byte)
@@ -88,15 +93,17 @@ public enum IRCEncoder {
 
     private static func appendText(_ text: String, limit: Int, to writer: inout ByteWriter) {
         withBytes(of: text) { bytes in
-            // A few bytes beyond the limit, so that the cut sees whether a code point straddles it.
-            let room = max(0, limit &- writer.count) &+ 4
-            let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
-            if !bytes.contains(where: { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }) { return writer.append(bytes) }
+            let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
+            if !front.contains(where: { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }) { return writer.append(front) }
             for byte in bytes where byte != 0 {
+                if room(in: writer.count, limit: limit) == 0 { return }
                 writer.append(byte == Byte.cr || byte == Byte.lf ? Byte.space : byte)
             }
         }
     }
+
+    /// Bytes worth writing: a code point beyond the limit, so that the cut sees whether one straddles it.
+    private static func room(in written: Int, limit: Int) -> Int { max(0, limit &+ 4 &- written) }
 
     /// Drops what is beyond `limit` pending bytes, and the start of a code point that would be cut.
     private static func cut(_ writer: inout ByteWriter, to limit: Int) {
@@ -175,8 +182,13 @@ public enum IRCEncoder {
 
         /// A name with a byte that ends a name would be read back as something else.
         private static func isWritable(_ name: String) -> Bool {
-            !name.utf8.isEmpty
-                && !name.utf8.contains { $0 <= Byte.space || $0 == Byte.semicolon || $0 == Byte.equals }
+            var isWritable = false
+            IRCEncoder.withBytes(of: name) { bytes in
+                isWritable =
+                    !bytes.isEmpty
+                    && !bytes.contains { $0 <= Byte.space || $0 == Byte.semicolon || $0 == Byte.equals }
+            }
+            return isWritable
         }
 
         private func appendEscaped(_ value: String, limit: Int, to writer: inout ByteWriter) {

@@ -32,7 +32,8 @@ public struct IRCISupport: Sendable {
 
     public mutating func add(_ name: String, _ value: Int) { add(name, String(value)) }
 
-    /// The tokens of each 005 line: at most 13, and few enough bytes for 510 with what stands around them.
+    /// The tokens of each 005 line: at most 13, and few enough bytes for 510 with what stands around them. A token that
+    /// is longer than a line by itself has a row of its own, which the encoder cuts.
     public var rows: [[String]] {
         let budget = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
         var rows: [[String]] = []
@@ -77,7 +78,6 @@ public struct IRCISupport: Sendable {
         support.add("CHANMODES", chanModes)
         support.add("CHANNELLEN", channelLen)
         support.add("CHANTYPES", "#")
-        // Written as it is: its `=` is the token's own, and its value holds none.
         if let clientTagDeny { support.add("CLIENTTAGDENY", clientTagDeny) }
         if let elist { support.add("ELIST", elist) }
         support.add("HOSTLEN", hostLen)

@@ -28,9 +28,11 @@ public struct IRCLimits: Hashable, Sendable {
     /// Source: RFC 1459 §2.3.
     public static let maxParams = 15
 
-    /// Bytes kept free in the lines of a list (CAP, 005) for `:server COMMAND nick … :` around it: 63 for the server's
-    /// name (a DNS label's limit, which servers keep for whole names), 64 for a nick, the rest for verb and text.
-    public static let listOverheadBytes = 160
+    /// Bytes kept free in the lines of a list (CAP, 005) for what stands around it.
+    ///
+    /// `:server 005 nick … :are supported by this server` is the longest: 63 bytes for the server's name (what servers
+    /// commonly allow), 64 for a nick, 36 for the rest, rounded up.
+    public static let listOverheadBytes = 170
 
     /// Bytes of a received line without tags, with its CR LF; the content may be two less.
     public var maxLineBytes: Int

@@ -90,12 +90,13 @@ public enum IRCParse {
 
     /// Text of a part that begins and ends beside ASCII, of a line that is known to be UTF-8.
     private static func text(_ line: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> String {
-        String(decoding: UnsafeRawBufferPointer(rebasing: line[start..<end]), as: UTF8.self)
+        let bytes = UnsafeRawBufferPointer(rebasing: line[start..<end]).assumingMemoryBound(to: UInt8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func verb(_ line: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> String {
         let word = UnsafeRawBufferPointer(rebasing: line[start..<end])
-        guard word.contains(where: Byte.isLower) else { return String(decoding: word, as: UTF8.self) }
+        guard word.contains(where: Byte.isLower) else { return text(line, start, end) }
         return String(unsafeUninitializedCapacity: word.count) { out in
             for index in 0..<word.count { out.initializeElement(at: index, to: Byte.upper(word[index])) }
             return word.count
@@ -163,18 +164,16 @@ public enum IRCParse {
     }
 
     private static func withoutRepeats(_ tags: [IRCTag]) -> [IRCTag] {
-        if tags.count < 2 { return tags }
-        if tags.count > pairwiseTagCount {
-            var seen: Set<String> = []
-            return tags.reversed().filter { seen.insert($0.name).inserted }.reversed()
+        if tags.count <= pairwiseTagCount, !hasRepeats(tags) { return tags }
+        var seen: Set<String> = []
+        return tags.reversed().filter { seen.insert($0.name).inserted }.reversed()
+    }
+
+    private static func hasRepeats(_ tags: [IRCTag]) -> Bool {
+        for later in tags.indices.dropFirst() {
+            for earlier in 0..<later where tags[earlier].name == tags[later].name { return true }
         }
-        var kept: [IRCTag] = []
-        for (index, tag) in tags.enumerated()
-        where !tags[(index + 1)...].contains(where: { $0.name == tag.name }) {
-            if kept.isEmpty { kept.reserveCapacity(tags.count) }
-            kept.append(tag)
-        }
-        return kept
+        return false
     }
 
     private static func unescaped(_ section: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> String {

@@ -94,8 +94,11 @@ extension IRCMessage {
             case .notice:
                 message = message.asNotice(to: nick)
             case .onePrefixInNames:
+                guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }
                 message.mapNames { IRCMemberPrefixes.keepingHighest($0) }
             case .nicksInNames:
+                // Rooms of thousands give long lists; who built them without hosts need not have them searched apart.
+                guard let names = message.params.last, names.utf8.contains(UInt8(ascii: "!")) else { break }
                 message.mapNames { name in
                     String(Substring(name.utf8.prefix { $0 != UInt8(ascii: "!") }))
                 }
@@ -127,6 +130,16 @@ extension IRCMessage {
 enum IRCMemberPrefixes {
     private static func isPrefix(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "@") || byte == UInt8(ascii: "+")
+    }
+
+    /// Whether a name in the list begins with a prefix.
+    static func isAny(in names: String) -> Bool {
+        var previous = Byte.space
+        for byte in names.utf8 {
+            if previous == Byte.space, isPrefix(byte) { return true }
+            previous = byte
+        }
+        return false
     }
 
     /// `@+nick` becomes `@nick`: prefixes come highest first.

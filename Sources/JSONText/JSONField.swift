@@ -15,10 +15,10 @@ public struct JSONField {
     /// texts come from nobody but attackers and keep their text.
     public static let maxNumberBytes = 1024
 
-    let base: UnsafePointer<UInt8>
-    let count: Int
+    @usableFromInline let base: UnsafePointer<UInt8>
+    @usableFromInline let count: Int
     public let kind: Kind
-    let hasEscapes: Bool
+    @usableFromInline let hasEscapes: Bool
 
     @inline(__always)
     init(base: UnsafePointer<UInt8>, count: Int, kind: Kind, hasEscapes: Bool = false) {
@@ -64,22 +64,42 @@ public struct JSONField {
     public var isEmptyString: Bool { kind == .string && count == 0 }
 
     /// Whether this is a string that says `text`, however it is escaped.
+    @inlinable
     public func equals(_ text: StaticString) -> Bool {
-        guard kind == .string else { return false }
-        if hasEscapes {
-            let own = unescaped()
-            return own.utf8.elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-        }
-        guard count == text.utf8CodeUnitCount else { return false }
-        let other = text.utf8Start
-        var index = 0
-        while index < count {
-            if base[index] != other[index] { return false }
-            index += 1
-        }
-        return true
+        // Names are told apart by their length mostly; the rest is not worth inlining.
+        (count == text.utf8CodeUnitCount || hasEscapes) && hasSameText(text)
     }
 
+    @usableFromInline
+    func hasSameText(_ text: StaticString) -> Bool {
+        guard kind == .string else { return false }
+        let other = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        if hasEscapes { return unescaped().utf8.elementsEqual(other) }
+        guard let others = other.baseAddress else { return true }
+        let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(others))
+        guard count >= 8 else {
+            var index = 0
+            while index < count {
+                if base[index] != others[index] { return false }
+                index += 1
+            }
+            return true
+        }
+        // Eight bytes at a time; the last eight may overlap those before.
+        var index = 0
+        while index < count - 8 {
+            if ours.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                != theirs.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            {
+                return false
+            }
+            index += 8
+        }
+        return ours.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+            == theirs.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+    }
+
+    @inlinable
     public static func ~= (text: StaticString, field: JSONField) -> Bool { field.equals(text) }
 
     /// No escape is longer written than spelled: six bytes make at most three, twelve make four.
@@ -147,7 +167,8 @@ public struct JSONField {
         for index in (isNegative ? 1 : 0)..<count {
             let digit = Int64(base[index] &- UInt8(ascii: "0"))
             let (scaled, over) = value.multipliedReportingOverflow(by: 10)
-            let (sum, past) = isNegative ? scaled.subtractingReportingOverflow(digit) : scaled.addingReportingOverflow(digit)
+            let (sum, past) =
+                isNegative ? scaled.subtractingReportingOverflow(digit) : scaled.addingReportingOverflow(digit)
             if over || past { return nil }
             value = sum
         }
@@ -177,31 +198,34 @@ public struct JSONField {
         1e20, 1e21, 1e22,
     ]
 
-    /// One correctly rounded division or product, possible while digits and power of ten are both exact.
+    /// One correctly rounded division, possible while digits and power of ten are both exact. Nil for an exponent, and
+    /// for more digits than a double holds.
     private func quickDouble() -> Double? {
-        var mantissa: UInt64 = 0
-        var digits = 0
-        var fraction = 0
-        var inFraction = false
-        var index = 0
+        guard count <= 19 else { return nil }  // nineteen digits fit into 64 bits, twenty do not
         let isNegative = base[0] == UInt8(ascii: "-")
-        if isNegative { index = 1 }
-        while index < count {
-            let byte = base[index]
-            if byte == UInt8(ascii: ".") {
-                inFraction = true
-            } else {
-                let digit = byte &- UInt8(ascii: "0")
-                guard digit < 10 else { return nil }  // an exponent: the long way
-                mantissa = mantissa &* 10 &+ UInt64(digit)
-                digits += 1
-                if inFraction { fraction += 1 }
-                if digits > 18 { return nil }
-            }
+        var index = isNegative ? 1 : 0
+        var mantissa = takeDigits(&index, after: 0)
+        var fraction = 0
+        if index < count, base[index] == UInt8(ascii: ".") {
             index += 1
+            let first = index
+            mantissa = takeDigits(&index, after: mantissa)
+            fraction = index - first
         }
-        guard mantissa <= 1 << 53, fraction <= 22 else { return nil }
+        guard index == count, mantissa <= 1 << 53 else { return nil }
         let value = Double(mantissa) / Self.tens[fraction]
         return isNegative ? -value : value
+    }
+
+    @inline(__always)
+    private func takeDigits(_ index: inout Int, after front: UInt64) -> UInt64 {
+        var value = front
+        while index < count {
+            let digit = base[index] &- UInt8(ascii: "0")
+            guard digit < 10 else { break }
+            value = value &* 10 &+ UInt64(digit)
+            index &+= 1
+        }
+        return value
     }
 }

@@ -216,37 +216,37 @@ struct JSONScanner {
     mutating func scanString() throws(JSONError) -> JSONField {
         let first = at
         var hasEscapes = false
+        // A copy, so that the position stays in a register while nothing else needs it.
+        var next = at
         while true {
             // Eight bytes at a time while nothing needs a look: quote, backslash, control, or beyond ASCII.
-            while end - at >= 8 {
-                let word = UInt64(littleEndian: UnsafeRawPointer(at).loadUnaligned(as: UInt64.self))
-                let marks = Self.marks(in: word)
-                if marks == 0 {
-                    at += 8
-                } else {
-                    at += marks.trailingZeroBitCount >> 3
-                    break
-                }
+            while end - next >= 8 {
+                let word = UInt64(littleEndian: UnsafeRawPointer(next).loadUnaligned(as: UInt64.self))
+                let plain = Self.marks(in: word).trailingZeroBitCount >> 3
+                next += plain
+                if plain < 8 { break }
             }
-            guard at < end else { throw error(.unexpectedEnd) }
-            switch at.pointee {
-            case UInt8(ascii: "\""):
-                let field = JSONField(base: first, count: at - first, kind: .string, hasEscapes: hasEscapes)
-                at += 1
-                return field
-            case UInt8(ascii: "\\"):
+            at = next
+            guard next < end else { throw error(.unexpectedEnd) }
+            let byte = next.pointee
+            if byte == UInt8(ascii: "\"") {
+                at = next + 1
+                return JSONField(base: first, count: next - first, kind: .string, hasEscapes: hasEscapes)
+            } else if byte == UInt8(ascii: "\\") {
                 hasEscapes = true
                 try scanEscape()
-            case 0..<0x20:
+                next = at
+            } else if byte < 0x20 {
                 throw error(.controlInString)
-            case 0x80...:
+            } else if byte < 0x80 {
+                next += 1
+            } else {
                 repeat {
-                    let length = Self.sequenceLength(at: at, end: end)
+                    let length = Self.sequenceLength(at: next, end: end)
+                    at = next
                     guard length > 0 else { throw error(.badUTF8) }
-                    at += length
-                } while at < end && at.pointee >= 0x80
-            default:
-                at += 1
+                    next += length
+                } while next < end && next.pointee >= 0x80
             }
         }
     }

@@ -237,42 +237,61 @@ public struct JSONWriter: ~Copyable {
     }
 
     private mutating func escape(_ bytes: UnsafeBufferPointer<UInt8>) {
-        reserve(bytes.count + 2)
-        var rest = bytes[...]
-        while true {
-            let plain = Self.plainPrefix(UnsafeBufferPointer(rebasing: rest))
-            reserve(rest.count + 8)
-            copy(UnsafeBufferPointer(rebasing: rest.prefix(plain)))
-            rest = rest.dropFirst(plain)
-            guard let byte = rest.first else { return }
-            base[count] = UInt8(ascii: "\\")
-            if let short = Self.shortEscape(byte) {
-                base[count + 1] = short
-                count += 2
-            } else {
-                base[count + 1] = UInt8(ascii: "u")
-                base[count + 2] = UInt8(ascii: "0")
-                base[count + 3] = UInt8(ascii: "0")
-                base[count + 4] = Self.hexDigit(byte >> 4)
-                base[count + 5] = Self.hexDigit(byte & 15)
-                count += 6
+        guard var read = bytes.baseAddress else { return }
+        let end = read + bytes.count
+        reserve(bytes.count)
+        var write = base + count
+        while read < end {
+            // There is always room for what is left, so words may be stored before they are judged.
+            while end - read >= 8 {
+                let word = UnsafeRawPointer(read).loadUnaligned(as: UInt64.self)
+                UnsafeMutableRawPointer(write).storeBytes(of: word, as: UInt64.self)
+                let marks = JSONScanner.specials(in: UInt64(littleEndian: word)) & ~UInt64(littleEndian: word)
+                let first = (marks & 0x8080_8080_8080_8080).trailingZeroBitCount >> 3
+                read += first
+                write += first
+                if first < 8 { break }
             }
-            rest = rest.dropFirst()
+            guard read < end else { break }
+            let left = end - read
+            if left < 8, bytes.count >= 8 {
+                // The last eight bytes at once, some of them again: without escapes among them they stand alike.
+                let word = UnsafeRawPointer(end - 8).loadUnaligned(as: UInt64.self)
+                if JSONScanner.specials(in: word) & ~word & 0x8080_8080_8080_8080 == 0 {
+                    UnsafeMutableRawPointer(write - (8 - left)).storeBytes(of: word, as: UInt64.self)
+                    write += left
+                    break
+                }
+            }
+            let byte = read.pointee
+            read += 1
+            if Self.needsEscape(byte) {
+                count = write - base
+                reserve(end - read + 6)
+                appendEscape(byte)
+                write = base + count
+            } else {
+                write.pointee = byte
+                write += 1
+            }
         }
+        count = write - base
     }
 
-    /// How many bytes at the front need no escape.
-    private static func plainPrefix(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
-        guard let base = bytes.baseAddress else { return 0 }
-        var index = 0
-        while bytes.count - index >= 8 {
-            let word = UInt64(littleEndian: UnsafeRawPointer(base + index).loadUnaligned(as: UInt64.self))
-            let marks = JSONScanner.specials(in: word) & ~word & 0x8080_8080_8080_8080
-            if marks != 0 { return index + (marks.trailingZeroBitCount >> 3) }
-            index += 8
+    /// Room for six bytes is reserved.
+    private mutating func appendEscape(_ byte: UInt8) {
+        base[count] = UInt8(ascii: "\\")
+        if let short = Self.shortEscape(byte) {
+            base[count + 1] = short
+            count += 2
+            return
         }
-        while index < bytes.count, !needsEscape(base[index]) { index += 1 }
-        return index
+        base[count + 1] = UInt8(ascii: "u")
+        base[count + 2] = UInt8(ascii: "0")
+        base[count + 3] = UInt8(ascii: "0")
+        base[count + 4] = Self.hexDigit(byte >> 4)
+        base[count + 5] = Self.hexDigit(byte & 15)
+        count += 6
     }
 
     @inline(__always)

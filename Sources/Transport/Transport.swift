@@ -1,1 +1,248 @@
-// Filled by the commits that follow.
+import CSystem
+import WireBytes
+
+/// The sockets of one loop: listens, connects, moves bytes, and tells its delegate.
+///
+/// It knows no protocol. A turn of the loop is: reports that earlier calls left, events of the kernel, received bytes,
+/// timers, ``TransportDelegate/turnWillFlush(now:transport:)``, then one write for each connection that has something to
+/// send. Reached only on the loop's thread, through ``NetworkLoop/run(_:)``, hence not `Sendable`.
+///
+/// Descriptors are registered once, edge-triggered, for everything; the flags of ``Connection`` remember what the
+/// kernel said. TLS will sit where bytes cross between socket and delegate: in `deliver` after a read, and where `send`
+/// appends to the queue.
+public final class Transport {
+    /// Held strongly until the loop stops.
+    public var delegate: (any TransportDelegate)?
+
+    /// The clock as it stood when this turn began.
+    public internal(set) var now: MonotonicInstant
+    /// Milliseconds since 1970 as they stood when this turn began. May jump; for people, not for timers.
+    public internal(set) var wallClockMilliseconds: Int64
+    public internal(set) var counters = TransportCounters()
+
+    let executor: LoopExecutor
+    let connections = ConnectionTable()
+    let resolver = ResolverPool()
+
+    // MARK: State of the turn
+
+    /// Something to tell the delegate in the next turn.
+    enum Report {
+        case opened(SocketAddress)
+        case drained
+        case closed(StreamEnd)
+    }
+
+    enum TimerKey: Hashable {
+        case connect(ConnectionID)
+        case linger(ConnectionID)
+        case acceptRest(UInt32)
+    }
+
+    var reports: [(id: ConnectionID, report: Report)] = []
+    private var reportsNow: [(id: ConnectionID, report: Report)] = []
+    /// Connections with something to read, and those with something to send.
+    var ready: [ConnectionID] = []
+    var readyNow: [ConnectionID] = []
+    var dirty: [ConnectionID] = []
+    var dirtyNow: [ConnectionID] = []
+    var timers = DeadlineHeap<TimerKey>()
+    private var deadline: MonotonicInstant?
+    private let events: UnsafeMutablePointer<cb_epoll_event>
+    private var eventCount = 0
+    let receiveBuffer: UnsafeMutableRawBufferPointer
+    var readBudget = TransportLimits.readBudgetBytes
+    var isShutDown = false
+
+    // MARK: Listeners, outgoing attempts, signals
+
+    var listeners: [ListenerID: Listener] = [:]
+    /// Listening sockets by the number in their epoll tag.
+    var listenerSockets: [UInt32: ListenerSocket] = [:]
+    var lastListenerID = 0
+    var lastListenerTag: UInt32 = Transport.firstListenerTag
+    var attempts: [ConnectionID: ConnectAttempt] = [:]
+    var signalDescriptor: Int32 = -1
+    var watchedSignals: [Int32] = []
+    var signalHandler: ((Int32, Transport) -> Void)?
+    static let signalTag: UInt32 = 1
+    static let firstListenerTag: UInt32 = 16
+
+    init(executor: LoopExecutor) {
+        self.executor = executor
+        now = SystemClock.monotonic()
+        wallClockMilliseconds = SystemClock.wallMilliseconds()
+        events = .allocate(capacity: TransportLimits.eventsPerWait)
+        events.initialize(repeating: cb_epoll_event(), count: TransportLimits.eventsPerWait)
+        receiveBuffer = .allocate(byteCount: TransportLimits.receiveBufferBytes, alignment: 64)
+    }
+
+    deinit {
+        shutDown()
+        events.deallocate()
+        receiveBuffer.deallocate()
+    }
+
+    // MARK: - The owner's settings
+
+    /// Sets the owner's one wake-up, or takes it away. An instant that has passed comes in this turn or the next.
+    public func setDeadline(_ at: MonotonicInstant?) { deadline = at }
+
+    /// At most this many bytes are read from one connection in a turn, to the next full buffer. Default
+    /// ``TransportLimits/readBudgetBytes``.
+    public func setReadBudget(bytes: Int) { readBudget = max(1, bytes) }
+
+    /// Connections that have an id, from the call or accept that made it until the end is reported.
+    public var connectionCount: Int { connections.count }
+
+    /// The user who made the other end of a Unix connection, as the kernel vouches; nil for other connections.
+    public func peerUser(_ id: ConnectionID) -> UInt32? {
+        guard let connection = connections.find(id), connection.pointee.descriptor >= 0 else { return nil }
+        let user = cb_peer_user(connection.pointee.descriptor)
+        return user >= 0 ? UInt32(truncatingIfNeeded: user) : nil
+    }
+
+    // MARK: - The turn
+
+    func runTurn() {
+        counters.turns &+= 1
+        deliverReports()
+        handleEvents()
+        readFromReady()
+        fireTimers()
+        if let deadline, deadline <= now {
+            self.deadline = nil
+            delegate?.deadlineReached(now: now, transport: self)
+        }
+        delegate?.turnWillFlush(now: now, transport: self)
+        flushDirty()
+    }
+
+    /// Sleeps until something happens, then reads the clocks for the next turn.
+    func wait() {
+        let arrived = cb_epoll_wait(executor.epoll, events, Int32(TransportLimits.eventsPerWait), waitMilliseconds())
+        // EINTR, and anything else, is an empty turn.
+        eventCount = max(0, Int(arrived))
+        now = SystemClock.monotonic()
+        wallClockMilliseconds = SystemClock.wallMilliseconds()
+    }
+
+    private func waitMilliseconds() -> Int32 {
+        if !reports.isEmpty || !ready.isEmpty || !dirty.isEmpty || executor.hasWork { return 0 }
+        guard let next = [deadline, timers.next()].compactMap(\.self).min() else { return -1 }
+        let clock = SystemClock.monotonic()
+        if next <= clock { return 0 }
+        // Rounded up: waking early would only mean another turn.
+        let (left, overflow) = next.nanoseconds.subtractingReportingOverflow(clock.nanoseconds)
+        let milliseconds = overflow ? Int64.max : left / 1_000_000 + (left % 1_000_000 == 0 ? 0 : 1)
+        return Int32(clamping: milliseconds)
+    }
+
+    private func handleEvents() {
+        var index = 0
+        while index < eventCount {
+            let event = events[index]
+            index &+= 1
+            if event.tag >> 32 != 0 {
+                handleConnectionEvent(ConnectionID(rawValue: event.tag), event.events)
+            } else {
+                switch UInt32(truncatingIfNeeded: event.tag) {
+                case Self.signalTag: readSignals()
+                case let tag where tag >= Self.firstListenerTag: acceptConnections(tag)
+                default: break
+                }
+            }
+        }
+        eventCount = 0
+    }
+
+    private func handleConnectionEvent(_ id: ConnectionID, _ events: UInt32) {
+        guard let connection = connections.find(id) else { return }
+        if connection.pointee.phase == .connecting {
+            connectProgressed(id, connection, events)
+            guard connections.find(id) != nil, connection.pointee.phase != .connecting else { return }
+        }
+        if events & (CB_EPOLLRDHUP | CB_EPOLLHUP | CB_EPOLLERR | CB_EPOLLPRI) != 0 {
+            connection.pointee.flags.insert(.readToEnd)
+        }
+        if events & (CB_EPOLLIN | CB_EPOLLRDHUP | CB_EPOLLHUP | CB_EPOLLERR | CB_EPOLLPRI) != 0 {
+            connection.pointee.flags.insert(.readable)
+            enlistForReading(id, connection)
+        }
+        if events & (CB_EPOLLOUT | CB_EPOLLHUP | CB_EPOLLERR) != 0, connection.pointee.flags.contains(.writeBlocked) {
+            connection.pointee.flags.remove(.writeBlocked)
+            if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
+        }
+    }
+
+    private func fireTimers() {
+        while let key = timers.popDue(now) {
+            switch key {
+            case .connect(let id): connectTimerFired(id)
+            case .linger(let id): lingerTimerFired(id)
+            case .acceptRest(let tag): resumeAccepting(tag)
+            }
+        }
+    }
+
+    // MARK: - Reports
+
+    func report(_ id: ConnectionID, _ report: Report) { reports.append((id, report)) }
+
+    private func deliverReports() {
+        guard !reports.isEmpty else { return }
+        swap(&reports, &reportsNow)
+        for (id, report) in reportsNow {
+            guard let connection = connections.find(id) else { continue }
+            switch report {
+            case .opened(let peer):
+                if connection.pointee.phase == .open { delegate?.connectionOpened(id, peer: peer, transport: self) }
+            case .drained:
+                connection.pointee.flags.remove(.drainReported)
+                if connection.pointee.phase == .open, !connection.pointee.flags.contains(.endReported) {
+                    delegate?.connectionDrained(id, transport: self)
+                }
+            case .closed(let end):
+                if !connection.pointee.flags.contains(.silent) {
+                    delegate?.connectionClosed(id, end, transport: self)
+                }
+                leave(id, connection)
+            }
+        }
+        reportsNow.removeAll(keepingCapacity: true)
+    }
+
+    /// The end was reported: the slot is given back, or kept without the owner's knowledge while its last bytes leave.
+    private func leave(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        if connection.pointee.phase == .ended || connection.pointee.queue.isEmpty {
+            closeDescriptor(connection, reset: false)
+            connections.release(id)
+        } else {
+            connection.pointee.phase = .retired
+            timers.set(.linger(id), at: now + TransportLimits.endOfStreamLinger)
+            enlistForFlush(id, connection)
+        }
+    }
+
+    // MARK: - The end
+
+    /// Sends what can be sent without waiting, as the turn before did, and closes everything.
+    func shutDown() {
+        guard !isShutDown else { return }
+        isShutDown = true
+        delegate = nil
+        for id in connections.ids {
+            guard let connection = connections.find(id) else { continue }
+            closeDescriptor(connection, reset: false)
+            connections.release(id)
+        }
+        for id in Array(listeners.keys) { closeListener(id) }
+        unwatchSignals()
+        reports = []
+        ready = []
+        dirty = []
+        attempts = [:]
+        timers = DeadlineHeap()
+        deadline = nil
+    }
+}

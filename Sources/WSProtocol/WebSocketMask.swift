@@ -11,7 +11,7 @@ public struct WebSocketMask: Equatable, Sendable {
     }
 
     /// A key drawn from `rng`, which must be unpredictable to the peer's scripts.
-    public init(using rng: inout some RandomNumberGenerator) { key = rng.next() }
+    public init(using rng: inout some RandomNumberGenerator) { key = UInt32(truncatingIfNeeded: rng.next() as UInt64) }
 
     /// The key's bytes in wire order.
     public var bytes: (UInt8, UInt8, UInt8, UInt8) {

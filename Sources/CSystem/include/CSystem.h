@@ -7,10 +7,104 @@
 
 // Wrappers over calls that Swift's Glibc module does not import, and the three memory calls that the cores may use
 // without importing a platform. No logic here.
+//
+// System headers stay in system.c: including them here makes Swift see two definitions of the same structures.
+// Unless a comment says otherwise, a call answers a value of zero or more, or the negated errno.
 
 /// Finds `byte` in `count` bytes at `base`; NULL when absent.
 static inline const void *cb_memchr(const void *base, int byte, size_t count) { return memchr(base, byte, count); }
 static inline void cb_memmove(void *to, const void *from, size_t count) { memmove(to, from, count); }
 static inline int cb_memcmp(const void *a, const void *b, size_t count) { return memcmp(a, b, count); }
+
+// Readiness.
+
+/// The kernel's `struct epoll_event`, which is packed on x86-64 only.
+#if defined(__x86_64__)
+typedef struct __attribute__((packed)) {
+#else
+typedef struct {
+#endif
+    uint32_t events;
+    uint64_t tag;
+} cb_epoll_event;
+
+static const uint32_t CB_EPOLLIN = 0x001;
+static const uint32_t CB_EPOLLPRI = 0x002;
+static const uint32_t CB_EPOLLOUT = 0x004;
+static const uint32_t CB_EPOLLERR = 0x008;
+static const uint32_t CB_EPOLLHUP = 0x010;
+static const uint32_t CB_EPOLLRDHUP = 0x2000;
+static const uint32_t CB_EPOLLET = 1u << 31;
+
+int cb_epoll_create(void);
+int cb_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t tag);
+int cb_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t tag);
+int cb_epoll_delete(int epoll, int descriptor);
+/// `timeout` is in milliseconds, negative for ever.
+int cb_epoll_wait(int epoll, cb_epoll_event *events, int capacity, int timeout);
+
+int cb_eventfd(void);
+void cb_eventfd_signal(int descriptor);
+
+// Sockets. All descriptors are made non-blocking and close-on-exec.
+
+/// The kernel's `struct iovec`.
+typedef struct {
+    const void *base;
+    size_t count;
+} cb_span;
+
+int cb_socket(int family);
+int cb_accept(int listener, void *address, uint32_t *length);
+int cb_connect(int descriptor, const void *address, uint32_t length);
+int cb_bind(int descriptor, const void *address, uint32_t length);
+int cb_listen(int descriptor, int backlog);
+int cb_set_option(int descriptor, int level, int option, int value);
+/// The pending error of a socket, as a positive errno, or 0.
+int cb_socket_error(int descriptor);
+/// Makes the coming close() send a reset and drop what is queued in the kernel.
+void cb_close_with_reset(int descriptor);
+void cb_close(int descriptor);
+/// The user id at the other end of a Unix socket.
+int64_t cb_peer_user(int descriptor);
+int cb_set_nonblocking(int descriptor);
+int64_t cb_receive(int descriptor, void *buffer, size_t capacity);
+int64_t cb_send(int descriptor, const void *bytes, size_t count);
+int64_t cb_send_spans(int descriptor, const cb_span *spans, int count);
+
+// Threads.
+
+/// Starts a thread whose name is the first 15 bytes of `name`. Signals are blocked in it, except those that a fault of
+/// its own raises. 0, or a positive error number.
+int cb_thread_start(const char *name, void *(*body)(void *), void *argument, unsigned long *thread);
+void cb_thread_join(unsigned long thread);
+void cb_thread_detach(unsigned long thread);
+/// A mark of the calling thread, by which an event loop knows whether it is on its own thread.
+const void *cb_thread_mark(void);
+void cb_set_thread_mark(const void *mark);
+
+// Signals.
+
+/// Catches `signals` from now on and answers a descriptor from which one byte, the signal's number, can be read for
+/// each that arrives. One pipe a process: every call answers the same descriptor.
+int cb_signal_watch(const int *signals, int count);
+/// Restores the default action of `signals`.
+void cb_signal_unwatch(const int *signals, int count);
+void cb_signal_ignore(int signal);
+
+// The process and its machine.
+
+int64_t cb_monotonic_nanoseconds(void);
+int64_t cb_realtime_nanoseconds(void);
+int64_t cb_getrandom(void *buffer, size_t count);
+int cb_isatty(int descriptor);
+/// Raises the soft limit of open files to the hard one; answers the soft limit then in force.
+int64_t cb_raise_open_files(void);
+int64_t cb_open_file_limit(void);
+int cb_lower_open_files(int64_t limit);
+/// Writes the machine's name, always terminated by NUL.
+int cb_hostname(char *buffer, size_t capacity);
+/// What an error number means, in English; never NULL.
+const char *cb_error_text(int error);
 
 #endif

@@ -1,0 +1,49 @@
+# chatbridge: everything a person or a CI types. Each target sets up what it needs on a fresh Debian 12.
+#
+#   make run                  the demo: IRC on 127.0.0.1:6667 in front of a small chat backend
+#   make run CONFIG=file      the bridge, with your configuration
+#   make test                 all tests
+#   make check                formatting, dependency directions, warnings, sanitizers
+#   make conformance          the long suites: laws with many seeds, and real IRC clients
+#   make bench                the benchmarks
+#   make format               rewrites the sources in the project's format
+
+SWIFT ?= swift
+# Language mode 6 with nothing left to warn about; modules out of reach are refused.
+STRICT = -Xswiftc -warnings-as-errors --explicit-target-dependency-import-check error
+TESTS ?=
+
+.PHONY: setup build run test check conformance bench format clean
+
+setup:
+	@scripts/setup
+
+build: setup
+	$(SWIFT) build -c release --product chatbridge
+
+run: build
+	@exec "$$($(SWIFT) build -c release --show-bin-path)/chatbridge" $(if $(CONFIG),run --config "$(CONFIG)",demo)
+
+test: setup
+	$(SWIFT) test $(STRICT) --disable-xctest $(if $(TESTS),--filter "$(TESTS)")
+
+check: setup
+	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	scripts/check-imports
+	scripts/test-check-imports
+	$(SWIFT) build $(STRICT) --build-tests
+	scripts/sanitize
+
+conformance: setup
+	CHATBRIDGE_LAW_ROUNDS=2000 $(SWIFT) test --disable-xctest --filter Law
+	scripts/real-clients
+
+bench: setup
+	$(SWIFT) run -c release --package-path Benchmarks codec-bench
+	scripts/bench-fanout
+
+format:
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+
+clean:
+	rm -rf .build .build-asan .build-tsan Benchmarks/.build

@@ -1,0 +1,72 @@
+/// The commands that need no network: they write text and return an exit code.
+///
+/// `output` is standard output, `errors` standard error; each gets whole lines, newline included.
+enum OfflineCommands {
+    typealias Output = (String) -> Void
+
+    static func version(output: Output) -> Int32 {
+        output("\(BuildInformation.name) \(BuildInformation.version)\n")
+        return ExitCode.ok
+    }
+
+    static func help(_ command: CommandName?, output: Output) -> Int32 {
+        output(CommandHelp.text(command))
+        return ExitCode.ok
+    }
+
+    /// `chatbridge check`: every problem, or `ok`.
+    ///
+    /// - Returns: 0, or ``ExitCode/configuration`` when something is wrong.
+    static func check(
+        _ global: GlobalOptions, _ options: CheckOptions, surroundings: ConfigurationSurroundings, output: Output,
+        errors: Output
+    ) -> Int32 {
+        do {
+            let loaded = try ConfigurationLoader.load(global.request(), from: surroundings)
+            let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
+            if options.json {
+                output(json(problems: [], path: loaded.path, configuration: text) + "\n")
+            } else {
+                output(text ?? "ok\n")
+            }
+            return ExitCode.ok
+        } catch {
+            if options.json {
+                output(json(problems: error.problems, path: global.configPath, configuration: nil) + "\n")
+            } else {
+                errors(error.description + "\n")
+            }
+            return ExitCode.configuration
+        }
+    }
+
+    /// One object: `ok`, `file`, `problems` (each `at`, `file`, `line`, `column`, `variable` or `flag` as known, and
+    /// `message`), and `configuration` as TOML where it was asked for.
+    private static func json(problems: [ConfigurationProblem], path: String?, configuration: String?) -> String {
+        var members = ["\"ok\":\(problems.isEmpty)"]
+        if let path { members.append("\"file\":\(quoted(path))") }
+        members.append("\"problems\":[" + problems.map(object).joined(separator: ",") + "]")
+        if let configuration { members.append("\"configuration\":\(quoted(configuration))") }
+        return "{" + members.joined(separator: ",") + "}"
+    }
+
+    private static func object(_ problem: ConfigurationProblem) -> String {
+        var members = ["\"at\":\(quoted(problem.origin.description))"]
+        switch problem.origin {
+        case .file(let path, let line, let column):
+            members += ["\"file\":\(quoted(path))", "\"line\":\(line)", "\"column\":\(column)"]
+        case .path(let path): members.append("\"file\":\(quoted(path))")
+        case .environment(let name): members.append("\"variable\":\(quoted(name))")
+        case .flag(let name): members.append("\"flag\":\(quoted(name))")
+        case .builtIn: break
+        }
+        members.append("\"message\":\(quoted(problem.message))")
+        return "{" + members.joined(separator: ",") + "}"
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var line: [UInt8] = []
+        LogText.appendJSON(text, to: &line)
+        return String(decoding: line, as: UTF8.self)
+    }
+}

@@ -1,0 +1,41 @@
+/// Help made from ``CommandTable``; every page fits a terminal of 80 by 24.
+enum CommandHelp {
+    /// The overview, or the help of one command. Ends in a newline.
+    static func text(_ command: CommandName?) -> String {
+        guard let command, let row = CommandTable.row(command) else { return overview }
+        return page(row)
+    }
+
+    private static var overview: String {
+        var lines = [
+            "chatbridge relays between WebSocket chat backends and IRC.", "",
+            "Usage: chatbridge [COMMAND] [FLAGS]", "", "Commands:",
+        ]
+        lines += CommandTable.rows.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
+        lines += ["", "Flags:"]
+        lines += CommandTable.globalFlags.map(line)
+        lines += ["", "\"chatbridge help COMMAND\" says more. Try \"chatbridge demo\" first."]
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func page(_ row: CommandRow) -> String {
+        let operand = row.operandName.map { " [\($0)]" } ?? ""
+        var lines = ["Usage: chatbridge \(row.name.rawValue)\(operand) [FLAGS]", "", capitalized(row.summary) + "."]
+        lines += row.details
+        if !row.flags.isEmpty { lines += ["", "Flags:"] + row.flags.map(line) }
+        lines += ["", "Flags of every command:"] + CommandTable.globalFlags.map(line)
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func line(_ flag: CommandFlag) -> String {
+        let short = flag.short.map { "-\($0), " } ?? "    "
+        let value = flag.valueName.map { " \($0)" } ?? ""
+        return "  \(short)\(padded("--\(flag.name)\(value)", to: 19))\(flag.summary)"
+    }
+
+    private static func padded(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(width - text.count, 1))
+    }
+
+    private static func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
+}

@@ -1,0 +1,202 @@
+/// When output is coloured.
+enum ColorChoice: String, CaseIterable, Sendable {
+    case auto, always, never
+
+    /// Whether to colour output that goes to a terminal or not. Source: no-color.org; term(7) for `dumb`.
+    func isColored(isTerminal: Bool, variables: [String: String]) -> Bool {
+        switch self {
+        case .always: true
+        case .never: false
+        case .auto: isTerminal && (variables["NO_COLOR"] ?? "").isEmpty && variables["TERM"] != "dumb"
+        }
+    }
+}
+
+/// Flags that every command takes.
+struct GlobalOptions: Equatable, Sendable {
+    var configPath: String?
+    /// As typed, in order; checked when the configuration is loaded.
+    var listen: [String] = []
+    var stateDirectory: String?
+    var logLevel: LogLevel?
+    var color = ColorChoice.auto
+
+    /// What these flags say about the configuration.
+    func request(needsRooms: Bool = true) -> ConfigurationRequest {
+        ConfigurationRequest(
+            path: configPath, listen: listen, stateDirectory: stateDirectory, logLevel: logLevel?.rawValue,
+            needsRooms: needsRooms)
+    }
+}
+
+struct CheckOptions: Equatable, Sendable {
+    var print = false
+    var json = false
+}
+
+/// What a command line asks for.
+enum Invocation: Equatable, Sendable {
+    case run(GlobalOptions)
+    case demo(GlobalOptions)
+    /// `port` nil: the studio's own choice.
+    case studio(GlobalOptions, port: UInt16?)
+    case check(GlobalOptions, CheckOptions)
+    case version
+    case help(CommandName?)
+}
+
+/// A command line that makes no sense: a sentence for standard error; exit with ``ExitCode/usage``.
+struct UsageError: Error, Equatable, CustomStringConvertible {
+    var message: String
+
+    var description: String { "chatbridge: \(message)\nTry \"chatbridge help\".\n" }
+}
+
+/// Exit statuses. Source: sysexits(3).
+enum ExitCode {
+    static let ok: Int32 = 0
+    static let usage: Int32 = 64
+    static let unavailable: Int32 = 69
+    static let software: Int32 = 70
+    static let configuration: Int32 = 78
+}
+
+/// From arguments to an ``Invocation``, by ``CommandTable``.
+///
+/// Flags may stand before and behind the command, as `--flag value` or `--flag=value`; `--` ends them. The last of a
+/// repeated flag counts, except `--listen`, which adds up.
+enum CommandLineParser {
+    /// - Parameter arguments: without the program's own name.
+    static func parse(_ arguments: [String]) throws(UsageError) -> Invocation {
+        let split = try words(arguments)
+        let command: CommandRow
+        if let word = split.command {
+            guard let name = CommandName(rawValue: word), let row = CommandTable.row(name) else {
+                let hint = NearestName.hint(for: word, among: CommandName.allCases.map(\.rawValue))
+                throw UsageError(message: "unknown command \"\(word)\"\(hint)")
+            }
+            command = row
+        } else if let row = CommandTable.row(.run) {
+            command = row
+        } else {
+            throw UsageError(message: "there is no default command")
+        }
+
+        if split.flags.contains(where: { $0.name == "help" }) {
+            return .help(split.command == nil ? nil : command.name)
+        }
+        if split.flags.contains(where: { $0.name == "version" }) { return .version }
+
+        for flag in split.flags
+        where !(CommandTable.globalFlags + command.flags).contains(where: { $0.name == flag.name }) {
+            throw UsageError(message: "\"\(command.name.rawValue)\" has no --\(flag.name)")
+        }
+        if command.operandName == nil || split.operands.count > 1, let extra = split.operands.last {
+            throw UsageError(message: "\"\(extra)\" is too much: \"\(command.name.rawValue)\" takes no such argument")
+        }
+
+        let options = try globalOptions(split.flags)
+        switch command.name {
+        case .run: return .run(options)
+        case .demo: return .demo(options)
+        case .studio:
+            var port: UInt16?
+            if let text = split.value(of: "port") {
+                guard let number = UInt16(text) else {
+                    throw UsageError(message: "--port \"\(text)\" is not a port (0 to 65535)")
+                }
+                port = number
+            }
+            return .studio(options, port: port)
+        case .check:
+            return .check(
+                options, CheckOptions(print: split.value(of: "print") != nil, json: split.value(of: "json") != nil))
+        case .version: return .version
+        case .help:
+            guard let word = split.operands.first else { return .help(nil) }
+            guard let name = CommandName(rawValue: word) else {
+                let hint = NearestName.hint(for: word, among: CommandName.allCases.map(\.rawValue))
+                throw UsageError(message: "unknown command \"\(word)\"\(hint)")
+            }
+            return .help(name)
+        }
+    }
+
+    // MARK: - Words
+
+    private struct Words {
+        var command: String?
+        var operands: [String] = []
+        /// In order; the value of a flag without one is empty.
+        var flags: [(name: String, value: String)] = []
+
+        func value(of name: String) -> String? { flags.last { $0.name == name }?.value }
+    }
+
+    private static func words(_ arguments: [String]) throws(UsageError) -> Words {
+        let all = CommandTable.globalFlags + CommandTable.rows.flatMap(\.flags)
+        var result = Words()
+        var rest = arguments[...]
+        var flagsEnded = false
+        while let word = rest.popFirst() {
+            if flagsEnded || !word.hasPrefix("-") || word == "-" {
+                if result.command == nil { result.command = word } else { result.operands.append(word) }
+                continue
+            }
+            if word == "--" {
+                flagsEnded = true
+                continue
+            }
+            let isLong = word.hasPrefix("--")
+            let equals = isLong ? word.firstIndex(of: "=") : nil
+            let typed = word[..<(equals ?? word.endIndex)]
+            let name = String(typed.drop { $0 == "-" })
+            let known = all.first { isLong ? $0.name == name : name.count == 1 && $0.short == name.first }
+            guard let known else {
+                let hint = NearestName.hint(for: name, among: all.map(\.name)).replacing(
+                    "\"", with: "\"--", maxReplacements: 1)
+                throw UsageError(message: "unknown flag \"\(typed)\"\(hint)")
+            }
+            guard let valueName = known.valueName else {
+                if equals != nil { throw UsageError(message: "--\(known.name) takes no value") }
+                result.flags.append((known.name, ""))
+                continue
+            }
+            if let equals {
+                result.flags.append((known.name, String(word[word.index(after: equals)...])))
+            } else if let value = rest.popFirst() {
+                result.flags.append((known.name, value))
+            } else {
+                throw UsageError(message: "--\(known.name) needs a value: --\(known.name) \(valueName)")
+            }
+        }
+        return result
+    }
+
+    private static func globalOptions(_ flags: [(name: String, value: String)]) throws(UsageError) -> GlobalOptions {
+        var options = GlobalOptions()
+        for (name, value) in flags {
+            switch name {
+            case "config":
+                if value.isEmpty { throw UsageError(message: "--config needs the name of a file") }
+                options.configPath = value
+            case "listen": options.listen.append(value)
+            case "state-dir": options.stateDirectory = value
+            case "log-level": options.logLevel = try choice(value, flag: name)
+            case "color": options.color = try choice(value, flag: name)
+            default: break
+            }
+        }
+        return options
+    }
+
+    private static func choice<Choice: CaseIterable & RawRepresentable>(
+        _ text: String, flag: String
+    ) throws(UsageError) -> Choice where Choice.RawValue == String {
+        if let choice = Choice(rawValue: text) { return choice }
+        let names = Choice.allCases.map(\.rawValue)
+        throw UsageError(
+            message: "--\(flag) \"\(text)\" is none of \(names.joined(separator: ", "))"
+                + NearestName.hint(for: text, among: names))
+    }
+}

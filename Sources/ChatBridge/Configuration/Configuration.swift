@@ -1,0 +1,196 @@
+import Dialects
+
+/// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
+/// says, and files and variables have been read.
+///
+/// A field's initial value is its default. ``ConfigurationSchema`` has the row that reads it.
+struct Configuration: Equatable, Sendable {
+    var server = ServerConfiguration()
+    /// At least one after loading.
+    var listeners = [ListenerConfiguration()]
+    /// What rooms without a word of their own have. Its name, channel and URL are empty.
+    var roomDefaults = RoomConfiguration()
+    /// In the order of the file; names and channels are unique.
+    var rooms: [RoomConfiguration] = []
+    var identity = IdentityConfiguration()
+    var limits = LimitsConfiguration()
+    var log = LogConfiguration()
+}
+
+struct ServerConfiguration: Equatable, Sendable {
+    /// Empty: make one and keep it in the state directory.
+    var instanceID = ""
+    /// The server's name on IRC. Loading replaces it by the host's name.
+    var name = "chatbridge.local"
+    /// ISUPPORT NETWORK.
+    var network = "chatbridge"
+    /// Message of the day, lines apart by newlines; empty for none.
+    var motd = ""
+    /// Empty until loading fills it in.
+    var stateDirectory = ""
+    /// SIGTERM: longest wait for queues to empty.
+    var drain: Duration = .seconds(10)
+}
+
+struct ListenerConfiguration: Equatable, Sendable {
+    var bind = ListenerAddress(scheme: .irc, endpoint: HostPort(host: "127.0.0.1", port: ListenerAddress.defaultPort))
+}
+
+struct RoomConfiguration: Equatable, Sendable {
+    /// Who speaks upstream.
+    enum Identity: String, CaseIterable, Sendable {
+        /// As the dialect's table says.
+        case auto
+        case puppet
+        case single
+    }
+
+    enum Receipts: String, CaseIterable, Sendable {
+        /// A moved read marker is told upstream.
+        case marker
+        /// Who speaks has read what came before.
+        case speaking
+        case off
+    }
+
+    /// `[a-z0-9_-]+`; names the room in logs and on the command line.
+    var name = ""
+    /// With its `#`.
+    var channel = ""
+    var topic = ""
+    /// Nil only in ``Configuration/roomDefaults``.
+    var url: UpstreamURL?
+    /// The room's id or name on the backend.
+    var upstreamRoom = ""
+
+    /// A name of ``DialectTable``, never an alias.
+    var dialect = "envelope"
+    var identity = Identity.auto
+    var receipts = Receipts.marker
+    /// A person leaves after this long without a frame, where the wire has no leave. Nil: never.
+    var memberIdle: Duration? = .seconds(30 * 60)
+    /// Offered in Sec-WebSocket-Protocol, in order.
+    var subprotocols: [String] = []
+    var headers: [UpstreamHeader] = []
+    var userAgent = "chatbridge/\(BuildInformation.version)"
+    var connectTimeout: Duration = .seconds(10)
+    var handshakeTimeout: Duration = .seconds(10)
+    /// Nil: no pings.
+    var ping: Duration? = .seconds(20)
+    var pongTimeout: Duration = .seconds(10)
+    /// Bytes of payload.
+    var maxFrameBytes = 4 * 1024 * 1024
+    /// Bytes of payload over all fragments.
+    var maxMessageBytes = 4 * 1024 * 1024
+    var backoff = BackoffConfiguration()
+    var queue = QueueConfiguration()
+}
+
+/// How a lost link is tried again. Nil fields are the dialect's business.
+struct BackoffConfiguration: Equatable, Sendable {
+    /// Wait before the first try.
+    var min: Duration?
+    var max: Duration?
+    /// Growth from try to try.
+    var factor: Double?
+    /// Share of the wait by which it varies either way, 0 to 1.
+    var jitter: Double?
+    /// The count of failures starts again after the link was usable for this long.
+    var resetAfter: Duration = .seconds(10)
+
+    /// The dialect's own numbers with the written ones in their place.
+    func applied(to traits: BackoffTraits) -> BackoffTraits {
+        var result = traits
+        if let min { result.first = min }
+        if let max { result.cap = max }
+        if let factor { result.factor = factor }
+        if let jitter { result.jitter = jitter }
+        // One of the two may be the dialect's: a cap below the first wait would never be reached upwards.
+        result.cap = Swift.max(result.cap, result.first)
+        return result
+    }
+}
+
+/// What is said while the upstream link is down.
+struct QueueConfiguration: Equatable, Sendable {
+    /// Zero: nothing is kept, messages are refused at once.
+    var maxMessages = 1000
+    /// Nil: kept until the link is back.
+    var maxAge: Duration? = .seconds(15 * 60)
+}
+
+struct IdentityConfiguration: Equatable, Sendable {
+    enum RequireLogin: String, CaseIterable, Sendable {
+        case never
+        /// On listeners beyond loopback.
+        case remote
+    }
+
+    var requireLogin = RequireLogin.remote
+    /// One PASS for everybody, or nil.
+    var password: PasswordVerifier?
+    var nicks = NicksConfiguration()
+}
+
+/// How nicks are made from the backend's display names.
+struct NicksConfiguration: Equatable, Sendable {
+    enum Collision: String, CaseIterable, Sendable {
+        /// `bob2`
+        case number
+        /// `bob_`
+        case underscore
+    }
+
+    /// Appended to every upstream nick.
+    var suffix = ""
+    /// Bytes, the suffix included.
+    var maxLengthBytes = 30
+    /// Stands for characters that IRC cannot have.
+    var invalid = "-"
+    var collision = Collision.number
+    /// False: ASCII only.
+    var utf8 = true
+}
+
+struct LimitsConfiguration: Equatable, Sendable {
+    var maxClients = 1000
+    /// This and the next: not for loopback.
+    var maxClientsPerIP = 50
+    /// Nil: no limit, as for every rate here.
+    var acceptsPerSecondPerIP: Double? = 5
+    var registrationTimeout: Duration = .seconds(60)
+    /// Nil: no pings.
+    var pingInterval: Duration? = .seconds(90)
+    var pingTimeout: Duration = .seconds(60)
+    /// For each client, by token bucket.
+    var messagesPerSecond: Double? = 2
+    var messagesBurst = 10
+    var sendqBytes = 256 * 1024
+    var recvqBytes = 32 * 1024
+    var multiline = MultilineLimits()
+    /// For each room.
+    var upstreamMessagesPerSecond: Double? = 5
+    /// All rooms together.
+    var upstreamConnectsPerSecond: Double? = 20
+    var membersPerRoom = 10_000
+}
+
+struct MultilineLimits: Equatable, Sendable {
+    var maxBytes = 16 * 1024
+    var maxLines = 100
+}
+
+struct LogConfiguration: Equatable, Sendable {
+    var format = LogFormat.auto
+    var level = LogLevel.info
+    /// Levels of single subsystems, where they differ.
+    var levels: [LogSubsystemLevel] = []
+    var to = LogDestination.standardError
+    /// Whether chat text may appear, at trace.
+    var messages = false
+
+    /// The level that counts for a subsystem.
+    func level(of subsystem: LogSubsystem) -> LogLevel {
+        levels.first { $0.subsystem == subsystem }?.level ?? level
+    }
+}

@@ -1,0 +1,241 @@
+/// What the command line says about the configuration.
+struct ConfigurationRequest: Equatable, Sendable {
+    /// `--config`. Nil: look in the usual places.
+    var path: String?
+    /// `--listen`, as typed; replaces every listener.
+    var listen: [String] = []
+    var stateDirectory: String?
+    var logLevel: String?
+    /// Whether a configuration without a room is an error; `demo` brings its own.
+    var needsRooms = true
+}
+
+struct LoadedConfiguration: Equatable, Sendable {
+    var configuration: Configuration
+    /// The file that was read, if any.
+    var path: String?
+}
+
+/// From a file, the environment and flags to a checked ``Configuration``, or to everything that is wrong with it.
+enum ConfigurationLoader {
+    static let fileName = "chatbridge.toml"
+
+    /// Loads and checks a configuration.
+    ///
+    /// Strongest first: flag, `CHATBRIDGE__A__B`, `CHATBRIDGE_UPSTREAM_URL` and its companions, file, default.
+    ///
+    /// - Throws: every problem at once; a file that is not TOML gives only the first.
+    static func load(
+        _ request: ConfigurationRequest, from surroundings: ConfigurationSurroundings
+    ) throws(ConfigurationError) -> LoadedConfiguration {
+        let (tree, path) = try file(request, surroundings)
+        var layers = ConfigurationLayers(file: tree)
+        layers.laySidecar(surroundings)
+        layers.layEnvironment(surroundings.variables)
+        layers.layFlags(request)
+
+        var configuration = Configuration()
+        var reader = ConfigurationReader(surroundings: surroundings)
+        ConfigurationSchema.root.read(layers.tree, &configuration, &reader)
+        var completion = ConfigurationCompletion(configuration: configuration, reader: reader)
+        completion.complete(needsRooms: request.needsRooms, path: path)
+
+        let problems = layers.problems + completion.reader.problems
+        guard problems.isEmpty else { throw ConfigurationError(problems) }
+        return LoadedConfiguration(configuration: completion.configuration, path: path)
+    }
+
+    /// Where a file is looked for when none is named: here, systemd's ConfigurationDirectory, /etc.
+    static func usualPaths(_ surroundings: ConfigurationSurroundings) -> [String] {
+        var paths = [fileName]
+        if let directory = surroundings.variables["CONFIGURATION_DIRECTORY"]?.split(separator: ":").first {
+            paths.append("\(directory)/\(fileName)")
+        }
+        paths.append("/etc/chatbridge/\(fileName)")
+        return paths
+    }
+
+    private static func file(
+        _ request: ConfigurationRequest, _ surroundings: ConfigurationSurroundings
+    ) throws(ConfigurationError) -> (ConfigurationNode, path: String?) {
+        for path in request.path.map({ [$0] }) ?? usualPaths(surroundings) {
+            switch surroundings.readFile(path) {
+            case .success(let bytes):
+                do {
+                    return (try TOMLReader.parse(bytes, path: path), path)
+                } catch {
+                    throw ConfigurationError([error])
+                }
+            case .failure(.notFound):
+                if request.path != nil {
+                    throw ConfigurationError([
+                        ConfigurationProblem(origin: .flag("--config"), message: "there is no file \"\(path)\"")
+                    ])
+                }
+            case .failure(.unreadable(let reason)):
+                throw ConfigurationError([
+                    ConfigurationProblem(origin: .path(path), message: "cannot be read: \(reason)")
+                ])
+            }
+        }
+        return (ConfigurationNode(.table([])), nil)
+    }
+}
+
+/// What single keys cannot know: defaults that depend on the machine, rules between keys.
+struct ConfigurationCompletion {
+    var configuration: Configuration
+    var reader: ConfigurationReader
+
+    /// Fills in what is left out and reports what does not go together.
+    mutating func complete(needsRooms: Bool, path: String?) {
+        completeServer()
+        checkBackoff(configuration.roomDefaults.backoff, at: "room_defaults")
+        completeRooms()
+        if needsRooms, configuration.rooms.isEmpty, reader.origins["rooms"] == nil || reader.problems.isEmpty {
+            let origin = path.map(ConfigurationOrigin.path) ?? .builtIn
+            let looked = ConfigurationLoader.usualPaths(reader.surroundings).joined(separator: ", ")
+            reader.report(
+                origin,
+                path == nil
+                    ? "no file found (looked for \(looked)) and CHATBRIDGE_UPSTREAM_URL is not set; "
+                        + "name a file with --config, or try \"chatbridge demo\""
+                    : "there is no [[rooms]], so nothing to connect to")
+        }
+        checkListeners()
+    }
+
+    private func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }
+
+    // MARK: - Server
+
+    private mutating func completeServer() {
+        if origin("server.name") == nil {
+            let host = reader.surroundings.hostName
+            let name = host.contains(".") ? host : "\(host).local"
+            if ConfigurationChecks.isServerName(name) { configuration.server.name = name }
+        }
+        if configuration.server.stateDirectory.isEmpty {
+            let variables = reader.surroundings.variables
+            // systemd separates several directories with colons.
+            if let directory = variables["STATE_DIRECTORY"]?.split(separator: ":").first {
+                configuration.server.stateDirectory = String(directory)
+            } else if let directory = variables["XDG_STATE_HOME"], directory.hasPrefix("/") {
+                configuration.server.stateDirectory = "\(directory)/chatbridge"
+            } else {
+                configuration.server.stateDirectory = "./state"
+            }
+        }
+        let drain = configuration.server.drain
+        if drain > ConfigurationSchema.maxDrain {
+            reader.report(
+                origin("server.drain") ?? .builtIn,
+                "waits longer than \(DurationText.format(ConfigurationSchema.maxDrain)) at shutdown")
+        }
+    }
+
+    // MARK: - Rooms
+
+    private mutating func completeRooms() {
+        var names: [String: ConfigurationOrigin] = [:]
+        var channels: [String: String] = [:]
+        for index in configuration.rooms.indices {
+            var room = configuration.rooms[index]
+            let at = "rooms[\(index)]"
+            let whole = origin(at) ?? .builtIn
+            let called = room.name.isEmpty ? "this room" : "room \"\(room.name)\""
+
+            if origin("\(at).name") == nil { reader.report(whole, "this room has no name") }
+            if !room.name.isEmpty {
+                let place = origin("\(at).name") ?? whole
+                if let first = names[room.name] {
+                    reader.report(place, "\(called) is defined twice (first at \(first))")
+                } else {
+                    names[room.name] = place
+                }
+            }
+            // An empty name was reported; its channel would only be a second complaint.
+            if room.channel.isEmpty, !room.name.isEmpty, !isRefused("\(at).channel") { room.channel = "#\(room.name)" }
+            if !room.channel.isEmpty {
+                let folded = Self.asciiLowercased(room.channel)
+                if let other = channels[folded], other != room.name {
+                    reader.report(
+                        origin("\(at).channel") ?? whole,
+                        "channel \"\(room.channel)\" of \(called) belongs to room \"\(other)\" already")
+                } else {
+                    channels[folded] = room.name
+                }
+            }
+            if room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
+            if origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
+            room.url = room.url?.filled(room: room.upstreamRoom)
+            checkBackoff(room.backoff, at: at)
+            configuration.rooms[index] = room
+        }
+    }
+
+    private func isRefused(_ path: String) -> Bool {
+        guard let origin = origin(path) else { return false }
+        return reader.problems.contains { $0.origin == origin }
+    }
+
+    /// CASEMAPPING=ascii.
+    private static func asciiLowercased(_ text: String) -> String {
+        String(decoding: text.utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+
+    private mutating func checkBackoff(_ backoff: BackoffConfiguration, at path: String) {
+        guard let least = backoff.min, let most = backoff.max, least > most else { return }
+        // Written here, or inherited from a complaint about the defaults.
+        guard let place = origin("\(path).backoff") else { return }
+        reader.report(
+            place, "backoff.min (\(DurationText.format(least))) is longer than max (\(DurationText.format(most)))")
+    }
+
+    // MARK: - Listeners
+
+    private mutating func checkListeners() {
+        if configuration.listeners.isEmpty {
+            reader.report(origin("listeners") ?? .builtIn, "there is no listener, so no way in")
+        }
+        var seen: [HostPort: ConfigurationOrigin] = [:]
+        for (index, listener) in configuration.listeners.enumerated() {
+            let bind = listener.bind
+            guard let place = origin("listeners[\(index)].bind") else {
+                if let whole = origin("listeners[\(index)]") { reader.report(whole, "this listener has no bind") }
+                continue
+            }
+            if isRefused("listeners[\(index)].bind") { continue }
+            if bind.endpoint.port != 0 {
+                if let first = seen[bind.endpoint] {
+                    reader.report(place, "\(bind.endpoint) is bound twice (first at \(first))")
+                } else {
+                    seen[bind.endpoint] = place
+                }
+            }
+            guard !bind.isLoopback else { continue }
+            switch bind.scheme {
+            case .irc:
+                reader.report(
+                    place,
+                    "plain text beyond loopback must say so: write \"irc+insecure://\(bind.endpoint)\" "
+                        + "(or bind 127.0.0.1)")
+            case .ircInsecure:
+                if !isLoginSettled {
+                    reader.report(
+                        place,
+                        "\(bind.endpoint) can be reached from other machines and nobody needs a password: set "
+                            + "password or password_file in [identity], or write require_login = \"never\"")
+                }
+            }
+        }
+    }
+
+    /// Whether somebody decided who may come in: a password, or the written word that none is needed.
+    private var isLoginSettled: Bool {
+        if configuration.identity.password != nil { return true }
+        if origin("identity.require_login") != nil, configuration.identity.requireLogin == .never { return true }
+        // A password that was written and refused has its own complaint.
+        return ["password", "password_file", "password_credential"].contains { isRefused("identity.\($0)") }
+    }
+}

@@ -1,0 +1,179 @@
+import Dialects
+
+/// Every key that exists: its name, its field, its form and a line about it.
+///
+/// Reading, type checks, messages, suggestions, variables' names and printing all come from these rows. To add a key, add
+/// a row here and a field with its default in ``Configuration``.
+enum ConfigurationSchema {
+    static let root = ConfigurationForm<Configuration>.section(keys)
+
+    static let keys: [ConfigurationKey<Configuration>] = [
+        ConfigurationKey("server", \.server, .section(server), "the IRC server itself"),
+        ConfigurationKey(
+            tables: "listeners", \.listeners, listener, initial: { _ in ListenerConfiguration() },
+            "where IRC clients connect"),
+        ConfigurationKey("room_defaults", \.roomDefaults, .section(roomSettings), "whatever [[rooms]] does not say"),
+        ConfigurationKey(
+            tables: "rooms", \.rooms, roomNames + roomSettings, identity: "name", initial: { $0.roomDefaults },
+            "one upstream WebSocket session each"),
+        ConfigurationKey("identity", \.identity, .section(identity), "who may connect, and who people are"),
+        ConfigurationKey("limits", \.limits, .section(limits), "what one client or backend may cost"),
+        ConfigurationKey("log", \.log, .section(log), "what is written where"),
+    ]
+
+    // MARK: - Server and listeners
+
+    /// Longest wait for queues at shutdown; service managers kill long before an hour.
+    static let maxDrain: Duration = .seconds(3600)
+
+    static let server: [ConfigurationKey<ServerConfiguration>] = [
+        ConfigurationKey(
+            "instance_id", \.instanceID, .string(ConfigurationChecks.instanceID),
+            "part of our people's ids upstream; default: random, kept in state_dir"),
+        ConfigurationKey(
+            "name", \.name, .string(ConfigurationChecks.serverName), "server name on IRC; default: host name"),
+        ConfigurationKey("network", \.network, .string(ConfigurationChecks.network), "ISUPPORT NETWORK"),
+        ConfigurationKey("motd", \.motd, .string(), group: "motd", "message of the day; or motd_file = \"/path\""),
+        ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd", "a file with the message of the day"),
+        ConfigurationKey(
+            "state_dir", \.stateDirectory, .string(),
+            "default: $STATE_DIRECTORY, else $XDG_STATE_HOME/chatbridge, else ./state"),
+        ConfigurationKey("drain", \.drain, .duration(), "SIGTERM: longest wait for queues to empty"),
+    ]
+
+    static let listener: [ConfigurationKey<ListenerConfiguration>] = [
+        ConfigurationKey(
+            "bind", \.bind, .listenerAddress, "irc:// on loopback, irc+insecure:// where others can listen in")
+    ]
+
+    // MARK: - Rooms
+
+    static let roomNames: [ConfigurationKey<RoomConfiguration>] = [
+        ConfigurationKey("name", \.name, .string(ConfigurationChecks.roomName), "a-z 0-9 _ -; used in logs"),
+        ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel), "default: \"#\" and the name"),
+        ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine), "the channel's topic"),
+        ConfigurationKey("url", \.url, .upstreamURL, "ws://HOST[:PORT]/PATH; {room} is upstream_room"),
+        ConfigurationKey(
+            "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.oneLine),
+            "id or name on the backend; default: the name"),
+    ]
+
+    static let roomSettings: [ConfigurationKey<RoomConfiguration>] = [
+        ConfigurationKey(
+            "dialect", \.dialect, .dialect, "the backend's JSON: \(DialectTable.names.joined(separator: " | "))"),
+        ConfigurationKey("identity", \.identity, .choice, "who speaks upstream: auto | puppet | single"),
+        ConfigurationKey("receipts", \.receipts, .choice, "read receipts to the backend: marker | speaking | off"),
+        ConfigurationKey(
+            "member_idle", \.memberIdle, .durationOrOff, "a person leaves after this, where the wire has no leave"),
+        ConfigurationKey(
+            "subprotocol", \.subprotocols, .subprotocols, "offered in Sec-WebSocket-Protocol, in order"),
+        ConfigurationKey("headers", \.headers, .headers, "more fields for the handshake; values are never shown"),
+        ConfigurationKey("user_agent", \.userAgent, .string(ConfigurationChecks.headerValue), "sent in the handshake"),
+        ConfigurationKey(
+            "connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1)), "for the TCP connection"),
+        ConfigurationKey(
+            "handshake_timeout", \.handshakeTimeout, .duration(atLeast: .milliseconds(1)), "for the HTTP upgrade"),
+        ConfigurationKey("ping", \.ping, .durationOrOff, "how often a quiet link is tested"),
+        ConfigurationKey(
+            "pong_timeout", \.pongTimeout, .duration(atLeast: .milliseconds(1)), "then the link counts as lost"),
+        ConfigurationKey("max_frame", \.maxFrameBytes, .size(1024...maxFrameLimit), "largest frame we take"),
+        ConfigurationKey("max_message", \.maxMessageBytes, .size(1024...maxFrameLimit), "largest message we take"),
+        ConfigurationKey(
+            "backoff", \.backoff, .section(backoff, inline: true), "what is not written is the dialect's own"),
+        ConfigurationKey("queue", \.queue, .section(queue, inline: true), "what is said while the upstream is away"),
+    ]
+
+    /// Largest frame or message, in bytes; each room may hold one such buffer.
+    static let maxFrameLimit = 256 * 1024 * 1024
+
+    static let backoff: [ConfigurationKey<BackoffConfiguration>] = [
+        ConfigurationKey(
+            "min", \.min, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero),
+            "wait before the first try"),
+        ConfigurationKey(
+            "max", \.max, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero),
+            "longest wait"),
+        ConfigurationKey(
+            "factor", \.factor, ConfigurationForm<Double>.number(1...100).optional(from: 1), "growth from try to try"),
+        ConfigurationKey(
+            "jitter", \.jitter, ConfigurationForm<Double>.number(0...1).optional(from: 0),
+            "share of the wait that varies"),
+        ConfigurationKey("reset_after", \.resetAfter, .duration(), "usable for this long: start again from min"),
+    ]
+
+    static let queue: [ConfigurationKey<QueueConfiguration>] = [
+        ConfigurationKey("max_messages", \.maxMessages, .integer(0...1_000_000), "beyond it messages are refused"),
+        ConfigurationKey("max_age", \.maxAge, .durationOrOff, "then the author is told"),
+    ]
+
+    // MARK: - People
+
+    static let identity: [ConfigurationKey<IdentityConfiguration>] = [
+        ConfigurationKey(
+            "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback)"),
+        ConfigurationKey("password", \.password, .password, group: "password", "one PASS for everybody"),
+        ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with the password"),
+        ConfigurationKey(
+            "password_credential", \.password, .passwordCredential, group: "password",
+            "a systemd credential with the password"),
+        ConfigurationKey("nicks", \.nicks, .section(nicks), "how names become nicks"),
+    ]
+
+    static let nicks: [ConfigurationKey<NicksConfiguration>] = [
+        ConfigurationKey("suffix", \.suffix, .string(ConfigurationChecks.nickSuffix), "appended to upstream nicks"),
+        // 16 leaves room for "user-" and 8 digits; 63 keeps nick!user@host and a message in one line.
+        ConfigurationKey("max_length", \.maxLengthBytes, .integer(16...63), "bytes"),
+        ConfigurationKey(
+            "invalid", \.invalid, .string(ConfigurationChecks.nickReplacement),
+            "stands for characters that IRC cannot have"),
+        ConfigurationKey("collision", \.collision, .choice, "number (bob2) | underscore (bob_)"),
+        ConfigurationKey("utf8", \.utf8, .boolean, "false: ASCII only"),
+    ]
+
+    // MARK: - Limits
+
+    /// Smallest receive queue, in bytes: one line with all its tags. Source: IRCv3 message-tags, "Size limit".
+    static let minRecvqBytes = 8191 + 512
+    /// Smallest send queue, in bytes: a welcome and a long answer's first part.
+    static let minSendqBytes = 16 * 1024
+    /// Largest queue of one client, in bytes; times max_clients it must fit the memory.
+    static let maxQueueBytes = 1024 * 1024 * 1024
+
+    static let limits: [ConfigurationKey<LimitsConfiguration>] = [
+        ConfigurationKey("max_clients", \.maxClients, .integer(1...1_000_000), "IRC clients at a time"),
+        ConfigurationKey("max_clients_per_ip", \.maxClientsPerIP, .integer(1...1_000_000), "not for loopback"),
+        ConfigurationKey("accepts_per_second_per_ip", \.acceptsPerSecondPerIP, .rate, "not for loopback; or \"off\""),
+        ConfigurationKey(
+            "registration_timeout", \.registrationTimeout, .duration(atLeast: .seconds(1)), "to say NICK and USER"),
+        ConfigurationKey("ping_interval", \.pingInterval, .durationOrOff, "how often a quiet client is tested"),
+        ConfigurationKey("ping_timeout", \.pingTimeout, .duration(atLeast: .seconds(1)), "then it counts as gone"),
+        ConfigurationKey(
+            "messages_per_second", \.messagesPerSecond, .rate, "for each client, by token bucket; or \"off\""),
+        ConfigurationKey("messages_burst", \.messagesBurst, .integer(1...100_000), "at once, before the rate counts"),
+        ConfigurationKey(
+            "sendq", \.sendqBytes, .size(minSendqBytes...maxQueueBytes), "past it: ERROR :SendQ exceeded"),
+        ConfigurationKey("recvq", \.recvqBytes, .size(minRecvqBytes...maxQueueBytes), "read ahead from one client"),
+        ConfigurationKey("multiline", \.multiline, .section(multiline, inline: true), "one message of several lines"),
+        ConfigurationKey(
+            "upstream_messages_per_second", \.upstreamMessagesPerSecond, .rate, "for each room; or \"off\""),
+        ConfigurationKey(
+            "upstream_connects_per_second", \.upstreamConnectsPerSecond, .rate, "all rooms together; or \"off\""),
+        ConfigurationKey("members_per_room", \.membersPerRoom, .integer(1...1_000_000), "the longest absent go first"),
+    ]
+
+    static let multiline: [ConfigurationKey<MultilineLimits>] = [
+        ConfigurationKey("max_bytes", \.maxBytes, .size(512...1024 * 1024), "of text"),
+        ConfigurationKey("max_lines", \.maxLines, .integer(1...10_000), "lines"),
+    ]
+
+    // MARK: - Log
+
+    static let log: [ConfigurationKey<LogConfiguration>] = [
+        ConfigurationKey(
+            "format", \.format, .choice, "auto: text on a terminal, journal under systemd, else json | text | json"),
+        ConfigurationKey("level", \.level, .choice, "error | warn | info | debug | trace"),
+        ConfigurationKey("levels", \.levels, .subsystemLevels, "levels of subsystems, as { upstream = \"debug\" }"),
+        ConfigurationKey("to", \.to, .logDestination, "stderr, or a file's path"),
+        ConfigurationKey("messages", \.messages, .boolean, "true: chat text may appear, at trace"),
+    ]
+}

@@ -1,0 +1,121 @@
+/// One row of the schema: a key, the field it fills and how it is written.
+struct ConfigurationKey<Section>: Sendable {
+    let name: String
+    /// Keys of one group exclude each other, as `password` and `password_file` do.
+    let group: String?
+    /// One line for `check --print` and documentation.
+    let summary: String
+    let shape: ConfigurationShape
+    let read: @Sendable (ConfigurationNode, inout Section, inout ConfigurationReader) -> Void
+    let write: @Sendable (Section) -> ConfigurationNode?
+
+    init<Value>(
+        _ name: String, _ field: any WritableKeyPath<Section, Value> & Sendable, _ form: ConfigurationForm<Value>,
+        group: String? = nil, _ summary: String
+    ) {
+        self.name = name
+        self.group = group
+        self.summary = summary
+        shape = form.shape
+        read = { node, section, reader in form.read(node, &section[keyPath: field], &reader) }
+        write = { section in form.write(section[keyPath: field]) }
+    }
+
+    /// Tables in a row, `[[rooms]]`. What is written replaces what was there.
+    ///
+    /// - Parameters:
+    ///   - identity: the key by which a table is known, where there is one.
+    ///   - initial: what a table's own keys are laid over; may depend on keys that stand above this row in the schema.
+    init<Element: Sendable>(
+        tables name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
+        _ keys: [ConfigurationKey<Element>], identity: String? = nil,
+        initial: @escaping @Sendable (Section) -> Element, _ summary: String
+    ) {
+        self.name = name
+        self.group = nil
+        self.summary = summary
+        let row = ConfigurationForm<Element>.section(keys)
+        shape = .tables(keys.map { (key: $0.name, shape: $0.shape) }, identity: identity)
+        read = { node, section, reader in
+            guard case .array(let elements) = node.content else {
+                reader.report(node.origin, "expected [[\(name)]], found \(node.content.kindName)")
+                return
+            }
+            section[keyPath: field] = []
+            for (index, element) in elements.enumerated() {
+                var item = initial(section)
+                reader.descend("[\(index)]", origin: element.origin) { row.read(element, &item, &$0) }
+                section[keyPath: field].append(item)
+            }
+        }
+        write = { section in ConfigurationNode(.array(section[keyPath: field].compactMap(row.write))) }
+    }
+}
+
+extension ConfigurationForm where Value: Sendable {
+    /// A table with the given keys.
+    ///
+    /// - Parameter inline: printed as `{ a = 1 }` instead of under a heading of its own.
+    static func section(_ keys: [ConfigurationKey<Value>], inline: Bool = false) -> Self {
+        let shapes = keys.map { (key: $0.name, shape: $0.shape) }
+        return Self(expected: "a table", shape: .table(shapes)) { node, value, reader in
+            guard case .table(let entries) = node.content else {
+                reader.report(node.origin, "expected a table, found \(node.content.kindName)")
+                return
+            }
+            read(withoutOverruled(entries, keys: keys, reader: &reader), keys: keys, into: &value, reader: &reader)
+        } write: { value in
+            let entries = keys.compactMap { key in
+                key.write(value).map {
+                    ConfigurationNode.Entry(key: key.name, keyOrigin: .builtIn, node: $0, comment: key.summary)
+                }
+            }
+            var node = ConfigurationNode(.table(entries))
+            node.isInline = inline
+            return node
+        }
+    }
+
+    private static func read(
+        _ entries: [ConfigurationNode.Entry], keys: [ConfigurationKey<Value>], into value: inout Value,
+        reader: inout ConfigurationReader
+    ) {
+        for entry in entries where !keys.contains(where: { $0.name == entry.key }) {
+            let hint = NearestName.hint(for: entry.key, among: keys.map(\.name))
+            reader.report(entry.keyOrigin, "unknown key \"\(entry.key)\"\(hint)")
+        }
+        // In the schema's order: rooms are laid over the defaults, wherever these stand in the file.
+        for key in keys {
+            guard let entry = entries.first(where: { $0.key == key.name }) else { continue }
+            reader.descend(entry.key, origin: entry.node.origin) { key.read(entry.node, &value, &$0) }
+        }
+    }
+
+    /// Settles groups of keys that exclude each other: a higher layer's choice wins, two choices in one are reported.
+    private static func withoutOverruled(
+        _ entries: [ConfigurationNode.Entry], keys: [ConfigurationKey<Value>], reader: inout ConfigurationReader
+    ) -> [ConfigurationNode.Entry] {
+        var chosen: [String: ConfigurationNode.Entry] = [:]
+        func group(of entry: ConfigurationNode.Entry) -> String? {
+            // An empty string is the documented way to leave one of them unset.
+            if case .string("") = entry.node.content { return nil }
+            return keys.first { $0.name == entry.key }?.group
+        }
+        for entry in entries {
+            guard let group = group(of: entry) else { continue }
+            guard let other = chosen[group] else {
+                chosen[group] = entry
+                continue
+            }
+            if entry.keyOrigin.layer > other.keyOrigin.layer {
+                chosen[group] = entry
+            } else if entry.keyOrigin.layer == other.keyOrigin.layer {
+                reader.report(
+                    entry.keyOrigin, "\"\(entry.key)\" and \"\(other.key)\" exclude each other; keep one of them")
+            }
+        }
+        return entries.filter { entry in
+            group(of: entry).map { chosen[$0]?.key == entry.key } ?? true
+        }
+    }
+}

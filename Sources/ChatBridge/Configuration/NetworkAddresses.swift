@@ -1,0 +1,211 @@
+/// Why an address in a configuration is refused; the sentence goes behind the position.
+struct AddressError: Error, Equatable {
+    var message: String
+    init(_ message: String) { self.message = message }
+}
+
+/// A host and a port as URIs write them.
+struct HostPort: Hashable, Sendable, CustomStringConvertible {
+    /// A name or a numeric address, IPv6 without its brackets.
+    var host: String
+    var port: Int
+
+    var isIPv6Literal: Bool { host.utf8.contains(UInt8(ascii: ":")) }
+
+    var description: String { isIPv6Literal ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// Whether only this machine can reach it: 127.0.0.0/8, ::1 and the name localhost.
+    var isLoopback: Bool {
+        if host == "localhost" || host == "::1" || host == "0:0:0:0:0:0:0:1" { return true }
+        let octets = host.split(separator: ".", omittingEmptySubsequences: false)
+        return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0) != nil }
+    }
+
+    init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Parses `host:port`, `1.2.3.4:port`, `[::1]:port`; the port may be left out where `defaultPort` is given.
+    init(parsing text: some StringProtocol, defaultPort: Int?) throws(AddressError) {
+        let host: Substring
+        var rest: Substring
+        let text = Substring(text)
+        if text.first == "[" {
+            guard let close = text.firstIndex(of: "]") else { throw AddressError("\"[\" without \"]\" in \(text)") }
+            host = text[text.index(after: text.startIndex)..<close]
+            rest = text[text.index(after: close)...]
+            guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." || $0 == "%" }) else {
+                throw AddressError("\"\(host)\" is not an IPv6 address")
+            }
+        } else {
+            let end = text.firstIndex(of: ":") ?? text.endIndex
+            host = text[..<end]
+            rest = text[end...]
+            if rest.dropFirst().contains(":") {
+                throw AddressError("an IPv6 address goes in brackets, as in [::1]:6667")
+            }
+            guard !host.isEmpty else { throw AddressError("has no host") }
+            guard
+                host.utf8.allSatisfy({
+                    ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x2D || $0 == 0x2E
+                        || $0 == 0x5F
+                })
+            else { throw AddressError("\"\(host)\" is not a host name") }
+        }
+        if rest.isEmpty {
+            guard let defaultPort else { throw AddressError("has no port") }
+            port = defaultPort
+        } else {
+            guard rest.removeFirst() == ":", rest.allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int(rest),
+                number <= 65_535
+            else { throw AddressError("\"\(rest)\" is not a port (0 to 65535)") }
+            port = number
+        }
+        self.host = String(host)
+    }
+}
+
+/// Where IRC clients are let in.
+struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
+    enum Scheme: String, CaseIterable, Sendable {
+        /// Plain text; loopback only.
+        case irc
+        /// Plain text where others can read it; the name is the consent.
+        case ircInsecure = "irc+insecure"
+    }
+
+    /// The port that IRC clients try first.
+    static let defaultPort = 6667
+
+    var scheme: Scheme
+    var endpoint: HostPort
+
+    var description: String { "\(scheme.rawValue)://\(endpoint)" }
+    var isLoopback: Bool { endpoint.isLoopback }
+
+    /// Parses `irc://HOST[:PORT]` and `irc+insecure://HOST[:PORT]`. Port 0 takes any free port.
+    init(parsing text: String) throws(AddressError) {
+        let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
+        guard let mark = text.firstRange(of: "://") else {
+            throw AddressError("a listener is written as SCHEME://HOST:PORT; known schemes: \(known)")
+        }
+        guard let scheme = Scheme(rawValue: String(text[..<mark.lowerBound])) else {
+            throw AddressError("unknown scheme \"\(text[..<mark.lowerBound])://\"; known schemes: \(known)")
+        }
+        self.scheme = scheme
+        var rest = text[mark.upperBound...]
+        if rest.last == "/" { rest.removeLast() }
+        endpoint = try HostPort(parsing: rest, defaultPort: Self.defaultPort)
+    }
+
+    init(scheme: Scheme, endpoint: HostPort) {
+        self.scheme = scheme
+        self.endpoint = endpoint
+    }
+}
+
+/// The WebSocket that a room connects to.
+struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
+    /// Plain WebSocket port. Source: RFC 6455 §3.
+    static let defaultPort = 80
+    /// Longest URL, in bytes; servers commonly refuse request lines beyond 8 KiB.
+    static let maxByteCount = 4096
+
+    var endpoint: HostPort
+    /// Path and query, beginning with a slash; contains any token that the query carries.
+    var resource: Secret
+
+    /// The URL as it is dialled. May contain a token: do not log it.
+    var text: String {
+        let authority = endpoint.port == Self.defaultPort ? hostText : endpoint.description
+        return "ws://\(authority)\(resource.revealed)"
+    }
+
+    private var hostText: String { endpoint.isIPv6Literal ? "[\(endpoint.host)]" : endpoint.host }
+
+    /// The URL with every query value blanked.
+    var description: String {
+        let text = self.text
+        guard let mark = text.firstIndex(of: "?") else { return text }
+        let fields = text[text.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
+        let blanked = fields.map { field in
+            guard let equals = field.firstIndex(of: "=") else { return Secret.blank }
+            return field[...equals] + Secret.blank
+        }
+        return text[...mark] + blanked.joined(separator: "&")
+    }
+
+    /// Parses `ws://HOST[:PORT][/PATH][?QUERY]`: visible ASCII, no fragment, no credentials. `{room}` may stand in the path
+    /// and the query, for ``filled(room:)``.
+    ///
+    /// Messages never repeat the path or the query.
+    ///
+    /// Source: RFC 6455 §3.
+    init(parsing text: String) throws(AddressError) {
+        guard text.utf8.count <= Self.maxByteCount else {
+            throw AddressError("the URL is longer than \(Self.maxByteCount) bytes")
+        }
+        guard let mark = text.firstRange(of: "://") else {
+            throw AddressError("a URL is written as ws://HOST[:PORT]/PATH")
+        }
+        switch text[..<mark.lowerBound] {
+        case "ws": break
+        case "wss":
+            throw AddressError(
+                "this version has no TLS and cannot connect to wss://; "
+                    + "use ws:// to a TLS-terminating proxy on this machine")
+        case "http", "https":
+            throw AddressError("the URL must be that of the WebSocket and begin with ws://")
+        case let scheme: throw AddressError("unknown scheme \"\(scheme)://\"; known schemes: ws://")
+        }
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw AddressError("the URL contains a space, a control or a non-ASCII character; percent-encode it")
+        }
+        guard !text.contains("#") else { throw AddressError("a WebSocket URL has no fragment (\"#\"); write %23") }
+
+        let rest = text[mark.upperBound...]
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        guard !rest[..<end].contains("@") else {
+            throw AddressError(
+                "the URL carries credentials; send them as a header: headers = { Authorization = \"…\" }")
+        }
+        endpoint = try HostPort(parsing: rest[..<end], defaultPort: Self.defaultPort)
+        guard endpoint.port > 0 else { throw AddressError("port 0 cannot be connected to") }
+        let path = rest[end...]
+        try Self.checkPlaceholders(path)
+        resource = Secret(path.first == "/" ? String(path) : "/" + path)
+    }
+
+    private static func checkPlaceholders(_ text: Substring) throws(AddressError) {
+        var rest = text
+        while let open = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) {
+            guard rest[open] == "{", let close = rest[open...].firstIndex(of: "}") else {
+                throw AddressError("a single \"\(rest[open])\" in the URL; percent-encode it")
+            }
+            let name = rest[rest.index(after: open)..<close]
+            guard name == "room" else {
+                throw AddressError("unknown placeholder {\(name)}; this version knows {room}")
+            }
+            rest = rest[rest.index(after: close)...]
+        }
+    }
+
+    /// This URL with `{room}` replaced, percent-encoded.
+    func filled(room: String) -> UpstreamURL {
+        var encoded = ""
+        for byte in room.utf8 {
+            let character = Character(UnicodeScalar(byte))
+            // Source: RFC 3986 §2.3, "unreserved".
+            if character.isASCII, character.isLetter || character.isNumber || "-._~".contains(character) {
+                encoded.append(character)
+            } else {
+                encoded += byte < 16 ? "%0" : "%"
+                encoded += String(byte, radix: 16, uppercase: true)
+            }
+        }
+        var url = self
+        url.resource = Secret(resource.revealed.replacing("{room}", with: encoded))
+        return url
+    }
+}

@@ -1,0 +1,77 @@
+import BridgeCore
+import Dialects
+import HTTPProtocol
+import WSProtocol
+
+// From what the operator wrote to what the core is told.
+
+extension BridgeSettings {
+    /// Stands for "never" where a duration may be switched off.
+    static let never: Duration = .seconds(100 * 365 * 24 * 60 * 60)
+
+    /// - Throws: what is wrong with a URL that passed the configuration's own check; a sentence.
+    init(_ configuration: Configuration, instanceID: String) throws(HTTPURLError) {
+        var rooms: [RoomSettings] = []
+        for room in configuration.rooms {
+            guard let settings = try RoomSettings(room) else { continue }
+            rooms.append(settings)
+        }
+        var password: String?
+        if case .plain(let secret)? = configuration.identity.password { password = secret.revealed }
+        self.init(
+            serverName: configuration.server.name, network: configuration.server.network,
+            version: BuildInformation.version,
+            motd: configuration.server.motd.isEmpty
+                ? []
+                : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
+            instanceID: instanceID, password: password, nicks: NickSettings(configuration.identity.nicks),
+            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain)
+    }
+}
+
+extension NickSettings {
+    init(_ nicks: NicksConfiguration) {
+        self.init(
+            suffix: nicks.suffix, maxBytes: nicks.maxLengthBytes, invalid: nicks.invalid,
+            collision: nicks.collision == .number ? .number : .underscore, utf8: nicks.utf8)
+    }
+}
+
+extension LimitSettings {
+    init(_ limits: LimitsConfiguration) {
+        self.init(
+            maxClients: limits.maxClients, maxClientsPerAddress: limits.maxClientsPerIP,
+            acceptsPerSecondPerAddress: limits.acceptsPerSecondPerIP,
+            registrationTimeout: limits.registrationTimeout,
+            pingInterval: limits.pingInterval ?? BridgeSettings.never, pingTimeout: limits.pingTimeout,
+            messagesPerSecond: limits.messagesPerSecond, messagesBurst: Double(limits.messagesBurst),
+            receiveQueueBytes: limits.recvqBytes, multilineMaxBytes: limits.multiline.maxBytes,
+            multilineMaxLines: limits.multiline.maxLines,
+            upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
+            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom)
+    }
+}
+
+extension RoomSettings {
+    /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
+    init?(_ room: RoomConfiguration) throws(HTTPURLError) {
+        guard let dialect = DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
+        let identity: DialectTraits.Identity? =
+            switch room.identity {
+            case .auto: nil
+            case .puppet: .puppet
+            case .single: .single
+            }
+        self.init(
+            name: room.name, channel: room.channel, topic: room.topic, backend: room.name, dialect: dialect,
+            url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
+            identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
+            memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
+            headers: room.headers.map { ($0.name, $0.value.revealed) }, userAgent: room.userAgent,
+            connectTimeout: room.connectTimeout, handshakeTimeout: room.handshakeTimeout, ping: room.ping ?? .zero,
+            pongTimeout: room.pongTimeout,
+            webSocketLimits: WebSocketLimits(maxFrameBytes: room.maxFrameBytes, maxMessageBytes: room.maxMessageBytes),
+            backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
+            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never)
+    }
+}

@@ -1,0 +1,39 @@
+import BridgeCore
+
+/// Writes the core's notes to the operator's log, each under the subsystem it belongs to.
+struct NoteLog: Sendable {
+    private let sink: any LogSink
+    private let levels: LogConfiguration
+
+    init(sink: any LogSink, configuration: LogConfiguration) {
+        self.sink = sink
+        self.levels = configuration
+    }
+
+    func callAsFunction(_ note: BridgeNote) {
+        let subsystem = Self.subsystem(of: note.event)
+        let level = Self.level(note.level)
+        guard level <= levels.level(of: subsystem) else { return }
+        // Sorted, so that the same event always reads the same.
+        let metadata = note.metadata.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }
+        sink.write(level, subsystem, note.event, note.text, metadata.map { ($0.key, LogValue.text($0.value)) })
+    }
+
+    static func subsystem(of event: String) -> LogSubsystem {
+        if event.hasPrefix("upstream-") || event.hasPrefix("frame-") || event.hasPrefix("backend-") { return .upstream }
+        if event.hasPrefix("client-") || ["bad-line", "foreign-protocol", "wrong-password"].contains(event) {
+            return .downstream
+        }
+        return event.hasPrefix("accept-") ? .transport : .room
+    }
+
+    private static func level(_ level: BridgeNote.Level) -> LogLevel {
+        switch level {
+        case .error: .error
+        case .warn: .warn
+        case .info: .info
+        case .debug: .debug
+        case .trace: .trace
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import BridgeCore
+import Glibc
+import Transport
+
+/// The commands that run until they are stopped: `run`, `demo` and `studio`.
+enum ServiceCommands {
+    typealias Output = (String) -> Void
+
+    // MARK: - run
+
+    static func run(
+        _ options: GlobalOptions, surroundings: ConfigurationSurroundings, errors: Output
+    ) async -> Int32 {
+        let loaded: LoadedConfiguration
+        do {
+            loaded = try ConfigurationLoader.load(options.request(), from: surroundings)
+        } catch {
+            errors(error.description + "\n")
+            return ExitCode.configuration
+        }
+        return await serve(loaded.configuration, options, surroundings, errors: errors) { _ in }
+    }
+
+    /// Runs a bridge until it is told to stop.
+    static func serve(
+        _ configuration: Configuration, _ options: GlobalOptions, _ surroundings: ConfigurationSurroundings,
+        errors: Output, observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
+        started: (BridgeService) -> Void
+    ) async -> Int32 {
+        let sink: DescriptorLogSink
+        do {
+            sink = try DescriptorLogSink.open(
+                configuration.log, color: options.color, variables: surroundings.variables)
+        } catch {
+            errors("chatbridge: \(error)\n")
+            return ExitCode.configuration
+        }
+        let log = Logger(subsystem: .main, configuration: configuration.log, sink: sink)
+        let notes = NoteLog(sink: sink, configuration: configuration.log)
+        let instanceID = instanceID(configuration, log)
+        do {
+            let service = try await BridgeService.start(
+                configuration, instanceID: instanceID, log: log,
+                note: { note in
+                    notes(note)
+                    observe(note)
+                })
+            for address in service.addresses {
+                log.info("listening", "IRC clients can connect", ["address": LogValue(address)])
+            }
+            try await service.stopOnSignals(log)
+            started(service)
+            await service.waitUntilStopped()
+            log.info("stopped", "everything is closed")
+            return ExitCode.ok
+        } catch {
+            errors("chatbridge: \(error)\n")
+            return ExitCode.unavailable
+        }
+    }
+
+    private static func instanceID(_ configuration: Configuration, _ log: Logger) -> String {
+        if !configuration.server.instanceID.isEmpty { return configuration.server.instanceID }
+        let outcome = InstanceIdentity.load(directory: configuration.server.stateDirectory)
+        if case .forgotten(_, let why) = outcome {
+            log.warn(
+                "instance-id-not-kept",
+                "this installation's id cannot be kept; after a restart its people are new people upstream",
+                ["reason": LogValue(why)])
+        }
+        return outcome.id
+    }
+}

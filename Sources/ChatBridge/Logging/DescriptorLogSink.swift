@@ -1,0 +1,126 @@
+import Glibc
+
+/// Writes each line with one `write(2)` to a descriptor.
+///
+/// A line that the descriptor has no room for (a full pipe set to non-blocking) is dropped and counted, never waited for:
+/// a log must not stop the relay. The next line that fits is preceded by one that tells how many were lost.
+///
+/// `@unchecked Sendable`: the descriptor and the rendering never change; `lock` lives in memory that this object owns
+/// from init to deinit and never moves; `state` is only touched in `write` between lock and unlock.
+final class DescriptorLogSink: LogSink, @unchecked Sendable {
+    struct OpenError: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private struct State {
+        var droppedLineCount = 0
+        /// A line went out in part: the next begins on a line of its own.
+        var isMidLine = false
+    }
+
+    private let descriptor: Int32
+    private let closesDescriptor: Bool
+    private let rendering: LogRendering
+    private let clock: @Sendable () -> Int64
+    private let lock: UnsafeMutablePointer<pthread_mutex_t>
+    private var state = State()
+
+    /// - Parameters:
+    ///   - closing: whether the descriptor is closed with the sink.
+    ///   - clock: milliseconds since 1970.
+    init(
+        descriptor: Int32, closing: Bool, rendering: LogRendering,
+        clock: @escaping @Sendable () -> Int64 = DescriptorLogSink.wallClockMilliseconds
+    ) {
+        self.descriptor = descriptor
+        self.closesDescriptor = closing
+        self.rendering = rendering
+        self.clock = clock
+        lock = .allocate(capacity: 1)
+        lock.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(lock, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(lock)
+        lock.deinitialize(count: 1)
+        lock.deallocate()
+        if closesDescriptor { _ = close(descriptor) }
+    }
+
+    /// Opens what `[log]` asks for.
+    ///
+    /// - Throws: ``OpenError`` when the file cannot be opened.
+    static func open(
+        _ configuration: LogConfiguration, color: ColorChoice, variables: [String: String]
+    ) throws(OpenError) -> DescriptorLogSink {
+        var descriptor = STDERR_FILENO
+        var closing = false
+        if case .file(let path) = configuration.to {
+            descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0o640)
+            guard descriptor >= 0 else {
+                throw OpenError(description: "cannot open the log \"\(path)\": \(String(cString: strerror(errno)))")
+            }
+            closing = true
+        }
+        var status = stat()
+        let stream: (device: UInt64, inode: UInt64)? =
+            fstat(descriptor, &status) == 0 ? (UInt64(status.st_dev), UInt64(status.st_ino)) : nil
+        let rendering = LogRendering.resolve(
+            configuration.format, color: color, isTerminal: isatty(descriptor) == 1, stream: stream,
+            variables: variables)
+        return DescriptorLogSink(descriptor: descriptor, closing: closing, rendering: rendering)
+    }
+
+    @Sendable static func wallClockMilliseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    func write(
+        _ level: LogLevel, _ subsystem: LogSubsystem, _ event: String, _ message: String,
+        _ metadata: [(key: String, value: LogValue)]
+    ) {
+        let now = clock()
+        let line = LogFormatter.line(
+            LogRecord(
+                milliseconds: now, level: level, subsystem: subsystem, event: event, message: message,
+                metadata: metadata), rendering)
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        // Together with the line, or a stalled reader's pipe would fill up with notices.
+        var notice: [UInt8] = []
+        if state.droppedLineCount > 0 {
+            notice = LogFormatter.line(
+                LogRecord(
+                    milliseconds: now, level: .warn, subsystem: .main, event: "log-lines-dropped",
+                    message: "log lines were dropped, their reader was too slow",
+                    metadata: [("count", LogValue(state.droppedLineCount))]), rendering)
+        }
+        let sent = put(notice + line)
+        if sent >= notice.count { state.droppedLineCount = 0 }
+        if sent < notice.count + line.count { state.droppedLineCount += 1 }
+    }
+
+    /// Writes bytes that end in a newline, or as many as there is room for. Returns how many of them went out.
+    private func put(_ bytes: [UInt8]) -> Int {
+        let lead = state.isMidLine ? [UInt8(ascii: "\n")] : []
+        let sent = (lead + bytes).withUnsafeBytes { buffer in
+            var sent = 0
+            while sent < buffer.count {
+                let count = Glibc.write(descriptor, buffer.baseAddress?.advanced(by: sent), buffer.count - sent)
+                if count > 0 {
+                    sent += count
+                } else if count == 0 || errno != EINTR {
+                    break
+                }
+            }
+            return sent
+        }
+        guard sent > 0 else { return 0 }
+        let ours = sent - lead.count
+        state.isMidLine = ours > 0 && bytes[ours - 1] != UInt8(ascii: "\n")
+        return ours
+    }
+}

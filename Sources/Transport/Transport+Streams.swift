@@ -1,0 +1,344 @@
+import CSystem
+import Glibc
+import WireBytes
+
+// Reading, writing and closing of connections that stand.
+
+extension Transport {
+    // MARK: - Sending
+
+    /// Queues `slice`; it leaves with everything else of this turn in one write. A no-op once the connection has ended
+    /// or is closing. Before the connection stands, bytes wait for it.
+    public func send(_ id: ConnectionID, _ slice: ByteSlice) {
+        guard let connection = connections.find(id), slice.count > 0 else { return }
+        switch connection.pointee.phase {
+        case .resolving, .connecting, .open: break
+        case .free, .flushing, .lingering, .retired, .ended: return
+        }
+        guard !connection.pointee.flags.contains(.writeBroken) else { return }
+        connection.pointee.queue.append(slice)
+        let queued = connection.pointee.queue.byteCount
+        if queued > Int(connection.pointee.sendLimit) {
+            end(id, connection, .sendQueueExceeded(limit: Int(connection.pointee.sendLimit)), reset: true)
+            return
+        }
+        if queued > Int(connection.pointee.lowWater) { connection.pointee.flags.insert(.aboveLowWater) }
+        if connection.pointee.phase == .open { enlistForFlush(id, connection) }
+    }
+
+    /// Bytes that wait to be handed to the kernel; 0 for ended connections.
+    public func queuedByteCount(_ id: ConnectionID) -> Int { connections.find(id)?.pointee.queue.byteCount ?? 0 }
+
+    /// Asks for ``TransportDelegate/connectionDrained(_:transport:)`` each time the queue falls to `bytes` or fewer after
+    /// having been above. At first nothing is reported.
+    public func setLowWater(_ id: ConnectionID, bytes: Int) {
+        guard let connection = connections.find(id) else { return }
+        connection.pointee.lowWater = UInt32(clamping: bytes)
+        connection.pointee.flags.remove(.aboveLowWater)
+        if connection.pointee.queue.byteCount > bytes { connection.pointee.flags.insert(.aboveLowWater) }
+    }
+
+    /// Asks for one ``TransportDelegate/connectionDrained(_:transport:)`` as soon as nothing is queued, which may be the
+    /// next turn.
+    public func notifyWhenDrained(_ id: ConnectionID) {
+        guard let connection = connections.find(id), connection.pointee.phase != .ended else { return }
+        connection.pointee.flags.insert(.notifyWhenDrained)
+        if connection.pointee.phase == .open { noteDrained(id, connection) }
+    }
+
+    /// Ends the connection with ``StreamEnd/sendQueueExceeded(limit:)`` when more than `bytes` are queued. Default
+    /// ``TransportLimits/sendLimitBytes``.
+    public func setSendLimit(_ id: ConnectionID, bytes: Int) {
+        connections.find(id)?.pointee.sendLimit = UInt32(clamping: bytes)
+    }
+
+    func enlistForFlush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        // A blocked connection is enlisted when the kernel takes bytes again.
+        guard connection.pointee.flags.isDisjoint(with: [.dirty, .writeBlocked]) else { return }
+        connection.pointee.flags.insert(.dirty)
+        dirty.append(id)
+    }
+
+    func flushDirty() {
+        guard !dirty.isEmpty else { return }
+        swap(&dirty, &dirtyNow)
+        for id in dirtyNow {
+            guard let connection = connections.find(id) else { continue }
+            connection.pointee.flags.remove(.dirty)
+            flush(id, connection)
+        }
+        dirtyNow.removeAll(keepingCapacity: true)
+    }
+
+    private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        switch connection.pointee.phase {
+        case .open, .flushing, .retired: break
+        case .free, .resolving, .connecting, .lingering, .ended: return
+        }
+        var budget = TransportLimits.writeBudgetBytes
+        while !connection.pointee.queue.isEmpty {
+            guard budget > 0 else {
+                enlistForFlush(id, connection)
+                break
+            }
+            let written = write(connection)
+            if written > 0 {
+                connection.pointee.queue.consume(Int(written))
+                counters.bytesSent &+= Int(written)
+                budget -= Int(written)
+            } else if written == 0 || written == -Int64(EAGAIN) {
+                connection.pointee.flags.insert(.writeBlocked)
+                break
+            } else {
+                sendFailed(id, connection, errno: Int32(truncatingIfNeeded: -written))
+                return
+            }
+        }
+        switch connection.pointee.phase {
+        case .open:
+            noteDrained(id, connection)
+        case .flushing where connection.pointee.queue.isEmpty:
+            beginLingering(id, connection)
+        case .retired where connection.pointee.queue.isEmpty:
+            forget(id, connection)
+        default:
+            break
+        }
+    }
+
+    /// One system call with as many slices as it takes. Answers what the kernel did: bytes, or the negated errno.
+    private func write(_ connection: UnsafeMutablePointer<Connection>) -> Int64 {
+        counters.sendCalls &+= 1
+        let descriptor = connection.pointee.descriptor
+        if connection.pointee.queue.sliceCount == 1 {
+            var result: Int64 = 0
+            connection.pointee.queue.forEachPending(limit: 1) { result = cb_send(descriptor, $0.baseAddress, $0.count) }
+            return result
+        }
+        let limit = min(connection.pointee.queue.sliceCount, TransportLimits.spansPerWrite)
+        return withUnsafeTemporaryAllocation(of: cb_span.self, capacity: limit) { spans in
+            var filled = 0
+            connection.pointee.queue.forEachPending(limit: limit) { bytes in
+                spans.initializeElement(at: filled, to: cb_span(base: bytes.baseAddress, count: bytes.count))
+                filled &+= 1
+            }
+            return cb_send_spans(descriptor, spans.baseAddress, Int32(filled))
+        }
+    }
+
+    private func noteDrained(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        let queued = connection.pointee.queue.byteCount
+        var drained = false
+        if connection.pointee.flags.contains(.aboveLowWater), queued <= Int(connection.pointee.lowWater) {
+            connection.pointee.flags.remove(.aboveLowWater)
+            drained = true
+        }
+        if connection.pointee.flags.contains(.notifyWhenDrained), queued == 0 {
+            connection.pointee.flags.remove(.notifyWhenDrained)
+            drained = true
+        }
+        if drained, !connection.pointee.flags.contains(.drainReported) {
+            connection.pointee.flags.insert(.drainReported)
+            report(id, .drained)
+        }
+    }
+
+    private func sendFailed(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, errno: Int32) {
+        if connection.pointee.phase == .retired { return forget(id, connection) }
+        let mayHaveSent = connection.pointee.phase == .open && (errno == EPIPE || errno == ECONNRESET)
+        if mayHaveSent, connection.pointee.flags.isDisjoint(with: [.paused, .endReported]) {
+            // The peer is gone, but its last words may still lie in the receive buffer.
+            connection.pointee.queue.removeAll()
+            connection.pointee.flags.formUnion([.writeBroken, .readable, .readToEnd])
+            enlistForReading(id, connection)
+        } else {
+            end(id, connection, mayHaveSent ? .reset : .sendFailed(errno: errno), reset: true)
+        }
+    }
+
+    // MARK: - Receiving
+
+    /// Delivers no bytes, and no end of the stream, until ``resumeReading(_:)``. What is being delivered now is the last.
+    public func pauseReading(_ id: ConnectionID) {
+        guard let connection = connections.find(id), connection.pointee.phase.isBeforeClosing else { return }
+        connection.pointee.flags.insert(.paused)
+    }
+
+    public func resumeReading(_ id: ConnectionID) {
+        guard let connection = connections.find(id), connection.pointee.flags.contains(.paused) else { return }
+        connection.pointee.flags.remove(.paused)
+        if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
+    }
+
+    func enlistForReading(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        guard connection.pointee.flags.isDisjoint(with: [.inReady, .paused]) else { return }
+        connection.pointee.flags.insert(.inReady)
+        ready.append(id)
+    }
+
+    func readFromReady() {
+        guard !ready.isEmpty else { return }
+        swap(&ready, &readyNow)
+        for id in readyNow {
+            guard let connection = connections.find(id) else { continue }
+            connection.pointee.flags.remove(.inReady)
+            read(id, connection)
+        }
+        readyNow.removeAll(keepingCapacity: true)
+    }
+
+    private func read(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        var budget = readBudget
+        while budget > 0 {
+            guard connection.pointee.flags.isSuperset(of: .readable), !connection.pointee.flags.contains(.paused) else {
+                return
+            }
+            switch connection.pointee.phase {
+            case .open where !connection.pointee.flags.contains(.endReported), .flushing, .lingering: break
+            default: return
+            }
+            counters.receiveCalls &+= 1
+            let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, receiveBuffer.count)
+            if count > 0 {
+                budget -= Int(count)
+                counters.bytesReceived &+= Int(count)
+                if connection.pointee.phase == .open {
+                    deliver(id, UnsafeRawBufferPointer(rebasing: receiveBuffer[..<Int(count)]))
+                    // The owner may have closed it, and the slot may even have a new tenant.
+                    guard connections.find(id) != nil else { return }
+                }
+                if count < receiveBuffer.count, !connection.pointee.flags.contains(.readToEnd) {
+                    connection.pointee.flags.remove(.readable)
+                    return
+                }
+            } else if count == 0 {
+                connection.pointee.flags.remove(.readable)
+                connection.pointee.flags.insert(.peerEnded)
+                peerEnded(id, connection)
+                return
+            } else if count == -Int64(EAGAIN) {
+                connection.pointee.flags.subtract([.readable, .readToEnd])
+                return
+            } else {
+                let errno = Int32(truncatingIfNeeded: -count)
+                end(id, connection, errno == ECONNRESET ? .reset : .receiveFailed(errno: errno), reset: false)
+                return
+            }
+        }
+        enlistForReading(id, connection)
+    }
+
+    private func deliver(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
+        delegate?.connectionReceived(id, bytes, transport: self)
+    }
+
+    private func peerEnded(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        if connection.pointee.flags.contains(.writeBroken) {
+            end(id, connection, .reset, reset: false)
+        } else if connection.pointee.phase == .open {
+            // Reported in the next turn, so that answers the owner makes at the end of this one are queued before.
+            connection.pointee.flags.insert(.endReported)
+            report(id, .closed(.endOfStream))
+        } else if connection.pointee.phase == .lingering {
+            end(id, connection, .closedByUs, reset: false)
+        }
+    }
+
+    // MARK: - Closing
+
+    /// Sends what is queued, closes, and waits for the peer to close too, discarding what it still says. When `linger` has
+    /// passed and not everything is sent, the rest is dropped; zero means that one write is tried. The connection ends
+    /// with ``StreamEnd/closedByUs``. One that does not stand yet ends at once.
+    public func closeAfterFlush(_ id: ConnectionID, linger: Duration) {
+        guard let connection = connections.find(id) else { return }
+        switch connection.pointee.phase {
+        case .resolving, .connecting:
+            end(id, connection, .closedByUs, reset: false)
+        case .open where !connection.pointee.flags.contains(.endReported):
+            connection.pointee.phase = .flushing
+            connection.pointee.flags.remove(.paused)
+            timers.set(.linger(id), at: now + max(linger, .zero))
+            if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
+            enlistForFlush(id, connection)
+        case .open, .free, .flushing, .lingering, .retired, .ended:
+            break
+        }
+    }
+
+    /// Ends the connection now: what is queued is dropped and the peer sees a reset. Ends with ``StreamEnd/closedByUs``,
+    /// or without a report when `silently`.
+    public func abort(_ id: ConnectionID, silently: Bool = false) {
+        guard let connection = connections.find(id), connection.pointee.phase != .retired else { return }
+        if silently { connection.pointee.flags.insert(.silent) }
+        if connection.pointee.phase != .ended { end(id, connection, .closedByUs, reset: true) }
+    }
+
+    private func beginLingering(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        guard !connection.pointee.flags.contains(.peerEnded), let limit = timers[.linger(id)], limit > now else {
+            end(id, connection, .closedByUs, reset: false)
+            return
+        }
+        connection.pointee.phase = .lingering
+        _ = shutdown(connection.pointee.descriptor, Int32(SHUT_WR))
+        timers.set(.linger(id), at: min(limit, now + TransportLimits.lingeringClose))
+        if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
+    }
+
+    func lingerTimerFired(_ id: ConnectionID) {
+        guard let connection = connections.find(id) else { return }
+        if connection.pointee.phase == .retired {
+            forget(id, connection)
+        } else if connection.pointee.phase == .flushing, connection.pointee.flags.contains(.dirty) {
+            // Zero linger: this turn's write has not been tried yet. Afterwards the timer is due again.
+            flushFinally(id, connection)
+        } else {
+            end(id, connection, .closedByUs, reset: !connection.pointee.queue.isEmpty)
+        }
+    }
+
+    private func flushFinally(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        connection.pointee.flags.remove(.dirty)
+        flush(id, connection)
+        if connections.find(id) != nil, connection.pointee.phase == .flushing {
+            end(id, connection, .closedByUs, reset: !connection.pointee.queue.isEmpty)
+        }
+    }
+
+    /// Closes the socket and reports `reason` in the next turn, unless an end was reported before.
+    func end(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ reason: StreamEnd, reset: Bool
+    ) {
+        let byUs = connection.pointee.phase == .flushing || connection.pointee.phase == .lingering
+        closeDescriptor(connection, reset: reset)
+        timers.cancel(.linger(id))
+        if attempts.removeValue(forKey: id) != nil { timers.cancel(.connect(id)) }
+        connection.pointee.queue.removeAll()
+        connection.pointee.phase = .ended
+        guard !connection.pointee.flags.contains(.endReported) else { return }
+        connection.pointee.flags.insert(.endReported)
+        report(id, .closed(byUs ? .closedByUs : reason))
+    }
+
+    /// Drops a connection whose end the owner already knows.
+    private func forget(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        closeDescriptor(connection, reset: !connection.pointee.queue.isEmpty)
+        timers.cancel(.linger(id))
+        connections.release(id)
+    }
+
+    func closeDescriptor(_ connection: UnsafeMutablePointer<Connection>, reset: Bool) {
+        let descriptor = connection.pointee.descriptor
+        guard descriptor >= 0 else { return }
+        connection.pointee.descriptor = -1
+        if reset { cb_close_with_reset(descriptor) } else { cb_close(descriptor) }
+    }
+}
+
+extension Connection.Phase {
+    var isBeforeClosing: Bool {
+        switch self {
+        case .resolving, .connecting, .open: true
+        case .free, .flushing, .lingering, .retired, .ended: false
+        }
+    }
+}

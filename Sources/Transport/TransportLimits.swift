@@ -1,0 +1,41 @@
+/// Sizes and times of the transport, each with its unit and reason.
+public enum TransportLimits {
+    /// Bytes of the one receive buffer of a loop: one read empties an ordinary socket buffer.
+    public static let receiveBufferBytes = 64 * 1024
+    /// Default bytes read per connection and turn, so that one flooder does not starve the others.
+    public static let readBudgetBytes = 128 * 1024
+    /// Bytes written per connection and turn: a peer that reads as fast as we write may not hold the loop.
+    public static let writeBudgetBytes = 1024 * 1024
+    /// Slices given to the kernel in one call; the kernel takes at most 1024 (`IOV_MAX`), and copies the table each time.
+    public static let spansPerWrite = 128
+    /// Events taken from the kernel in one call, 12 bytes each.
+    public static let eventsPerWait = 512
+    /// Connections accepted per listener and turn; the rest stay in the backlog until the next.
+    public static let acceptsPerTurn = 64
+    /// How long a listener rests when descriptors or memory ran out. A waiting connection stays readable, so without a
+    /// rest the loop would spin.
+    public static let acceptRest = Duration.milliseconds(100)
+    /// Backlog asked of the kernel, which caps it at `net.core.somaxconn`. A room's clients reconnect at once.
+    public static let backlog: Int32 = 4096
+    /// Default bytes one connection may have queued; a backstop for owners that forget their own limit.
+    public static let sendLimitBytes = 16 * 1024 * 1024
+    /// After everything is flushed, how long the peer gets to close its side. Closing before it has would turn bytes it
+    /// is still sending into a reset, which can destroy what it has not read yet.
+    ///
+    /// Source: RFC 1122 §4.2.2.13; RFC 9112 §9.6.
+    public static let lingeringClose = Duration.seconds(2)
+    /// How long the answer to a peer that sends and then closes its sending side may take to leave.
+    public static let endOfStreamLinger = Duration.seconds(10)
+    /// Threads that may wait for name resolution at once; getaddrinfo blocks, for half a minute when a server is silent.
+    public static let resolverThreads = 4
+    /// Addresses of one host that are tried.
+    public static let addressesPerHost = 8
+    /// Least time one address gets when a host has several and the time for all is short.
+    public static let leastAddressTime = Duration.milliseconds(250)
+    /// Seconds without traffic after which the kernel asks whether the peer is still there, between two such questions,
+    /// and how many may stay unanswered: a vanished peer is noticed within two minutes and a half even if the protocol
+    /// above asks nothing.
+    public static let keepAliveIdleSeconds: Int32 = 90
+    public static let keepAliveIntervalSeconds: Int32 = 20
+    public static let keepAliveProbes: Int32 = 3
+}

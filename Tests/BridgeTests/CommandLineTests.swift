@@ -1,0 +1,180 @@
+import Testing
+
+@testable import ChatBridge
+
+struct CommandLineCase: CustomTestStringConvertible, Sendable {
+    var arguments: String
+    var expected: Invocation
+    var testDescription: String { arguments.isEmpty ? "(nothing)" : arguments }
+
+    init(_ arguments: String, _ expected: Invocation) {
+        self.arguments = arguments
+        self.expected = expected
+    }
+}
+
+struct UsageCase: CustomTestStringConvertible, Sendable {
+    var arguments: String
+    var message: String
+    var testDescription: String { arguments }
+
+    init(_ arguments: String, _ message: String) {
+        self.arguments = arguments
+        self.message = message
+    }
+}
+
+private func words(_ text: String) -> [String] { text.split(separator: " ").map(String.init) }
+
+@Suite("Command line")
+struct CommandLineTests {
+    static let cases = [
+        CommandLineCase("", .run(GlobalOptions())),
+        CommandLineCase("run", .run(GlobalOptions())),
+        CommandLineCase("--config a.toml", .run(GlobalOptions(configPath: "a.toml"))),
+        CommandLineCase("run --config=a=b.toml", .run(GlobalOptions(configPath: "a=b.toml"))),
+        CommandLineCase("--config a run --config b", .run(GlobalOptions(configPath: "b"))),
+        CommandLineCase(
+            "--listen irc://[::1]:1 demo --listen=irc://127.0.0.1:2",
+            .demo(GlobalOptions(listen: ["irc://[::1]:1", "irc://127.0.0.1:2"]))),
+        CommandLineCase(
+            "run --state-dir /s --log-level debug --color never",
+            .run(GlobalOptions(stateDirectory: "/s", logLevel: .debug, color: .never))),
+        CommandLineCase("studio", .studio(GlobalOptions(), port: nil)),
+        CommandLineCase("studio --port 0", .studio(GlobalOptions(), port: 0)),
+        CommandLineCase("--port=65535 studio", .studio(GlobalOptions(), port: 65535)),
+        CommandLineCase("check", .check(GlobalOptions(), CheckOptions())),
+        CommandLineCase("check --json --print", .check(GlobalOptions(), CheckOptions(print: true, json: true))),
+        CommandLineCase("version", .version), CommandLineCase("--version", .version),
+        CommandLineCase("help", .help(nil)), CommandLineCase("-h", .help(nil)), CommandLineCase("--help", .help(nil)),
+        CommandLineCase("help check", .help(.check)), CommandLineCase("check -h", .help(.check)),
+        CommandLineCase("-h run", .help(.run)), CommandLineCase("help help", .help(.help)),
+        CommandLineCase("-- run", .run(GlobalOptions())),
+    ]
+
+    @Test("a command line that makes sense", arguments: cases)
+    func parse(_ row: CommandLineCase) throws {
+        #expect(try CommandLineParser.parse(words(row.arguments)) == row.expected)
+    }
+
+    static let usageCases = [
+        UsageCase("rnu", "unknown command \"rnu\" (did you mean \"run\"?)"),
+        UsageCase("frobnicate", "unknown command \"frobnicate\""),
+        UsageCase("help chekc", "unknown command \"chekc\" (did you mean \"check\"?)"),
+        UsageCase("--confg x", "unknown flag \"--confg\" (did you mean \"--config\"?)"),
+        UsageCase("--confg=x", "unknown flag \"--confg\" (did you mean \"--config\"?)"),
+        UsageCase("-x", "unknown flag \"-x\""),
+        UsageCase("-config x", "unknown flag \"-config\" (did you mean \"--config\"?)"),
+        UsageCase("--config", "--config needs a value: --config FILE"),
+        UsageCase("--config=", "--config needs the name of a file"),
+        UsageCase("check --print=yes", "--print takes no value"),
+        UsageCase("run --port 1", "\"run\" has no --port"),
+        UsageCase("studio --print", "\"studio\" has no --print"),
+        UsageCase("studio --port 65536", "--port \"65536\" is not a port (0 to 65535)"),
+        UsageCase("studio --port -1", "--port \"-1\" is not a port (0 to 65535)"),
+        UsageCase("run fast", "\"fast\" is too much: \"run\" takes no such argument"),
+        UsageCase("help a b", "\"b\" is too much: \"help\" takes no such argument"),
+        UsageCase(
+            "--log-level dbug",
+            "--log-level \"dbug\" is none of error, warn, info, debug, trace (did you mean \"debug\"?)"),
+        UsageCase("--color sometimes", "--color \"sometimes\" is none of auto, always, never"),
+    ]
+
+    @Test("a command line that makes no sense says why", arguments: usageCases)
+    func usage(_ row: UsageCase) {
+        #expect(throws: UsageError(message: row.message)) { try CommandLineParser.parse(words(row.arguments)) }
+    }
+
+    @Test("every command has a row, and every flag a name of its own in its command")
+    func table() {
+        #expect(CommandTable.rows.map(\.name) == CommandName.allCases)
+        for row in CommandTable.rows {
+            let names = (CommandTable.globalFlags + row.flags).map(\.name)
+            #expect(Set(names).count == names.count)
+        }
+    }
+
+    @Test(
+        "a page of help fits 80 by 24 and names its flags", arguments: [nil] + CommandName.allCases.map(Optional.some))
+    func help(_ command: CommandName?) {
+        var text = ""
+        #expect(OfflineCommands.help(command) { text += $0 } == 0)
+        #expect(text.hasSuffix("\n"))
+        let lines = text.dropLast().split(separator: "\n", omittingEmptySubsequences: false)
+        // The prompt needs the last line.
+        #expect(lines.count <= 23)
+        #expect(lines.filter { $0.count > 80 } == [])
+        let row = command.flatMap(CommandTable.row)
+        for flag in CommandTable.globalFlags + (row?.flags ?? []) { #expect(text.contains("--\(flag.name)")) }
+        if command == nil { for row in CommandTable.rows { #expect(text.contains("  \(row.name.rawValue) ")) } }
+    }
+
+    @Test(
+        "colour follows the flag, then NO_COLOR, TERM and the terminal",
+        arguments: [
+            (ColorChoice.auto, true, [:], true), (.auto, false, [:], false), (.auto, true, ["NO_COLOR": "1"], false),
+            (.auto, true, ["NO_COLOR": ""], true), (.auto, true, ["TERM": "dumb"], false),
+            (.always, false, ["NO_COLOR": "1"], true), (.never, true, [:], false),
+        ] as [(ColorChoice, Bool, [String: String], Bool)])
+    func color(_ choice: ColorChoice, _ isTerminal: Bool, _ variables: [String: String], _ expected: Bool) {
+        #expect(choice.isColored(isTerminal: isTerminal, variables: variables) == expected)
+    }
+}
+
+@Suite("chatbridge check")
+struct CheckCommandTests {
+    private func check(
+        _ toml: String, _ options: CheckOptions = CheckOptions()
+    ) -> (code: Int32, output: String, errors: String) {
+        var (output, errors) = ("", "")
+        let code = OfflineCommands.check(
+            GlobalOptions(), options, surroundings: surroundings(["chatbridge.toml": toml]), output: { output += $0 },
+            errors: { errors += $0 })
+        return (code, output, errors)
+    }
+
+    @Test("a good configuration is ok")
+    func good() {
+        #expect(check(withRoom("")) == (0, "ok\n", ""))
+        #expect(
+            check(withRoom(""), CheckOptions(json: true))
+                == (0, "{\"ok\":true,\"file\":\"chatbridge.toml\",\"problems\":[]}\n", ""))
+    }
+
+    @Test("a bad one lists its problems and exits 78")
+    func bad() {
+        let toml = withRoom("[log]\nlevle = 1\ntoo = 2")
+        #expect(
+            check(toml) == (
+                78, "",
+                """
+                chatbridge.toml:3:1: unknown key "levle" (did you mean "level"?)
+                chatbridge.toml:4:1: unknown key "too" (did you mean "to"?)
+
+                """
+            ))
+        #expect(
+            check(withRoom("[log]\nlevle = 1"), CheckOptions(json: true)) == (
+                78,
+                #"{"ok":false,"problems":[{"at":"chatbridge.toml:3:1","file":"chatbridge.toml","line":3,"column":1,"#
+                    + #""message":"unknown key \"levle\" (did you mean \"level\"?)"}]}"# + "\n", ""
+            ))
+    }
+
+    @Test("--print shows what counts, secrets blanked")
+    func print() {
+        let shown = check(withRoom("[identity]\npassword = \"hunter2\""), CheckOptions(print: true))
+        #expect(shown.code == 0)
+        #expect(shown.output.contains("password = \"***\""))
+        #expect(shown.output.contains("[identity.nicks]\nsuffix = \"\""))
+        #expect(shown.output.contains("[[rooms]]\nname = \"lobby\"\nchannel = \"#lobby\""))
+        #expect(!shown.output.contains("hunter2"))
+    }
+
+    @Test("the version is one line")
+    func version() {
+        var text = ""
+        #expect(OfflineCommands.version { text += $0 } == 0)
+        #expect(text == "chatbridge \(BuildInformation.version)\n")
+    }
+}

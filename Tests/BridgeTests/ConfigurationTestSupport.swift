@@ -1,0 +1,38 @@
+@testable import ChatBridge
+
+/// A machine made of plain values.
+func surroundings(
+    _ files: [String: String] = [:], variables: [String: String] = [:], hostName: String = "edge.example.org"
+) -> ConfigurationSurroundings {
+    ConfigurationSurroundings(variables: variables, hostName: hostName) { path in
+        files[path].map { .success(Array($0.utf8)) } ?? .failure(.notFound)
+    }
+}
+
+/// Loads `toml` as `chatbridge.toml`.
+func load(
+    _ toml: String?, variables: [String: String] = [:], files: [String: String] = [:],
+    request: ConfigurationRequest = ConfigurationRequest()
+) throws(ConfigurationError) -> Configuration {
+    var files = files
+    files["chatbridge.toml"] = toml
+    return try ConfigurationLoader.load(request, from: surroundings(files, variables: variables)).configuration
+}
+
+/// What `check` would print, one line a problem; empty when the text loads.
+func problems(
+    _ toml: String?, variables: [String: String] = [:], files: [String: String] = [:],
+    request: ConfigurationRequest = ConfigurationRequest()
+) -> [String] {
+    do {
+        _ = try load(toml, variables: variables, files: files, request: request)
+        return []
+    } catch {
+        return error.problems.map(\.description)
+    }
+}
+
+/// The smallest file that loads, with `text` below.
+func withRoom(_ text: String) -> String {
+    "rooms = [{ name = \"lobby\", url = \"ws://127.0.0.1:8080/chat\" }]\n" + text
+}

@@ -1,0 +1,254 @@
+import BridgeTestSupport
+import IRCProtocol
+import Testing
+
+@Suite("IRC names")
+struct NamesTests {
+    @Test(
+        "folding",
+        arguments: [
+            ("Nick", "nick", "nick"), ("a[]\\~B", "a[]\\~b", "a{}|^b"), ("{}|^", "{}|^", "{}|^"), ("ÉA", "Éa", "Éa"),
+            ("", "", ""),
+            ("@Z[`", "@z[`", "@z{`"),
+        ])
+    func fold(text: String, ascii: String, rfc1459: String) {
+        #expect(IRCCasemapping.ascii.fold(text) == ascii)
+        #expect(IRCCasemapping.rfc1459.fold(text) == rfc1459)
+    }
+
+    @Test("folding twice is folding once, byte for byte", arguments: IRCCasemapping.allCases)
+    func idempotent(mapping: IRCCasemapping) {
+        var generator = SeededGenerator(seed: 3)
+        for _ in 0..<500 {
+            let text = String(
+                String.UnicodeScalarView(
+                    (0..<20).compactMap { _ in Unicode.Scalar(UInt32.random(in: 0..<0x250, using: &generator)) }))
+            let once = mapping.fold(text)
+            #expect(Array(mapping.fold(once).utf8) == Array(once.utf8))
+            #expect(once.utf8.count == text.utf8.count)
+        }
+    }
+
+    @Test(
+        "sources",
+        arguments: [
+            ("n!u@h", IRCSource(nick: "n", user: "u", host: "h")),
+            ("n!u@v@h", IRCSource(nick: "n", user: "u@v", host: "h")),
+            ("n!u!x@h", IRCSource(nick: "n", user: "u!x", host: "h")),
+            ("n@x!u@h", IRCSource(nick: "n@x", user: "u", host: "h")),
+            ("", nil), ("n", nil), ("n!u", nil), ("n@h", nil), ("n@h!u", nil), ("!u@h", nil), ("n!@h", nil),
+            ("n!u@", nil),
+            ("!", nil), ("!@", nil),
+        ] as [(String, IRCSource?)])
+    func source(text: String, source: IRCSource?) {
+        #expect(IRCSource(parsing: text) == source)
+        if let source { #expect(source.text == text) }
+    }
+
+    @Test(
+        "nicks that anybody may take",
+        arguments: [
+            "a", "Remy", "a1", "_a", "[a]", "`a", "a-", "{|}^\\", "a~b", "a#b", "a'b", "Zoë", "林黛玉", "e\u{301}", "😀",
+        ])
+    func goodNicks(nick: String) {
+        #expect(IRCNames.isValidNickname(nick))
+    }
+
+    @Test(
+        "nicks that nobody may take",
+        arguments: [
+            "", "1a", "-a", "#a", "&a", "~a", "@a", "+a", "%a", "$a", ":a", "=a", "a b", "a,b", "a*", "a?", "a.b",
+            "a!b", "a@b",
+            "a:b", "*", "a\0", "a\r", "a\n", "a\t", "a\u{7F}", "a\u{85}", "a\u{A0}", "a\u{200B}", "a\u{200D}b",
+            "a\u{202E}b",
+            "\u{301}a", "a\u{FE0F}", "a\u{AD}", "a\u{2028}", "a\u{FEFF}", "a\u{3164}", "a\u{E000}", "a\u{FFFF}",
+            "0123456789012345678901234567890", "abcdefghijklmnopqrstuvwxyzabcde",
+        ])
+    func badNicks(nick: String) {
+        #expect(!IRCNames.isValidNickname(nick))
+    }
+
+    @Test("the length of a nick is in bytes")
+    func nickBytes() {
+        #expect(IRCNames.isValidNickname("éé", maxBytes: 4))
+        #expect(!IRCNames.isValidNickname("éé", maxBytes: 3))
+        #expect(!IRCNames.isValidNickname("a", maxBytes: 0))
+        #expect(!IRCNames.isValidNickname("a", maxBytes: -1))
+    }
+
+    @Test("without UTF-8 only RFC 2812's characters are taken")
+    func plainNicks() {
+        #expect(IRCNames.isValidNickname("Az09-[]\\`_^{|}", utf8: false))
+        for nick in ["é", "a'b", "a~", "a b", "a#", "1a", "-a", "a\u{7F}", "😀"] {
+            #expect(!IRCNames.isValidNickname(nick, utf8: false), "\(nick)")
+        }
+    }
+
+    @Test("channel names", arguments: ["#a", "##", "#a:b", "#1", "#küche", "#a.b", "#😀"])
+    func goodChannels(name: String) {
+        #expect(IRCNames.isValidChannelName(name))
+    }
+
+    @Test(
+        "what is no channel name",
+        arguments: [
+            "", "#", "a", "&a", "#a b", "#a,b", "#a\0", "#a\u{07}", "#a\u{7F}", "#\u{200B}", "#a\u{85}", " #a", "+a",
+        ])
+    func badChannels(name: String) {
+        #expect(!IRCNames.isValidChannelName(name))
+    }
+
+    @Test("the length of a channel name is in bytes; UTF-8 can be off")
+    func channelBytes() {
+        #expect(IRCNames.isValidChannelName("#é", maxBytes: 3))
+        #expect(!IRCNames.isValidChannelName("#éa", maxBytes: 3))
+        #expect(!IRCNames.isValidChannelName("#abc", maxBytes: -5))
+        #expect(!IRCNames.isValidChannelName("#é", utf8: false))
+        #expect(IRCNames.isValidChannelName("#e", utf8: false))
+    }
+}
+
+@Suite("IRC tables")
+struct TableTests {
+    @Test("every command has one row", arguments: IRCCommand.allCases)
+    func commands(command: IRCCommand) {
+        #expect(IRCCommandTable.rows.filter { $0.command == command }.count == 1)
+        let row = IRCCommandTable.row(for: command.rawValue)
+        #expect(row?.command == command)
+        #expect(row?.summary.isEmpty == false)
+        #expect((0...15).contains(row?.minParams ?? -1) && (row?.penalty ?? -1) >= 0)
+    }
+
+    @Test("what must never delay a client costs nothing; registration needs its commands")
+    func costs() {
+        for verb in ["TAGMSG", "PONG", "CAP"] { #expect(IRCCommandTable.row(for: verb)?.penalty == 0) }
+        let early = IRCCommandTable.rows.filter(\.beforeRegistration).map(\.command)
+        #expect(Set(early) == [.pass, .nick, .user, .cap, .ping, .pong, .quit])
+        #expect(IRCCommandTable.row(for: "privmsg") == nil)
+        #expect(IRCCommandTable.row(for: "") == nil)
+    }
+
+    @Test("a numeric's code has three digits", arguments: IRCNumeric.allCases)
+    func numerics(numeric: IRCNumeric) {
+        #expect(numeric.code.utf8.count == 3)
+        #expect(UInt16(numeric.code) == numeric.rawValue)
+    }
+
+    @Test("005 lines hold at most 13 tokens and fit")
+    func supportRows() {
+        let rows = IRCISupport.standard(
+            network: "A network with a name", kickLen: 1, chanLimit: 100, statusMsg: "@+",
+            targMax: "PRIVMSG:4,NOTICE:4",
+            elist: "MNU", bot: "B")
+        #expect(rows.count >= 2)
+        for row in rows {
+            let line = IRCMessage(
+                source: String(repeating: "s", count: 63), numeric: .rplISupport,
+                params: [String(repeating: "n", count: 64)] + row + [IRCISupport.trailingText])
+            #expect((1...13).contains(row.count))
+            #expect(encode(line).hasSuffix(":\(IRCISupport.trailingText)\r\n"))
+            #expect(encode(line).utf8.count <= 512)
+        }
+        let tokens = rows.flatMap { $0 }
+        #expect(tokens.contains(#"NETWORK=A\x20network\x20with\x20a\x20name"#))
+        #expect(
+            tokens.contains(
+                "CLIENTTAGDENY=*,-typing,-draft/typing,-reply,-draft/reply,-draft/react,-draft/unreact,-channel-context,-draft/channel-context"
+            ))
+        #expect(tokens.contains("PREFIX=(ov)@+") && tokens.contains("UTF8ONLY") && tokens.contains("WHOX"))
+        #expect(tokens == tokens.sorted())
+        #expect(Set(tokens.map { $0.prefix { $0 != "=" } }).count == tokens.count)
+    }
+
+    @Test("005 lines fit whatever the tokens' lengths", arguments: 1..<120)
+    func supportFill(length: Int) {
+        var support = IRCISupport()
+        for index in 0..<40 { support.add(String(repeating: "T", count: length + index % 3)) }
+        for row in support.rows {
+            let line = IRCMessage(
+                source: String(repeating: "s", count: 63), numeric: .rplISupport,
+                params: [String(repeating: "n", count: 64)] + row + [IRCISupport.trailingText])
+            #expect(encode(line).hasSuffix(" :\(IRCISupport.trailingText)\r\n"))
+        }
+        #expect(support.rows.flatMap { $0 } == support.tokens)
+    }
+
+    @Test("what is not true is not announced")
+    func supportOptions() {
+        let tokens = IRCISupport.standard(network: "n", clientTagDeny: nil, utf8Only: false, whox: false).flatMap { $0 }
+        for name in [
+            "UTF8ONLY", "WHOX", "CLIENTTAGDENY", "BOT", "KICKLEN", "STATUSMSG", "TARGMAX", "ELIST", "CHANLIMIT",
+        ] {
+            #expect(!tokens.contains { $0.hasPrefix(name) })
+        }
+    }
+
+    @Test("values are escaped and controls dropped")
+    func supportEscapes() {
+        var support = IRCISupport()
+        support.add("A", "b c=\\\r\n\0")
+        support.add("B")
+        #expect(support.tokens == [#"A=b\x20c\x3D\x5C"#, "B"])
+        #expect(IRCISupport().rows == [])
+    }
+
+    @Test("client-only tags pass by name")
+    func clientTags() {
+        for name in IRCClientTags.allowed {
+            #expect(IRCClientTags.isAllowed("+" + name))
+            #expect(!IRCClientTags.isAllowed(name))
+        }
+        for name in ["", "+", "msgid", "time", "+draft/read", "+draft/delivered", "+Typing", "+other", "++typing"] {
+            #expect(!IRCClientTags.isAllowed(name))
+        }
+    }
+
+    @Test(
+        "WHOX requests",
+        arguments: [
+            (
+                "%tcuhnfdlaor,42",
+                [.token, .channel, .user, .host, .nick, .flags, .hopCount, .idle, .account, .opLevel, .realname], "42",
+                ""
+            ),
+            ("o%nt", [.token, .nick], nil, "o"), ("%", [], nil, ""), ("%nnnn,1", [.nick], "1", ""),
+            ("%n,", [.nick], nil, ""),
+            ("%n,1234", [.nick], nil, ""), ("%n,ab", [.nick], nil, ""), ("%n,1,2", [.nick], nil, ""),
+            ("%zé,7", [], "7", ""),
+            ("%n,007", [.nick], "007", ""),
+        ] as [(String, [IRCWhoxRequest.Field], String?, String)])
+    func whox(param: String, fields: [IRCWhoxRequest.Field], token: String?, flags: String) {
+        let request = IRCWhoxRequest(parsing: param)
+        #expect(request?.fields == fields)
+        #expect(request?.token == token)
+        #expect(request?.flags == flags)
+    }
+
+    @Test("a WHO without % is a plain one", arguments: ["", "o", "tcu,42"])
+    func plainWho(param: String) {
+        #expect(IRCWhoxRequest(parsing: param) == nil)
+    }
+
+    @Test("standard replies")
+    func standardReplies() {
+        #expect(
+            encode(.fail("PRIVMSG", "CANNOT_SEND", "#a", text: "Not now", source: "irc"))
+                == ":irc FAIL PRIVMSG CANNOT_SEND #a :Not now\r\n")
+        #expect(encode(.warn("*", "X", text: "Mind")) == "WARN * X :Mind\r\n")
+        #expect(encode(.note("A", "B", "c", "d", text: "E f")) == "NOTE A B c d :E f\r\n")
+    }
+
+    @Test("tags are found, set and removed by name")
+    func tags() {
+        var message = IRCMessage(tags: [IRCTag("a", "1")], command: "PING")
+        message.setTag("b", "2")
+        message.setTag("a", "3")
+        message.setTag("c", "")
+        #expect(message.tags == [IRCTag("a", "3"), IRCTag("b", "2"), IRCTag("c")])
+        #expect(message.tag("b")?.value == "2")
+        #expect(message.tag("A") == nil)
+        message.removeTag("b")
+        #expect(message.tag("b") == nil)
+        #expect(IRCTag("+a").isClientOnly && !IRCTag("a").isClientOnly && !IRCTag("").isClientOnly)
+    }
+}

@@ -1,0 +1,139 @@
+import IRCProtocol
+import Testing
+
+/// A rich line, what a client with everything sees, and what one with nothing sees.
+private struct ReductionRow: Sendable, CustomTestStringConvertible {
+    let name: String
+    let rich: String
+    let caps: IRCCapabilitySet
+    let seen: String?
+    var testDescription: String { name }
+
+    init(_ name: String, _ rich: String, _ caps: IRCCapabilitySet, _ seen: String?) {
+        self.name = name
+        self.rich = rich
+        self.caps = caps
+        self.seen = seen
+    }
+}
+
+private let tagged = "@time=T;msgid=M;account=A;label=L;batch=B;+typing=active;draft/x=1 PRIVMSG #a :b"
+
+private let reductionRows: [ReductionRow] = [
+    ReductionRow("nothing negotiated: no tags", tagged, [], "PRIVMSG #a :b"),
+    ReductionRow("server-time alone gives time", tagged, [.serverTime], "@time=T PRIVMSG #a :b"),
+    ReductionRow(
+        "message-tags alone gives those without a capability of their own", tagged, [.messageTags],
+        "@msgid=M;+typing=active;draft/x=1 PRIVMSG #a :b"),
+    ReductionRow("account-tag alone gives account", tagged, [.accountTag], "@account=A PRIVMSG #a :b"),
+    ReductionRow("labeled-response alone gives label", tagged, [.labeledResponse], "@label=L PRIVMSG #a :b"),
+    ReductionRow("batch alone gives batch", tagged, [.batch], "@batch=B PRIVMSG #a :b"),
+    ReductionRow("everything negotiated: untouched", tagged, .all, tagged),
+    ReductionRow("TAGMSG without message-tags", "@+typing=done TAGMSG #a", [.serverTime], nil),
+    ReductionRow("TAGMSG with it", "@+typing=done TAGMSG #a", [.messageTags], "@+typing=done TAGMSG #a"),
+    ReductionRow("BATCH without batch", "BATCH +1 netjoin", [.messageTags], nil),
+    ReductionRow("BATCH with it", "BATCH +1 netjoin", [.batch], "BATCH +1 netjoin"),
+    ReductionRow("ACK without labeled-response", "@label=L ACK", [.messageTags], nil),
+    ReductionRow("AWAY without away-notify", ":o!u@h AWAY :gone", [], nil),
+    ReductionRow("AWAY with it", ":o!u@h AWAY :gone", [.awayNotify], ":o!u@h AWAY :gone"),
+    ReductionRow("ACCOUNT without account-notify", ":o!u@h ACCOUNT acc", [.accountTag], nil),
+    ReductionRow("CHGHOST without chghost", ":o!u@h CHGHOST u2 h2", [], nil),
+    ReductionRow("SETNAME without setname", ":o!u@h SETNAME :New", [], nil),
+    ReductionRow("MARKREAD without read-marker", "MARKREAD #a timestamp=T", [.messageTags], nil),
+    ReductionRow("INVITE of somebody else without invite-notify", ":o!u@h INVITE bob #a", [], nil),
+    ReductionRow("INVITE of the client itself", ":o!u@h INVITE ME #a", [], ":o!u@h INVITE ME #a"),
+    ReductionRow("INVITE without parameters", ":o!u@h INVITE", [], nil),
+    ReductionRow("JOIN without extended-join", ":o!u@h JOIN #a acc :Real Name", [], ":o!u@h JOIN #a"),
+    ReductionRow("JOIN that is short already", ":o!u@h JOIN #a", [], ":o!u@h JOIN #a"),
+    ReductionRow(
+        "FAIL without standard-replies", "@time=T :irc FAIL PRIVMSG CANNOT_SEND #a :Not now", [.serverTime],
+        "@time=T :irc NOTICE me :PRIVMSG CANNOT_SEND #a: Not now"),
+    ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
+    ReductionRow("NOTE with nothing but a text", ":irc NOTE :Mind", [], ":irc NOTICE me :Mind"),
+    ReductionRow("NOTE with standard-replies", ":irc NOTE A B :C", [.standardReplies], ":irc NOTE A B :C"),
+    ReductionRow(
+        "NAMES for a client with neither extension", "353 me = #a :@+bob!u@h +al!u@h cy!u@h", [],
+        "353 me = #a :@bob +al cy"),
+    ReductionRow(
+        "NAMES with multi-prefix", "353 me = #a :@+bob!u@h +al!u@h", [.multiPrefix], "353 me = #a :@+bob +al"),
+    ReductionRow(
+        "NAMES with userhost-in-names", "353 me = #a :@+bob!u@h", [.userhostInNames], "353 me = #a :@bob!u@h"),
+    ReductionRow(
+        "WHO without multi-prefix", "352 me #a u h s bob H*@+B :0 R", [], "352 me #a u h s bob H*@B :0 R"),
+    ReductionRow("a WHO line that is too short", "352 me #a", [], "352 me #a"),
+]
+
+@Suite("IRC reduction to what a client negotiated")
+struct ReductionTests {
+    @Test("a client sees what it negotiated", arguments: reductionRows)
+    fileprivate func reduces(row: ReductionRow) throws {
+        let seen = try parse(row.rich).reduced(for: row.caps, nick: "me")
+        #expect(try seen == row.seen.map { try parse($0) })
+    }
+
+    @Test("with every capability nothing changes", arguments: reductionRows)
+    fileprivate func richest(row: ReductionRow) throws {
+        let rich = try parse(row.rich)
+        #expect(rich.reduced(for: .all, nick: "me") == rich)
+    }
+
+    @Test("reducing twice is reducing once", arguments: reductionRows)
+    fileprivate func idempotent(row: ReductionRow) throws {
+        let rich = try parse(row.rich)
+        for caps in Self.everySingleOneMissing + Self.everySingleOneAlone {
+            let once = rich.reduced(for: caps, nick: "me")
+            #expect(once?.reduced(for: caps, nick: "me") == once)
+        }
+    }
+
+    @Test("a client without a nick is addressed as *")
+    func noNick() {
+        let seen = IRCMessage.fail("JOIN", "X", text: "No").reduced(for: [], nick: "")
+        #expect(seen == IRCMessage(command: "NOTICE", params: ["*", "JOIN X: No"]))
+    }
+
+    @Test("every row of the table is exercised above, and every capability has its place")
+    func complete() throws {
+        let commands = try Set(reductionRows.map { try parse($0.rich).command })
+        #expect(commands.isSuperset(of: IRCReductionTable.commands.map(\.command)))
+        let needed = IRCCapabilitySet(
+            IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
+        // These change what a session does, not what a line looks like.
+        let behaviour: IRCCapabilitySet = [.echoMessage, .noImplicitNames, .capNotify]
+        #expect(needed.union(behaviour) == .all)
+        #expect(needed.intersection(behaviour).isEmpty)
+    }
+
+    @Test("clients with equal rendering profiles see a room's lines alike")
+    func profiles() throws {
+        let roomCommands: Set = [
+            "PRIVMSG", "TAGMSG", "BATCH", "AWAY", "ACCOUNT", "CHGHOST", "SETNAME", "INVITE", "JOIN",
+        ]
+        let lines = try reductionRows.map { try parse($0.rich) }.filter { roomCommands.contains($0.command) }.map {
+            var line = $0
+            line.removeTag("label")
+            return line
+        }
+        #expect(lines.count > 9)
+        for caps in Self.everySingleOneMissing + Self.everySingleOneAlone {
+            for line in lines {
+                // Somebody else's nick: an invitation goes to one person and is no room line for that one.
+                #expect(
+                    line.reduced(for: caps, nick: "else") == line.reduced(for: caps.renderingProfile, nick: "else"))
+            }
+        }
+        #expect(IRCCapabilitySet.all.renderingProfile != .all)
+    }
+
+    @Test(
+        "each capability of the profile changes some room line",
+        arguments: IRCCapabilitySet.all.renderingProfile.members)
+    func profileIsTight(capability: IRCCapability) throws {
+        let caps = IRCCapabilitySet.all.subtracting([capability])
+        let lines = try reductionRows.map { try parse($0.rich) }
+        #expect(lines.contains { $0.reduced(for: caps, nick: "else") != $0 })
+    }
+
+    private static let everySingleOneMissing = IRCCapability.allCases.map { IRCCapabilitySet.all.subtracting([$0]) }
+    private static let everySingleOneAlone = IRCCapability.allCases.map { IRCCapabilitySet([$0]) } + [[]]
+}
