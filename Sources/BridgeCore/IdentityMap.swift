@@ -270,7 +270,7 @@ final class IdentityMap {
         }
         // Somebody who comes and goes all day leaves an entry each time, behind others that may stay for 30 days.
         if absentQueue.count - absentHead > 2 * absentCount + 1024 {
-            absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.absentSince == $0.since }
+            absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.person.absentSince == $0.since }
             absentHead = 0
         }
     }
