@@ -40,7 +40,8 @@ struct RecentMessages {
         msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp
     ) {
         let entry = Entry(
-            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, beginning: Self.beginning(of: text), at: at,
+            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, beginning: Self.beginning(of: text),
+            at: at,
             sequence: nextSequence)
         let slot: Int
         if ring.count < Self.capacity {

@@ -373,7 +373,7 @@ private final class RandomConversation {
 
 @Suite("Laws of the bridge")
 struct BridgeLawTests {
-    @Test("random conversations keep every law", arguments: Array(UInt64(0)..<10))
+    @Test("random conversations keep every law", arguments: LawSeeds.seeds(10))
     func randomConversations(batch: UInt64) throws {
         var seenCount = 0
         for seed in batch * 4..<batch * 4 + 4 {
