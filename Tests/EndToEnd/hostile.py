@@ -160,7 +160,7 @@ def a_client_that_never_reads_is_dropped_alone(world):
     # The kernel's own buffers come on top of the queue, so keep talking until the bridge has enough.
     end = time.monotonic() + 60
     while not gone and time.monotonic() < end:
-        for _ in range(200):
+        for _ in range(50):
             remy.say("%d %s" % (said, body))
             said += 1
         remy.drain()
@@ -172,6 +172,18 @@ def a_client_that_never_reads_is_dropped_alone(world):
     assert ann.texts("Remy") == ["%d %s" % (n, body) for n in range(said)], "ann lost or doubled some"
     round_trip(ann, remy, "unharmed")
     return "after %d messages" % said
+
+
+@scenario
+def a_sudden_burst_from_the_backend_drops_nobody_who_reads(world):
+    """Two hundred messages of a hundred lines in one write are more than sendq at once; a reader keeps up with them."""
+    world.start()
+    ann, remy = world.irc("ann"), world.person("Remy")
+    bodies = ["\n".join("message %d line %d" % (n, line) for line in range(100)) for n in range(200)]
+    world.relay.raw_bytes(b"".join(frame(envelope("message", remy.id, "Remy", body)) for body in bodies))
+    world.relay.raw(envelope("message", remy.id, "Remy", "end"))
+    ann.expect_text("end")
+    assert ann.texts("Remy") == [line for body in bodies for line in body.split("\n")] + ["end"], "lost or swapped"
 
 
 @scenario
@@ -333,6 +345,25 @@ def a_frame_that_claims_more_than_memory_is_refused_by_its_head(world):
         wait_until(lambda: len(world.relay.handshakes) > handshakes, "a new handshake")
         world.relay.wait_for_bridge()
     round_trip(ann, remy, "after the claim")
+
+
+@scenario
+def somebody_who_takes_our_id_is_somebody_else(world):
+    world.start()
+    ann, bob, remy = world.irc("ann"), world.irc("bob"), world.person("Remy")
+    ann.say("#lobby", "it is me")
+    real = remy.expect_message("it is me")
+    ann.expect_text("it is me")
+    impostor = world.person("ann", sender_id=real["sender_id"])
+    impostor.say("it is me, ann")
+    for client in (ann, bob):
+        assert client.expect_text("it is me, ann").source.split("!")[0] != "ann", "the impostor passed"
+    # The id of a message that ann said, said again by another: neither is taken for the other.
+    remy.say("same id", message_id=real["message_id"])
+    assert bob.expect_text("same id").source.startswith("Remy!")
+    ann.say("#lobby", "and I still am")
+    assert bob.expect_text("and I still am").source.startswith("ann!")
+    remy.expect_message("and I still am")
 
 
 @scenario
