@@ -482,6 +482,57 @@ def protocol_errors_of_the_backend_end_in_a_new_link(world):
 
 
 @scenario
+def strange_answers_to_the_handshake_are_refused_and_tried_again(world):
+    world.start(room_extra='handshake_timeout = "1s"')
+    ann, remy = world.irc("ann"), world.person("Remy")
+    upgrade = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    answers = [
+        upgrade + b"Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n",
+        upgrade + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 301 Moved\r\nLocation: ws://127.0.0.2:1/\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 999 What\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"\x00\xff" * 5000,
+        b"HTTP/1.1 101 X\r\n" + b"A: b\r\n" * 100_000,
+        b"HTTP/1.1 503\r\n\r\n",
+        b"",
+    ]
+    for data in answers:
+        world.relay.answer_next(data)
+    world.relay.drop()
+    wait_until(
+        lambda: [status for status, _ in world.relay.handshakes].count(None) == len(answers),
+        lambda: "a try for each answer: %r" % [status for status, _ in world.relay.handshakes], 40,
+    )
+    world.relay.wait_for_bridge()
+    round_trip(ann, remy, "after the strange answers")
+    told = [text for text in ann.texts(command="NOTICE") if "was lost" in text]
+    assert len(told) == 1, told
+
+
+@scenario
+def frames_cut_anywhere_are_read_all_the_same(world):
+    world.start()
+    ann = world.irc("ann")
+    text = "cut ☕ anywhere"
+    body = envelope("message", new_id(), "Remy", text).encode()
+    for byte in frame(body):
+        world.relay.raw_bytes(bytes([byte]))
+    ann.expect_text(text)
+    # Fragments, inside a character, with a ping between them.
+    middle = body.index("☕".encode()) + 1
+    body = body.replace(b'"message_id": "', b'"message_id": "F')
+    middle += 1
+    world.relay.raw_bytes(
+        frame(body[:middle], TEXT, final=False) + frame(b"still there?", 9) + frame(body[middle:], 0)
+    )
+    ann.expect_text(text)
+    ann.barrier()
+    assert ann.texts("Remy") == [text, text]
+
+
+@scenario
 def a_flood_of_pings_from_the_backend_is_answered_and_bounded(world):
     world.start()
     ann, remy = world.irc("ann"), world.person("Remy")

@@ -57,16 +57,16 @@ def _mask(payload, key):
     return (int.from_bytes(payload, "big") ^ int.from_bytes(pad, "big")).to_bytes(len(payload), "big")
 
 
-def frame(payload, opcode=TEXT, masked=False):
+def frame(payload, opcode=TEXT, masked=False, final=True):
     if isinstance(payload, str):
         payload = payload.encode()
-    bit = 0x80 if masked else 0
+    bit, first = 0x80 if masked else 0, (0x80 if final else 0) | opcode
     if len(payload) < 126:
-        head = struct.pack("!BB", 0x80 | opcode, bit | len(payload))
+        head = struct.pack("!BB", first, bit | len(payload))
     elif len(payload) < 65536:
-        head = struct.pack("!BBH", 0x80 | opcode, bit | 126, len(payload))
+        head = struct.pack("!BBH", first, bit | 126, len(payload))
     else:
-        head = struct.pack("!BBQ", 0x80 | opcode, bit | 127, len(payload))
+        head = struct.pack("!BBQ", first, bit | 127, len(payload))
     if not masked:
         return head + payload
     key = os.urandom(4)
@@ -158,6 +158,7 @@ class Relay:
 
     What can be made to go wrong, always for the bridge's connections alone unless said otherwise:
         refuse(status, times)   answers the next handshakes with that status
+        answer_next(bytes)      answers the next handshake with exactly these bytes, and closes
         hold_handshakes()       answers none until release_handshakes()
         stall()                 the present connection reads and writes nothing any more, and stays open
         drop(close=...)         ends the present connections, with that Close code, or without any Close
@@ -225,6 +226,10 @@ class Relay:
     def refuse(self, status, times=1, headers=""):
         with self.lock:
             self.refusals += [(status, headers)] * times
+
+    def answer_next(self, data):
+        with self.lock:
+            self.refusals.append((None, data))
 
     def hold_handshakes(self):
         with self.lock:
@@ -346,6 +351,8 @@ class Relay:
             status, headers = self.refusals.pop(0)
             self.handshakes.append((status, time.monotonic()))
             peer.ending = True
+            if status is None:
+                return self._send(peer, headers)
             self._send(peer, ("HTTP/1.1 %d No\r\n%sContent-Length: 0\r\n\r\n" % (status, headers)).encode())
             return
         key = re.search(rb"(?im)^sec-websocket-key: *(\S+)", head)
