@@ -9,11 +9,9 @@ struct MultipartTests {
     static func read(_ pieces: [[UInt8]], type: String = "multipart/form-data; boundary=B") -> [String] {
         guard var reader = HTTPMultipartReader(contentType: type) else { return ["no form"] }
         var told: [String] = []
-        do throws(HTTPMultipartError) {
+        do {
             for piece in pieces {
-                let events = try piece.withUnsafeBytes { bytes throws(HTTPMultipartError) in
-                    try reader.bytesReceived(bytes)
-                }
+                let events = try piece.withUnsafeBytes { try reader.bytesReceived($0) }
                 for event in events {
                     switch event {
                     case .part(let part):

@@ -8,11 +8,9 @@ struct ServerSentEventTests {
     static func read(_ pieces: [[UInt8]], maxEventBytes: Int = 1000) -> [String] {
         var parser = ServerSentEventParser(maxEventBytes: maxEventBytes)
         var told: [String] = []
-        do throws(ServerSentEventError) {
+        do {
             for piece in pieces {
-                let outputs = try piece.withUnsafeBytes { bytes throws(ServerSentEventError) in
-                    try parser.bytesReceived(bytes)
-                }
+                let outputs = try piece.withUnsafeBytes { try parser.bytesReceived($0) }
                 for output in outputs {
                     switch output {
                     case .event(let event): told.append("\(event.type)|\(event.data)|\(event.lastID)")

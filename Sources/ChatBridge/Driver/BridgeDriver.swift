@@ -11,13 +11,12 @@ final class BridgeDriver: TransportDelegate {
     /// How long a backend may take to read what was written before the connection is closed.
     static let upstreamLinger: Duration = .seconds(2)
 
-    private let bridge: Bridge
+    let bridge: Bridge
     private let sendQueueBytes: Int
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
-    private var isDeadlineStale = true
     private var listeners: [ListenerID] = []
 
     /// - Parameters:
@@ -103,11 +102,8 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    func turnWillFlush(now: MonotonicInstant, transport: Transport) {
-        guard isDeadlineStale else { return }
-        isDeadlineStale = false
-        transport.setDeadline(bridge.nextDeadline())
-    }
+    /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``LoopHouse`` keeps.
+    func nextDeadline() -> MonotonicInstant? { bridge.nextDeadline() }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
         note(
@@ -119,7 +115,6 @@ final class BridgeDriver: TransportDelegate {
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
-        isDeadlineStale = true
         for action in bridge.takeActions() { run(action, transport) }
     }
 
