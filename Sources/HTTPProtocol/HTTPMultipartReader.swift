@@ -21,13 +21,11 @@ public enum HTTPMultipartError: Error, Equatable, Sendable {
     case preambleTooLong
     case partHeadTooLong
     case tooManyParts
-    /// The body ended before the last boundary.
-    case endedEarly
 
     public var statusHint: Int {
         switch self {
         case .tooManyParts, .partHeadTooLong, .preambleTooLong: 413
-        case .malformedBoundaryLine, .malformedPartHead, .endedEarly: 400
+        case .malformedBoundaryLine, .malformedPartHead: 400
         }
     }
 }
@@ -53,6 +51,8 @@ public struct HTTPMultipartReader: Sendable {
         case partEnded
         /// The last boundary has come. What follows is ignored.
         case ended
+        /// Nothing more is read.
+        case failed(HTTPMultipartError)
     }
 
     private enum State {
@@ -66,6 +66,7 @@ public struct HTTPMultipartReader: Sendable {
         case paddingLF
         case partHead
         case ended
+        case failed
     }
 
     private let delimiter: [UInt8]
@@ -96,24 +97,31 @@ public struct HTTPMultipartReader: Sendable {
         matched = 2
     }
 
-    public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) throws(HTTPMultipartError) -> [Event] {
+    /// Feeds bytes, cut anywhere. After ``Event/failed(_:)`` or ``Event/ended`` nothing more is told.
+    public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) -> [Event] {
         var events: [Event] = []
         var index = 0
-        while index < bytes.count {
-            switch state {
-            case .content: index = try readContent(bytes, from: index, &events)
-            case .ended: return events
-            default:
-                try take(bytes[index], &events)
-                index += 1
+        do throws(HTTPMultipartError) {
+            while index < bytes.count {
+                switch state {
+                case .content: index = try readContent(bytes, from: index, &events)
+                case .ended, .failed: return events
+                default:
+                    try take(bytes[index], &events)
+                    index += 1
+                }
             }
+        } catch {
+            state = .failed
+            events.append(.failed(error))
         }
         return events
     }
 
-    /// The body is whole.
-    public func bodyEnded() throws(HTTPMultipartError) {
-        guard case .ended = state else { throw .endedEarly }
+    /// Whether the last boundary has come. A body that ends before was cut off.
+    public var isComplete: Bool {
+        if case .ended = state { return true }
+        return false
     }
 
     // MARK: - Content
@@ -187,7 +195,7 @@ public struct HTTPMultipartReader: Sendable {
             headers = HTTPHeaders()
             state = .partHead
         case .partHead: try takeHead(byte, &events)
-        case .content, .ended: break
+        case .content, .ended, .failed: break
         }
     }
 

@@ -90,6 +90,8 @@ public struct ServerSentEventParser: Sendable {
         case event(ServerSentEvent)
         /// How long to wait before connecting again.
         case retry(Duration)
+        /// Nothing more is read; the stream is to be closed.
+        case failed(ServerSentEventError)
     }
 
     /// Bytes of one event, its comments included: larger than any message we relay.
@@ -105,24 +107,30 @@ public struct ServerSentEventParser: Sendable {
     private var eventBytes = 0
     private var skipsLineFeed = false
     private var isFirstLine = true
+    private var hasFailed = false
 
     public init(maxEventBytes: Int = Self.defaultMaxEventBytes) { self.maxEventBytes = maxEventBytes }
 
-    public mutating func bytesReceived(
-        _ bytes: UnsafeRawBufferPointer
-    ) throws(ServerSentEventError) -> [Output] {
+    /// Feeds bytes, cut anywhere.
+    public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) -> [Output] {
         var outputs: [Output] = []
+        guard !hasFailed else { return outputs }
         for byte in bytes {
             if skipsLineFeed {
                 skipsLineFeed = false
                 if byte == 0x0A { continue }
             }
             if byte == 0x0A || byte == 0x0D {
+                if !line.isEmpty { eventBytes += 1 }
                 skipsLineFeed = byte == 0x0D
                 endLine(&outputs)
             } else {
                 eventBytes += 1
-                guard eventBytes <= maxEventBytes else { throw .eventTooLong(limit: maxEventBytes) }
+                guard eventBytes <= maxEventBytes else {
+                    hasFailed = true
+                    outputs.append(.failed(.eventTooLong(limit: maxEventBytes)))
+                    return outputs
+                }
                 line.append(byte)
             }
         }

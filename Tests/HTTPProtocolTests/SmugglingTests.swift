@@ -185,7 +185,8 @@ struct SmugglingTests {
             "a Host in the trailers", "§6.5.1 of RFC 9110", chunks: "0\r\nhost: i\r\n\r\n", .forbiddenTrailer),
         // What follows a body is a request of its own, or nothing
         SmugglingRow(
-            "garbage after the chunks", "§2.2", chunks: "0\r\n\r\n\u{0}GET /b\r\n\r\n", .malformedStartLine, after: ["end"]),
+            "garbage after the chunks", "§2.2", chunks: "0\r\n\r\n\u{0}GET /b\r\n\r\n", .malformedStartLine,
+            after: ["end"]),
         SmugglingRow(
             "more bytes than the length", "§6.3", fields: "Content-Length: 1\r\n", body: "ab\r\n\r\n",
             .malformedStartLine, after: ["POST /a", "body a", "end"]),

@@ -66,13 +66,22 @@ extension ConfigurationForm where Value == HTTPListenerAddress {
 
 extension ConfigurationForm where Value == [HTTPConfiguration.Service] {
     static var httpServices: Self {
-        list(of: "services") { text throws(AddressError) in
+        let form = Self.list(of: "services") { text throws(AddressError) in
             if let service = HTTPConfiguration.Service(rawValue: text) { return service }
             let names = HTTPConfiguration.Service.allCases.map(\.rawValue)
             let hint = NearestName.hint(for: text, among: names)
             throw AddressError("\"\(text)\" is not served\(hint); this version has: \(names.joined(separator: ", "))")
         } print: {
             $0.rawValue
+        }
+        return Self(expected: form.expected, shape: form.shape) { node, value, reader in
+            let before = reader.problems.count
+            form.read(node, &value, &reader)
+            if value.isEmpty, reader.problems.count == before {
+                reader.report(node.origin, "nothing is served here; leave the table out instead")
+            }
+        } write: {
+            form.write($0)
         }
     }
 }
@@ -81,7 +90,7 @@ extension ConfigurationForm where Value == [String] {
     /// Names as a Host field has them, without port.
     static var hostNames: Self {
         list(of: "names") { text throws(AddressError) in
-            let written = text.contains(":") && !text.hasPrefix("[") ? "[\(text)]" : text
+            let written = text.utf8.count { $0 == 0x3A } > 1 && !text.hasPrefix("[") ? "[\(text)]" : text
             guard let host = try? HostPort(parsing: written, defaultPort: 0), host.port == 0 else {
                 throw AddressError("\"\(text)\" is not a host name or an address (without port)")
             }
@@ -104,11 +113,6 @@ extension ConfigurationCompletion {
         }
         for (index, http) in configuration.http.enumerated() {
             let at = "http[\(index)]"
-            if http.serve.isEmpty, let place = reader.origins["\(at).serve"],
-                !reader.problems.contains(where: { $0.origin == place })
-            {
-                reader.report(place, "nothing is served here; leave the table out instead")
-            }
             guard let place = reader.origins["\(at).bind"] else {
                 if let whole = reader.origins[at] { reader.report(whole, "this HTTP listener has no bind") }
                 continue

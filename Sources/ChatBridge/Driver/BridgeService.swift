@@ -45,7 +45,7 @@ struct BridgeService {
                 let driver = BridgeDriver(
                     bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, note: note,
                     stopped: { end.finish() })
-                let server = HTTPServer(routes: HealthRoutes.routes(bridge: bridge))
+                let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server)
                 var addresses: [SocketAddress] = []
                 var listeners: [ListenerID] = []
@@ -58,9 +58,15 @@ struct BridgeService {
                 var httpAddresses: [SocketAddress] = []
                 for http in configuration.http {
                     let endpoint = http.bind.endpoint
+                    let site = HTTPSite(
+                        hosts: HTTPHostRule(hosts: http.hosts, isLoopback: http.bind.isLoopback),
+                        routes: http.serve.flatMap { service in
+                            switch service {
+                            case .health: HealthRoutes.routes(bridge: bridge)
+                            }
+                        })
                     httpAddresses += try server.listen(
-                        ListenOptions(host: endpoint.host, port: endpoint.port),
-                        hosts: HTTPHostRule(hosts: http.hosts, isLoopback: http.bind.isLoopback), transport: transport)
+                        ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
                 }
                 driver.start(transport, listeners: listeners)
                 return (addresses, httpAddresses)

@@ -83,13 +83,14 @@ final class HTTPClient: LoopTenant {
             waiting.append(id)
             serveWaiting(transport)
         }
-        // The callback, or the request's bytes, come in a turn of their own.
-        transport.setDeadline(transport.now)
         return id
     }
 
     /// Gives a request up; its callback says so. Again is harmless.
-    func cancel(_ id: CallID, transport: Transport) { finish(id, .failure(.cancelled), transport) }
+    func cancel(_ id: CallID, transport: Transport) {
+        finish(id, .failure(.cancelled), transport)
+        serveWaiting(transport)
+    }
 
     /// Gives everything up and closes every connection.
     func close(_ transport: Transport) {
@@ -121,7 +122,8 @@ final class HTTPClient: LoopTenant {
             begin(connection, link, transport)
             return true
         }
-        guard links.count { $0.value.origin == origin } < HTTPClientBounds.connectionsPerOrigin else { return false }
+        let sisters = links.count { $0.value.origin == origin }
+        guard sisters < HTTPClientBounds.connectionsPerOrigin else { return false }
         if links.count >= HTTPClientBounds.maxConnections {
             // Somebody else's idle connection makes room.
             guard let idle = links.first(where: { $0.value.call == nil })?.key else { return false }
@@ -222,9 +224,13 @@ final class HTTPClient: LoopTenant {
             waiting.insert(callID, at: 0)
             return
         }
-        let events = end == .endOfStream ? link.connection.peerClosed() : []
+        let isCutOff = end != .endOfStream || link.connection.isUnanswered
+        let events = isCutOff ? [] : link.connection.peerClosed()
         handle(events, id, link, transport)
-        finish(callID, .failure(.connectionLost(end.description)), transport)
+        // Neither whole nor refused: it was cut off.
+        if calls[callID]?.connection == id {
+            finish(callID, .failure(.connectionLost(end.description)), transport)
+        }
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
@@ -251,6 +257,7 @@ final class HTTPClient: LoopTenant {
     private func handle(
         _ events: [HTTPClientConnection.Event], _ id: ConnectionID, _ link: Link, _ transport: Transport
     ) {
+        defer { serveWaiting(transport) }
         for event in events {
             guard let callID = link.call else {
                 // Idle connections have nothing to say.
@@ -271,7 +278,6 @@ final class HTTPClient: LoopTenant {
                     drop(id, transport)
                 }
                 answered(callID, transport)
-                serveWaiting(transport)
             case .failed(let error):
                 finish(callID, .failure(.protocolError(error)), transport)
             }

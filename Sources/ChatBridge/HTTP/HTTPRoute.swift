@@ -41,6 +41,12 @@ struct HTTPHostRule: Equatable, Sendable {
     }
 }
 
+/// What one listener serves.
+struct HTTPSite {
+    var hosts: HTTPHostRule
+    var routes: [HTTPRoute]
+}
+
 /// One request with its body, and the answer that is owed. Lives on the loop; may be kept and answered later.
 final class HTTPExchange {
     let head: HTTPRequestHead

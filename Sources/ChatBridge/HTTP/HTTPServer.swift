@@ -23,7 +23,7 @@ final class HTTPServer: LoopTenant {
     private final class Peer {
         var connection: HTTPServerConnection
         let address: SocketAddress
-        let hosts: HTTPHostRule
+        let site: HTTPSite
         /// The request whose body is being collected.
         var pending: (head: HTTPRequestHead, target: HTTPRequestTarget, route: HTTPRoute)?
         var body: [UInt8] = []
@@ -34,16 +34,15 @@ final class HTTPServer: LoopTenant {
         /// Answers given now are seen by the loop in ``pump(_:_:_:_:)``, which must not be entered twice.
         var isPumping = false
 
-        init(_ connection: HTTPServerConnection, _ address: SocketAddress, _ hosts: HTTPHostRule) {
+        init(_ connection: HTTPServerConnection, _ address: SocketAddress, _ site: HTTPSite) {
             self.connection = connection
             self.address = address
-            self.hosts = hosts
+            self.site = site
         }
     }
 
-    private let routes: [HTTPRoute]
     private let limits: HTTPServerLimits
-    private var listeners: [ListenerID: HTTPHostRule] = [:]
+    private var listeners: [ListenerID: HTTPSite] = [:]
     private var peers: [ConnectionID: Peer] = [:]
     /// Closing: their last bytes leave, nothing else happens to them.
     private var leaving: Set<ConnectionID> = []
@@ -51,19 +50,16 @@ final class HTTPServer: LoopTenant {
     private var writer = ByteWriter()
     private var lastExchange: UInt64 = 0
 
-    init(routes: [HTTPRoute], limits: HTTPServerLimits = HTTPServerLimits()) {
-        self.routes = routes
-        self.limits = limits
-    }
+    init(limits: HTTPServerLimits = HTTPServerLimits()) { self.limits = limits }
 
     // MARK: - The owner's side
 
     /// Opens a listener. TLS belongs into `options`, once a transport can have it.
     func listen(
-        _ options: ListenOptions, hosts: HTTPHostRule, transport: Transport
+        _ options: ListenOptions, site: HTTPSite, transport: Transport
     ) throws(TransportError) -> [SocketAddress] {
         let (id, _) = try transport.listen(options)
-        listeners[id] = hosts
+        listeners[id] = site
         return transport.addresses(of: id)
     }
 
@@ -91,13 +87,13 @@ final class HTTPServer: LoopTenant {
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer address: SocketAddress, transport: Transport)
     {
-        guard let hosts = listeners[listener], peers.count < HTTPServerBounds.maxConnections else {
+        guard let site = listeners[listener], peers.count < HTTPServerBounds.maxConnections else {
             // Nobody knows yet what is asked; a client that is in earnest comes again.
             transport.abort(id, silently: true)
             return
         }
         transport.setSendLimit(id, bytes: HTTPServerBounds.sendQueueBytes)
-        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, hosts)
+        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, site)
         peers[id] = peer
         settle(id, peer, transport)
     }
@@ -188,8 +184,8 @@ final class HTTPServer: LoopTenant {
     private func begin(
         _ head: HTTPRequestHead, _ target: HTTPRequestTarget, _ id: ConnectionID, _ peer: Peer, _ transport: Transport
     ) {
-        guard peer.hosts.allows(target, version: head.version) else { return refuse(id, peer, 421, transport) }
-        let candidates = routes.filter { $0.matches(path: target.path) }
+        guard peer.site.hosts.allows(target, version: head.version) else { return refuse(id, peer, 421, transport) }
+        let candidates = peer.site.routes.filter { $0.matches(path: target.path) }
         guard !candidates.isEmpty else { return refuse(id, peer, 404, transport) }
         guard let route = candidates.first(where: { $0.matches(method: head.method) }) else {
             var allowed: [String] = []
