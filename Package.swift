@@ -69,6 +69,7 @@ let package = Package(
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
         tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),
         tests("IRCProtocolTests", ["IRCProtocol", "WireBytes"]),
+        tests("HTTPProtocolTests", ["HTTPProtocol", "WireBytes"]),
         tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes"]),
         tests("DialectTests", ["Dialects", "ChatModel", "JSONText", "WireBytes"], resources: [.copy("Fixtures")]),
         tests("TransportTests", ["Transport", "WireBytes"]),

@@ -81,10 +81,17 @@ public final class Bridge {
 
     public var clientCount: Int { sessions.count }
 
-    /// How the rooms stand: name, whether the link is up, and why not.
-    public var roomStates: [(name: String, isUp: Bool, reason: String?)] {
-        rooms.map { ($0.settings.name, $0.link.isUp, $0.link.isUp ? nil : $0.link.lastReason) }
+    /// How the rooms stand, in the order of the settings.
+    public var roomStates: [RoomState] {
+        rooms.map { room in
+            RoomState(
+                name: room.settings.name, link: room.link.condition, hasBeenUp: room.link.hasBeenUp,
+                failures: room.link.failures, reason: room.link.isUp ? nil : room.link.lastReason)
+        }
     }
+
+    /// Whether clients are let in: false from the moment a shutdown was asked for.
+    public var isRunning: Bool { phase == .running }
 
     // MARK: - Clients
 

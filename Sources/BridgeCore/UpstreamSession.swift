@@ -54,6 +54,8 @@ final class UpstreamSession {
     private var connection: WebSocketConnection?
     /// The session is usable for chat (after `ready` where the wire has one).
     private(set) var isUp = false
+    /// The session was usable at least once since the program started.
+    private(set) var hasBeenUp = false
     private var upSince: MonotonicInstant?
     /// Failures in a row since the last usable session.
     private(set) var failures = 0
@@ -294,6 +296,7 @@ final class UpstreamSession {
 
     private func becomeUp(_ context: BridgeContext) {
         isUp = true
+        hasBeenUp = true
         upSince = context.now.monotonic
         events.append(.up)
     }

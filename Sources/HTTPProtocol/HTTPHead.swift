@@ -16,59 +16,6 @@ public struct HTTPVersion: Equatable, Comparable, Sendable {
     public static func < (a: Self, b: Self) -> Bool { (a.major, a.minor) < (b.major, b.minor) }
 }
 
-/// Whose fault, where it does damage, and what a server answers.
-public enum HTTPProtocolError: Error, Equatable, Sendable {
-    /// Peer's fault; the connection cannot be read on.
-    case headTooLarge(limit: Int)
-    case startLineTooLong(limit: Int)
-    case tooManyHeaders(limit: Int)
-    case malformedStartLine
-    case unsupportedVersion
-    case malformedHeader
-    case lineEndingNotCRLF
-    case obsoleteLineFolding
-    case missingHost
-    case duplicateHost
-    case ambiguousBodyLength
-    /// Our own fault: a head that we wanted to send has a character that would break it. Nothing was written.
-    case invalidOutgoingField(String)
-
-    public enum Blame: Sendable { case local, remote }
-
-    public var blame: Blame {
-        if case .invalidOutgoingField = self { return .local }
-        return .remote
-    }
-
-    /// The status with which a server refuses such a request.
-    public var statusHint: Int {
-        switch self {
-        case .headTooLarge, .tooManyHeaders: 431
-        case .startLineTooLong: 414
-        case .unsupportedVersion: 505
-        case .invalidOutgoingField: 500
-        default: 400
-        }
-    }
-
-    public var sentence: String {
-        switch self {
-        case .headTooLarge(let limit): "the HTTP head is longer than \(limit) bytes"
-        case .startLineTooLong(let limit): "the first line of the HTTP head is longer than \(limit) bytes"
-        case .tooManyHeaders(let limit): "the HTTP head has more than \(limit) fields"
-        case .malformedStartLine: "the first line is not HTTP"
-        case .unsupportedVersion: "the HTTP version is not 1.x"
-        case .malformedHeader: "an HTTP header field is malformed"
-        case .lineEndingNotCRLF: "a line of the HTTP head does not end in CRLF"
-        case .obsoleteLineFolding: "an HTTP header field is folded over lines"
-        case .missingHost: "the HTTP request has no Host"
-        case .duplicateHost: "the HTTP request has more than one Host"
-        case .ambiguousBodyLength: "the length of the HTTP body is ambiguous"
-        case .invalidOutgoingField(let name): "\(name) has a character that must not stand in an HTTP head"
-        }
-    }
-}
-
 /// The head of a request.
 public struct HTTPRequestHead: Equatable, Sendable {
     /// A token such as `GET`; case matters.
@@ -148,14 +95,14 @@ extension HTTPVersion {
 
 extension HTTPHeaders {
     /// Refuses names that are not tokens and values that would end their line.
-    fileprivate func check() throws(HTTPProtocolError) {
+    func check() throws(HTTPProtocolError) {
         for field in fields {
             guard ASCII.isToken(field.name) else { throw .invalidOutgoingField("a header name") }
             guard Self.isValidValue(field.value) else { throw .invalidOutgoingField(field.name) }
         }
     }
 
-    fileprivate func serialize(into out: inout ByteWriter) {
+    func serialize(into out: inout ByteWriter) {
         for field in fields {
             out.append(field.name)
             out.append(": ")

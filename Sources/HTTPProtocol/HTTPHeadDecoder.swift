@@ -109,7 +109,7 @@ public struct HTTPHeadDecoder: Sendable {
             throw .malformedStartLine
         }
         let reason = parts.count == 3 ? parts[2] : []
-        guard reason.allSatisfy(isFieldByte) else { throw .malformedStartLine }
+        guard reason.allSatisfy(HTTPFieldLine.isFieldByte) else { throw .malformedStartLine }
         return (version, status, String(decoding: reason, as: UTF8.self))
     }
 
@@ -127,15 +127,7 @@ public struct HTTPHeadDecoder: Sendable {
     private func parseFields() throws(HTTPProtocolError) -> HTTPHeaders {
         var headers = HTTPHeaders()
         for range in lines.dropFirst() {
-            let line = held[range]
-            if let first = line.first, ASCII.isOWS(first) { throw .obsoleteLineFolding }
-            guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
-                line[..<colon].allSatisfy(ASCII.isTokenByte)
-            else { throw .malformedHeader }
-            let value = ASCII.trimmingOWS(line[(colon + 1)...])
-            guard value.allSatisfy(Self.isFieldByte) else { throw .malformedHeader }
-            headers.append(
-                name: String(decoding: line[..<colon], as: UTF8.self), value: String(decoding: value, as: UTF8.self))
+            headers.append(try HTTPFieldLine.parse(held[range]))
         }
         let lengths = headers.all("Content-Length")
         if let first = lengths.first {
@@ -145,6 +137,24 @@ public struct HTTPHeadDecoder: Sendable {
         }
         return headers
     }
+}
 
-    private static func isFieldByte(_ byte: UInt8) -> Bool { (byte >= 0x20 && byte != 0x7F) || byte == 0x09 }
+/// One field of a head, a trailer section or a part of a multipart body.
+enum HTTPFieldLine {
+    /// - Parameter line: without its CRLF.
+    ///
+    /// Source: RFC 9112 §5, §5.1, §5.2.
+    static func parse(_ line: ArraySlice<UInt8>) throws(HTTPProtocolError) -> HTTPHeaders.Field {
+        if let first = line.first, ASCII.isOWS(first) { throw .obsoleteLineFolding }
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
+            line[..<colon].allSatisfy(ASCII.isTokenByte)
+        else { throw .malformedHeader }
+        let value = ASCII.trimmingOWS(line[(colon + 1)...])
+        guard value.allSatisfy(isFieldByte) else { throw .malformedHeader }
+        return HTTPHeaders.Field(
+            name: String(decoding: line[..<colon], as: UTF8.self), value: String(decoding: value, as: UTF8.self))
+    }
+
+    /// Visible bytes, blanks and bytes above ASCII. Source: RFC 9110 §5.5.
+    static func isFieldByte(_ byte: UInt8) -> Bool { (byte >= 0x20 && byte != 0x7F) || byte == 0x09 }
 }

@@ -28,6 +28,13 @@ public struct HTTPHeaders: Equatable, Sendable {
 
     public mutating func append(name: String, value: String) { fields.append(Field(name: name, value: value)) }
 
+    public mutating func append(_ field: Field) { fields.append(field) }
+
+    /// Removes every field called `name`.
+    public mutating func removeAll(_ name: String) {
+        fields.removeAll { ASCII.equalsIgnoringCase($0.name, name) }
+    }
+
     /// The value of the first field called `name`.
     public func first(_ name: String) -> String? {
         fields.first { ASCII.equalsIgnoringCase($0.name, name) }?.value

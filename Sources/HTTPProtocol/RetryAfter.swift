@@ -25,13 +25,11 @@ public enum RetryAfter {
 
     /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`. The day's name is not compared with the date.
     static func secondsSince1970(imfFixdate date: [UInt8]) -> Int64? {
-        let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         func text(_ range: Range<Int>) -> String { String(decoding: date[range], as: UTF8.self) }
         func number(_ range: Range<Int>) -> Int? { ASCII.decimal(date[range]) }
-        guard date.count == 29, weekdays.contains(text(0..<3)), text(3..<5) == ", ", text(7..<8) == " ",
+        guard date.count == 29, HTTPDate.weekdays.contains(text(0..<3)), text(3..<5) == ", ", text(7..<8) == " ",
             text(11..<12) == " ", text(16..<17) == " ", text(19..<20) == ":", text(22..<23) == ":",
-            text(25..<29) == " GMT", let month = months.firstIndex(of: text(8..<11)), let day = number(5..<7),
+            text(25..<29) == " GMT", let month = HTTPDate.months.firstIndex(of: text(8..<11)), let day = number(5..<7),
             let year = number(12..<16), let hour = number(17..<19), let minute = number(20..<22),
             let second = number(23..<25), (1...31).contains(day), hour < 24, minute < 60, second <= 60
         else { return nil }

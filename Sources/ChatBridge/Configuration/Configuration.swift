@@ -14,6 +14,8 @@ struct Configuration: Equatable, Sendable {
     var rooms: [RoomConfiguration] = []
     var identity = IdentityConfiguration()
     var limits = LimitsConfiguration()
+    /// None by default: a port that nobody asked for may belong to somebody else.
+    var http: [HTTPConfiguration] = []
     var log = LogConfiguration()
 }
 

@@ -103,6 +103,7 @@ struct ConfigurationCompletion {
                     : "there is no [[rooms]], so nothing to connect to")
         }
         checkListeners()
+        checkHTTP()
     }
 
     private func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }

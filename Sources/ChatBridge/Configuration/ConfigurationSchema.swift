@@ -18,6 +18,9 @@ enum ConfigurationSchema {
             "one upstream WebSocket session each"),
         ConfigurationKey("identity", \.identity, .section(identity), "who may connect, and who people are"),
         ConfigurationKey("limits", \.limits, .section(limits), "what one client or backend may cost"),
+        ConfigurationKey(
+            tables: "http", \.http, http, initial: { _ in HTTPConfiguration() },
+            "where supervisors ask whether all is well"),
         ConfigurationKey("log", \.log, .section(log), "what is written where"),
     ]
 
@@ -166,6 +169,16 @@ enum ConfigurationSchema {
     static let multiline: [ConfigurationKey<MultilineLimits>] = [
         ConfigurationKey("max_bytes", \.maxBytes, .size(512...1024 * 1024), "of text"),
         ConfigurationKey("max_lines", \.maxLines, .integer(1...10_000), "lines"),
+    ]
+
+    // MARK: - HTTP
+
+    static let http: [ConfigurationKey<HTTPConfiguration>] = [
+        ConfigurationKey(
+            "bind", \.bind, .httpListenerAddress, "http:// on loopback, http+insecure:// where others can listen in"),
+        ConfigurationKey("serve", \.serve, .httpServices, "health: /healthz and /readyz"),
+        ConfigurationKey(
+            "hosts", \.hosts, .hostNames, "accepted Host names; loopback listeners also take names of this machine"),
     ]
 
     // MARK: - Log

@@ -11,13 +11,12 @@ final class BridgeDriver: TransportDelegate {
     /// How long a backend may take to read what was written before the connection is closed.
     static let upstreamLinger: Duration = .seconds(2)
 
-    private let bridge: Bridge
+    let bridge: Bridge
     private let sendQueueBytes: Int
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
-    private var isDeadlineStale = true
     private var listeners: [ListenerID] = []
     private var housekeeping = Housekeeping()
 
@@ -105,11 +104,9 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    func turnWillFlush(now: MonotonicInstant, transport: Transport) {
-        guard isDeadlineStale else { return }
-        isDeadlineStale = false
-        let deadlines = [bridge.nextDeadline(), housekeeping.nextDeadline(now)]
-        transport.setDeadline(deadlines.compactMap { $0 }.min())
+    /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``LoopHouse`` keeps.
+    func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
+        [bridge.nextDeadline(), housekeeping.nextDeadline(now)].compactMap { $0 }.min()
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -122,7 +119,6 @@ final class BridgeDriver: TransportDelegate {
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
-        isDeadlineStale = true
         let actions = bridge.takeActions()
         housekeeping.worked(actions.count)
         for action in actions { run(action, transport) }

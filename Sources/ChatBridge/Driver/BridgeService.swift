@@ -11,6 +11,8 @@ struct BridgeService {
 
     /// Where clients can connect, as bound.
     let addresses: [SocketAddress]
+    /// Where HTTP is served, as bound.
+    let httpAddresses: [SocketAddress]
     private let loop: NetworkLoop
     private let ended: AsyncStream<Void>
 
@@ -36,14 +38,15 @@ struct BridgeService {
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
             let loop = try NetworkLoop.start(name: "network")
-            let addresses = try await loop.run { transport throws(TransportError) in
+            let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
                 let bridge = Bridge(
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
                     bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, note: note,
                     stopped: { end.finish() })
-                transport.delegate = driver
+                let server = HTTPServer()
+                transport.delegate = LoopHouse(bridge: driver, httpServer: server)
                 var addresses: [SocketAddress] = []
                 var listeners: [ListenerID] = []
                 for listener in configuration.listeners {
@@ -52,10 +55,23 @@ struct BridgeService {
                     listeners.append(id)
                     addresses += transport.addresses(of: id)
                 }
+                var httpAddresses: [SocketAddress] = []
+                for http in configuration.http {
+                    let endpoint = http.bind.endpoint
+                    let site = HTTPSite(
+                        hosts: HTTPHostRule(hosts: http.hosts, isLoopback: http.bind.isLoopback),
+                        routes: http.serve.flatMap { service in
+                            switch service {
+                            case .health: HealthRoutes.routes(bridge: bridge)
+                            }
+                        })
+                    httpAddresses += try server.listen(
+                        ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
+                }
                 driver.start(transport, listeners: listeners)
-                return addresses
+                return (addresses, httpAddresses)
             }
-            return BridgeService(addresses: addresses, loop: loop, ended: ended)
+            return BridgeService(addresses: addresses, httpAddresses: httpAddresses, loop: loop, ended: ended)
         } catch {
             throw StartError(description: "\(error)")
         }
@@ -70,7 +86,7 @@ struct BridgeService {
                     signals += 1
                     guard signals == 1 else { _exit(1) }
                     log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
-                    (transport.delegate as? BridgeDriver)?.shutdown(transport)
+                    (transport.delegate as? LoopHouse)?.bridge.shutdown(transport)
                 }
             }
         } catch {
@@ -80,12 +96,14 @@ struct BridgeService {
 
     /// Stops in order, as on SIGTERM.
     func shutdown() {
-        loop.enqueue { ($0.delegate as? BridgeDriver)?.shutdown($0) }
+        loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.shutdown($0) }
     }
 
     /// Returns when a shutdown is complete and the loop has ended.
     func waitUntilStopped() async {
         for await _ in ended {}
+        // Until now supervisors could be told that the end is near.
+        loop.enqueue { ($0.delegate as? LoopHouse)?.httpServer.close($0) }
         // The last lines are queued; the loop sends what it can at once when it stops.
         loop.stop()
         loop.waitUntilStopped()

@@ -48,6 +48,9 @@ enum ServiceCommands {
             for address in service.addresses {
                 log.info("listening", "IRC clients can connect", ["address": LogValue(address)])
             }
+            for address in service.httpAddresses {
+                log.info("listening-http", "HTTP is served", ["address": LogValue(address)])
+            }
             try await service.stopOnSignals(log)
             started(service)
             await service.waitUntilStopped()

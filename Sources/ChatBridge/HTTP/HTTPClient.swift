@@ -1,0 +1,343 @@
+import HTTPProtocol
+import Transport
+import WireBytes
+
+/// Bounds of the client, over all requests.
+enum HTTPClientBounds {
+    /// Connections to one origin at once; more would be rude.
+    static let connectionsPerOrigin = 4
+    /// Connections at once, idle ones included.
+    static let maxConnections = 32
+    /// How long an idle connection is kept. Servers close after 5 s to 75 s; a request that meets a closed one is sent again.
+    static let idleTime: Duration = .seconds(15)
+    /// Requests that wait for a connection.
+    static let maxWaiting = 256
+}
+
+/// Asks other people's servers, from a loop: one request at a time over a connection, which is kept for the next.
+///
+/// Answers come through a callback on the loop, never from within ``send(_:transport:completion:)``; from elsewhere, see
+/// ``HTTPClientHandle``.
+final class HTTPClient: LoopTenant {
+    typealias Completion = (Result<HTTPClientResponse, HTTPClientError>, Transport) -> Void
+
+    /// Names a request until it is answered; numbers are not reused.
+    struct CallID: Hashable, Sendable {
+        var rawValue: UInt64
+    }
+
+    private struct Call {
+        var request: HTTPClientRequest
+        var deadline: MonotonicInstant
+        var redirects = 0
+        var connection: ConnectionID?
+        /// The kept connection of an earlier try was gone.
+        var isSecondTry = false
+        var response: HTTPResponseHead?
+        var body: [UInt8] = []
+        var completion: Completion
+    }
+
+    /// By reference, because a machine cannot be taken out of a dictionary and back without a copy.
+    private final class Link {
+        let origin: HTTPOrigin
+        var connection = HTTPClientConnection()
+        var isOpen = false
+        /// What it is used for; nil while idle.
+        var call: CallID?
+        /// Requests before the present one.
+        var usedCount = 0
+
+        init(_ origin: HTTPOrigin, call: CallID) {
+            self.origin = origin
+            self.call = call
+        }
+    }
+
+    private enum Deadline: Hashable {
+        case call(CallID)
+        case link(ConnectionID)
+    }
+
+    private var calls: [CallID: Call] = [:]
+    private var links: [ConnectionID: Link] = [:]
+    /// Without a connection yet, in order.
+    private var waiting: [CallID] = []
+    private var finished: [(Completion, Result<HTTPClientResponse, HTTPClientError>)] = []
+    private var deadlines = DeadlineHeap<Deadline>()
+    private var lastCall: UInt64 = 0
+    private var writer = ByteWriter()
+
+    // MARK: - The owner's side
+
+    @discardableResult
+    func send(_ request: HTTPClientRequest, transport: Transport, completion: @escaping Completion) -> CallID {
+        lastCall += 1
+        let id = CallID(rawValue: lastCall)
+        let deadline = transport.now + request.timeout
+        calls[id] = Call(request: request, deadline: deadline, completion: completion)
+        deadlines.set(.call(id), at: deadline)
+        if waiting.count >= HTTPClientBounds.maxWaiting {
+            finish(id, .failure(.busy(limit: HTTPClientBounds.maxWaiting)), transport)
+        } else {
+            waiting.append(id)
+            serveWaiting(transport)
+        }
+        return id
+    }
+
+    /// Gives a request up; its callback says so. Again is harmless.
+    func cancel(_ id: CallID, transport: Transport) {
+        finish(id, .failure(.cancelled), transport)
+        serveWaiting(transport)
+    }
+
+    /// Gives everything up and closes every connection.
+    func close(_ transport: Transport) {
+        for id in calls.keys { finish(id, .failure(.cancelled), transport) }
+        for id in links.keys { drop(id, transport) }
+    }
+
+    var connectionCount: Int { links.count }
+
+    // MARK: - Connections
+
+    /// Gives waiting requests a kept connection, or a new one where there may be one.
+    private func serveWaiting(_ transport: Transport) {
+        var left: [CallID] = []
+        for id in waiting {
+            guard let call = calls[id] else { continue }
+            if !serve(id, call.request, transport) { left.append(id) }
+        }
+        waiting = left
+    }
+
+    /// False when the request must wait.
+    private func serve(_ id: CallID, _ request: HTTPClientRequest, _ transport: Transport) -> Bool {
+        let origin = HTTPOrigin(request.url)
+        let kept = links.first { $0.value.call == nil && $0.value.origin == origin && $0.value.connection.isReusable }
+        if let (connection, link) = kept {
+            link.call = id
+            calls[id]?.connection = connection
+            begin(connection, link, transport)
+            return true
+        }
+        let sisters = links.count { $0.value.origin == origin }
+        guard sisters < HTTPClientBounds.connectionsPerOrigin else { return false }
+        if links.count >= HTTPClientBounds.maxConnections {
+            // Somebody else's idle connection makes room.
+            guard let idle = links.first(where: { $0.value.call == nil })?.key else { return false }
+            drop(idle, transport)
+        }
+        guard let connection = connect(request.url, until: calls[id]?.deadline, transport) else {
+            finish(
+                id, .failure(.unsupportedURL("\(request.url.scheme):// cannot be asked by this version")), transport)
+            return true
+        }
+        links[connection] = Link(origin, call: id)
+        calls[id]?.connection = connection
+        return true
+    }
+
+    /// The one place where connections are made. Nil for schemes that the transport cannot carry; `https` comes in here,
+    /// with the server's name, once it can.
+    private func connect(_ url: HTTPURL, until deadline: MonotonicInstant?, _ transport: Transport) -> ConnectionID? {
+        guard url.scheme == "http" else { return nil }
+        let left = max((deadline ?? transport.now) - transport.now, .milliseconds(1))
+        return transport.connect(host: url.host, port: Int(url.port), timeout: left)
+    }
+
+    private func drop(_ id: ConnectionID, _ transport: Transport) {
+        links[id] = nil
+        deadlines.cancel(.link(id))
+        transport.abort(id, silently: true)
+    }
+
+    /// Sends the link's request.
+    private func begin(_ id: ConnectionID, _ link: Link, _ transport: Transport) {
+        guard link.isOpen, let callID = link.call, let call = calls[callID] else { return }
+        var limits = HTTPClientLimits()
+        limits.maxBodyBytes = call.request.maxBodyBytes
+        // The call's own deadline is the bound; the machine's would only come first.
+        limits.headTimeout = call.request.timeout
+        limits.bodyIdleTimeout = call.request.timeout
+        link.connection = HTTPClientConnection(limits: limits)
+        var headers = HTTPHeaders([("Host", call.request.url.hostHeader)])
+        for field in call.request.headers.fields where !ASCII.equalsIgnoringCase(field.name, "Host") {
+            headers.append(field)
+        }
+        let head = HTTPRequestHead(method: call.request.method, target: call.request.url.pathAndQuery, headers: headers)
+        do throws(HTTPProtocolError) {
+            let body = call.request.body
+            try link.connection.startRequest(
+                head, body: body.map { .length($0.count) } ?? .none, now: transport.now, into: &writer)
+            if let body { try link.connection.sendBody(ByteSlice(copying: body), into: &writer) }
+            try link.connection.finishRequest(into: &writer)
+        } catch {
+            writer.truncate(to: 0)
+            finish(callID, .failure(.protocolError(error)), transport)
+            return
+        }
+        let slice = writer.take()
+        transport.send(id, slice)
+        deadlines.cancel(.link(id))
+    }
+
+    // MARK: - What the transport says
+
+    func owns(_ connection: ConnectionID) -> Bool { !links.isEmpty && links[connection] != nil }
+
+    func owns(_ listener: ListenerID) -> Bool { false }
+
+    func nextDeadline() -> MonotonicInstant? {
+        finished.isEmpty ? deadlines.next() : MonotonicInstant(nanoseconds: .min)
+    }
+
+    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {}
+
+    func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
+        guard let link = links[id] else { return }
+        link.isOpen = true
+        begin(id, link, transport)
+    }
+
+    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
+        guard let link = links[id] else { return }
+        handle(link.connection.bytesReceived(bytes, now: transport.now), id, link, transport)
+    }
+
+    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
+        guard let link = links.removeValue(forKey: id) else { return }
+        deadlines.cancel(.link(id))
+        defer { serveWaiting(transport) }
+        guard let callID = link.call, let call = calls[callID] else { return }
+        guard link.isOpen else {
+            finish(callID, .failure(.notConnected(end.description)), transport)
+            return
+        }
+        // A kept connection may be closed while the request is on its way; then nothing of an answer comes.
+        if link.usedCount > 0, link.connection.isUnanswered, !call.isSecondTry,
+            ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(call.request.method)
+        {
+            calls[callID]?.isSecondTry = true
+            calls[callID]?.connection = nil
+            waiting.insert(callID, at: 0)
+            return
+        }
+        let isCutOff = end != .endOfStream || link.connection.isUnanswered
+        let events = isCutOff ? [] : link.connection.peerClosed()
+        handle(events, id, link, transport)
+        // Neither whole nor refused: it was cut off.
+        if calls[callID]?.connection == id {
+            finish(callID, .failure(.connectionLost(end.description)), transport)
+        }
+    }
+
+    func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        while let due = deadlines.popDue(now) {
+            switch due {
+            case .call(let id): finish(id, .failure(.timedOut), transport)
+            case .link(let id): drop(id, transport)
+            }
+        }
+        serveWaiting(transport)
+    }
+
+    /// Callbacks come here, where nothing of ours is being changed.
+    func turnWillFlush(now: MonotonicInstant, transport: Transport) {
+        while !finished.isEmpty {
+            let ready = finished
+            finished = []
+            for (completion, result) in ready { completion(result, transport) }
+        }
+    }
+
+    // MARK: - Answers
+
+    private func handle(
+        _ events: [HTTPClientConnection.Event], _ id: ConnectionID, _ link: Link, _ transport: Transport
+    ) {
+        defer { serveWaiting(transport) }
+        for event in events {
+            guard let callID = link.call else {
+                // Idle connections have nothing to say.
+                drop(id, transport)
+                return
+            }
+            switch event {
+            case .interim: break
+            case .response(let head): calls[callID]?.response = head
+            case .bodyPart(let slice): slice.withUnsafeBytes { calls[callID]?.body.append(contentsOf: $0) }
+            case .responseComplete:
+                link.call = nil
+                link.usedCount += 1
+                calls[callID]?.connection = nil
+                if link.connection.isReusable {
+                    deadlines.set(.link(id), at: transport.now + HTTPClientBounds.idleTime)
+                } else {
+                    drop(id, transport)
+                }
+                answered(callID, transport)
+            case .failed(let error):
+                finish(callID, .failure(.protocolError(error)), transport)
+            }
+        }
+    }
+
+    private func answered(_ id: CallID, _ transport: Transport) {
+        guard var call = calls[id], let head = call.response else { return }
+        guard call.request.followsRedirects, HTTPRedirect.statuses.contains(head.status),
+            let location = head.headers.first("Location")
+        else {
+            let response = HTTPClientResponse(head: head, body: call.body, url: call.request.url)
+            finish(id, .success(response), transport)
+            return
+        }
+        guard call.redirects < HTTPRedirect.limit else {
+            finish(id, .failure(.tooManyRedirects(limit: HTTPRedirect.limit)), transport)
+            return
+        }
+        do throws(HTTPClientError) {
+            call.request = try HTTPRedirect.next(call.request, status: head.status, location: location)
+        } catch {
+            finish(id, .failure(error), transport)
+            return
+        }
+        call.redirects += 1
+        call.isSecondTry = false
+        call.response = nil
+        call.body = []
+        calls[id] = call
+        waiting.append(id)
+    }
+
+    private func finish(
+        _ id: CallID, _ result: Result<HTTPClientResponse, HTTPClientError>, _ transport: Transport
+    ) {
+        guard let call = calls.removeValue(forKey: id) else { return }
+        deadlines.cancel(.call(id))
+        // Whatever still comes over its connection would be taken for the next answer.
+        if let connection = call.connection { drop(connection, transport) }
+        finished.append((call.completion, result))
+    }
+}
+
+/// Asks from outside the loop.
+struct HTTPClientHandle: Sendable {
+    let loop: NetworkLoop
+    /// Finds the client in the loop's delegate.
+    let client: @Sendable (Transport) -> HTTPClient?
+
+    /// Waits for the answer. When the loop ends meanwhile, the client is to be closed first, which answers everything.
+    func send(_ request: HTTPClientRequest) async -> Result<HTTPClientResponse, HTTPClientError> {
+        await withCheckedContinuation { continuation in
+            loop.enqueue { transport in
+                guard let client = client(transport) else {
+                    continuation.resume(returning: .failure(.cancelled))
+                    return
+                }
+                client.send(request, transport: transport) { result, _ in continuation.resume(returning: result) }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import HTTPProtocol
+
+/// One request to somebody else's server.
+struct HTTPClientRequest: Sendable {
+    /// A token; GET, HEAD, PUT, DELETE and OPTIONS are sent again when a kept connection turns out to be gone.
+    var method = "GET"
+    /// `http` or `https`.
+    var url: HTTPURL
+    /// Host and the fields that frame the message are the client's business.
+    var headers = HTTPHeaders()
+    /// Nil: no body at all.
+    var body: [UInt8]?
+    /// For everything: waiting, name, connection, redirects, answer.
+    var timeout: Duration = .seconds(30)
+    /// Longest answer, in bytes.
+    var maxBodyBytes = HTTPBodyLimits.maxBodyBytes
+    /// Without, a redirect is an answer like others.
+    var followsRedirects = true
+
+    init(_ url: HTTPURL, method: String = "GET") {
+        self.url = url
+        self.method = method
+    }
+}
+
+struct HTTPClientResponse: Equatable, Sendable {
+    var head: HTTPResponseHead
+    var body: [UInt8]
+    /// Who answered in the end, after redirects.
+    var url: HTTPURL
+}
+
+/// Why there is no answer. The request may have been carried out all the same, except where the case says otherwise.
+enum HTTPClientError: Error, Equatable, Sendable {
+    /// Nothing was sent: the URL is none that this client can ask.
+    case unsupportedURL(String)
+    /// Nothing was sent: no connection. The sentence says why.
+    case notConnected(String)
+    case connectionLost(String)
+    case protocolError(HTTPProtocolError)
+    case timedOut
+    case tooManyRedirects(limit: Int)
+    /// To another host or port, or from https to http. The place is without its query.
+    case redirectRefused(to: String)
+    /// Nothing was sent: too many requests wait.
+    case busy(limit: Int)
+    case cancelled
+
+    /// Without a full stop.
+    var sentence: String {
+        switch self {
+        case .unsupportedURL(let sentence), .notConnected(let sentence), .connectionLost(let sentence): sentence
+        case .protocolError(let error): error.sentence
+        case .timedOut: "no answer in time"
+        case .tooManyRedirects(let limit): "more than \(limit) redirects"
+        case .redirectRefused(let place): "redirected to \(place), which is not followed"
+        case .busy(let limit): "more than \(limit) requests are waiting"
+        case .cancelled: "given up"
+        }
+    }
+}
+
+/// Who a connection is to: requests of one origin may share it.
+struct HTTPOrigin: Hashable, Sendable {
+    var scheme: String
+    var host: String
+    var port: UInt16
+
+    init(_ url: HTTPURL) {
+        scheme = url.scheme
+        host = url.host
+        port = url.port
+    }
+}
+
+/// Where a redirect leads, and whether it is followed.
+enum HTTPRedirect {
+    /// Redirects followed for one request.
+    static let limit = 3
+    /// Source: RFC 9110 §15.4.
+    static let statuses: Set<Int> = [301, 302, 303, 307, 308]
+
+    /// The request to send next.
+    ///
+    /// Only to the same host: a redirect to another place would carry our credentials there, and could make us ask what
+    /// only we can reach. From http to https of the same host is an improvement; all else keeps scheme and port.
+    static func next(
+        _ request: HTTPClientRequest, status: Int, location: String
+    ) throws(HTTPClientError) -> HTTPClientRequest {
+        let url = try resolve(location, against: request.url)
+        let old = HTTPOrigin(request.url)
+        let new = HTTPOrigin(url)
+        let isUpgrade = old.scheme == "http" && new.scheme == "https" && old.port == 80 && new.port == 443
+        guard new.host == old.host, new == old || isUpgrade else { throw .redirectRefused(to: url.description) }
+        var next = request
+        next.url = url
+        // Source: RFC 9110 §15.4.2 to §15.4.4: what everybody does.
+        if status == 303 && request.method != "HEAD" || (status == 301 || status == 302) && request.method == "POST" {
+            next.method = "GET"
+            next.body = nil
+            next.headers.removeAll("Content-Type")
+        }
+        return next
+    }
+
+    /// Source: RFC 3986 §5.2. Dot segments are left for the server.
+    private static func resolve(_ location: String, against base: HTTPURL) throws(HTTPClientError) -> HTTPURL {
+        let reference = String(location.prefix { $0 != "#" })
+        let origin = "\(base.scheme)://\(base.hostHeader)"
+        let path = base.pathAndQuery.prefix { $0 != "?" }
+        let text: String
+        if reference.firstRange(of: "://").map({ !reference[..<$0.lowerBound].contains("/") }) == true {
+            text = reference
+        } else if reference.hasPrefix("//") {
+            text = "\(base.scheme):\(reference)"
+        } else if reference.hasPrefix("/") {
+            text = origin + reference
+        } else if reference.hasPrefix("?") || reference.isEmpty {
+            text = origin + path + reference
+        } else {
+            text = origin + path[...(path.lastIndex(of: "/") ?? path.startIndex)] + reference
+        }
+        do throws(HTTPURLError) {
+            return try HTTPURL(parsing: text)
+        } catch {
+            throw .redirectRefused(to: String(reference.prefix { $0 != "?" }))
+        }
+    }
+}

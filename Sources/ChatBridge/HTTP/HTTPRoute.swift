@@ -1,0 +1,105 @@
+import HTTPProtocol
+import Transport
+import WireBytes
+
+/// One row of a server's table: what is answered where.
+struct HTTPRoute {
+    /// `GET` answers HEAD as well.
+    var method: String
+    /// As on the request line, without the query; not percent-decoded. One that ends in `/*` takes everything below.
+    var path: String
+    /// Longest body, in bytes. A longer one is refused as soon as that is known.
+    var maxBodyBytes = 0
+    /// Answers now, or keeps the exchange and answers later, on the loop.
+    var answer: (HTTPExchange, Transport) -> Void
+
+    func matches(path: String) -> Bool {
+        guard self.path.utf8.last == UInt8(ascii: "*") else { return self.path == path }
+        return path.utf8.starts(with: self.path.utf8.dropLast())
+    }
+
+    func matches(method: String) -> Bool { self.method == method || (self.method == "GET" && method == "HEAD") }
+}
+
+/// Which names a listener answers to.
+///
+/// A page of a stranger's site can point its own name at this machine and then read our answers as its own (DNS
+/// rebinding). Its requests still carry the stranger's name, so a listener that only this machine can reach takes only
+/// names of this machine.
+struct HTTPHostRule: Equatable, Sendable {
+    /// Lower case, without ports. Beyond loopback, none means any.
+    var hosts: [String]
+    var isLoopback: Bool
+
+    func allows(_ target: HTTPRequestTarget, version: HTTPVersion) -> Bool {
+        let host = target.host
+        // No browser sends a request without a Host; scripts that speak HTTP/1.0 do.
+        if host.isEmpty { return target.authority.isEmpty && version < .http11 && (isLoopback || hosts.isEmpty) }
+        if hosts.contains(host) { return true }
+        if isLoopback { return host == "localhost" || SocketAddress(host: host, port: 0)?.isLoopback == true }
+        return hosts.isEmpty
+    }
+}
+
+/// What one listener serves.
+struct HTTPSite {
+    var hosts: HTTPHostRule
+    var routes: [HTTPRoute]
+}
+
+/// One request with its body, and the answer that is owed. Lives on the loop; may be kept and answered later.
+final class HTTPExchange {
+    let head: HTTPRequestHead
+    let target: HTTPRequestTarget
+    let body: [UInt8]
+    let peer: SocketAddress
+    private weak var server: HTTPServer?
+    private let connection: ConnectionID
+    /// Of all the server's requests: an answer that comes too late must not go to the next request.
+    let number: UInt64
+
+    init(
+        head: HTTPRequestHead, target: HTTPRequestTarget, body: [UInt8], peer: SocketAddress, server: HTTPServer,
+        connection: ConnectionID, number: UInt64
+    ) {
+        self.head = head
+        self.target = target
+        self.body = body
+        self.peer = peer
+        self.server = server
+        self.connection = connection
+        self.number = number
+    }
+
+    /// Whether somebody still waits. Once false, every call below does nothing.
+    var isOpen: Bool { server?.isOpen(connection, number) ?? false }
+
+    /// Answers in one piece. `headers` must not frame the message: the connection does that.
+    func respond(
+        _ status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = [], transport: Transport
+    ) {
+        server?.respond(connection, number, status, headers, body, transport)
+    }
+
+    /// Answers with text.
+    func respond(_ status: Int, type: String = "text/plain; charset=utf-8", _ text: String, transport: Transport) {
+        respond(
+            status, headers: HTTPHeaders([("Content-Type", type)]), body: Array(text.utf8), transport: transport)
+    }
+
+    /// Begins an answer of unknown length; ``write(_:transport:)`` and ``finish(transport:)`` follow.
+    func begin(_ status: Int, headers: HTTPHeaders = HTTPHeaders(), transport: Transport) {
+        server?.begin(connection, number, status, headers, transport)
+    }
+
+    func write(_ slice: ByteSlice, transport: Transport) { server?.write(connection, number, slice, transport) }
+
+    func finish(transport: Transport) { server?.finish(connection, number, transport) }
+}
+
+extension HTTPHeaders {
+    /// For answers that hold only for the moment.
+    static func notStored(_ type: String) -> HTTPHeaders {
+        HTTPHeaders([("Content-Type", type), ("Cache-Control", "no-store")])
+    }
+}

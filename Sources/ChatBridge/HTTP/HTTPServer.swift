@@ -1,0 +1,349 @@
+import HTTPProtocol
+import Transport
+import WireBytes
+
+/// Bounds of the server besides those of each connection's machine.
+enum HTTPServerBounds {
+    /// Connections at once, over all listeners. Probes, scrapers and a few people; each may cost a body and a queue.
+    static let maxConnections = 128
+    /// Bytes that may wait for a client; one that reads slower is dropped.
+    static let sendQueueBytes = 1024 * 1024
+    /// How long a route may take to begin its answer.
+    static let answerTimeout: Duration = .seconds(60)
+    /// How long the last bytes for a client may take to leave.
+    static let closeLinger: Duration = .seconds(2)
+}
+
+/// A small HTTP server on a loop: a table of routes, names that are answered to, and refusals.
+///
+/// It runs an ``HTTPServerConnection`` for each client. Bodies are collected up to the route's limit; answers come from
+/// the routes, at once or later.
+final class HTTPServer: LoopTenant {
+    /// By reference, because a machine cannot be taken out of a dictionary and back without a copy.
+    private final class Peer {
+        var connection: HTTPServerConnection
+        let address: SocketAddress
+        let site: HTTPSite
+        /// The request whose body is being collected.
+        var pending: (head: HTTPRequestHead, target: HTTPRequestTarget, route: HTTPRoute)?
+        var body: [UInt8] = []
+        /// Number of the exchange that is owed an answer; 0 for none.
+        var exchange: UInt64 = 0
+        var answerBy: MonotonicInstant?
+        var isPaused = false
+        /// Answers given now are seen by the loop in ``pump(_:_:_:_:)``, which must not be entered twice.
+        var isPumping = false
+
+        init(_ connection: HTTPServerConnection, _ address: SocketAddress, _ site: HTTPSite) {
+            self.connection = connection
+            self.address = address
+            self.site = site
+        }
+    }
+
+    private let limits: HTTPServerLimits
+    private var listeners: [ListenerID: HTTPSite] = [:]
+    private var peers: [ConnectionID: Peer] = [:]
+    /// Closing: their last bytes leave, nothing else happens to them.
+    private var leaving: Set<ConnectionID> = []
+    private var deadlines = DeadlineHeap<ConnectionID>()
+    private var writer = ByteWriter()
+    private var lastExchange: UInt64 = 0
+
+    init(limits: HTTPServerLimits = HTTPServerLimits()) { self.limits = limits }
+
+    // MARK: - The owner's side
+
+    /// Opens a listener. TLS belongs into `options`, once a transport can have it.
+    func listen(
+        _ options: ListenOptions, site: HTTPSite, transport: Transport
+    ) throws(TransportError) -> [SocketAddress] {
+        let (id, _) = try transport.listen(options)
+        listeners[id] = site
+        return transport.addresses(of: id)
+    }
+
+    /// Closes the listeners, and every connection after the answer in progress.
+    func close(_ transport: Transport) {
+        for id in listeners.keys { transport.closeListener(id) }
+        listeners = [:]
+        for (id, peer) in peers {
+            peer.connection.drain()
+            settle(id, peer, transport)
+        }
+    }
+
+    var connectionCount: Int { peers.count }
+
+    // MARK: - What the transport says
+
+    func owns(_ connection: ConnectionID) -> Bool {
+        (!peers.isEmpty && peers[connection] != nil) || (!leaving.isEmpty && leaving.contains(connection))
+    }
+
+    func owns(_ listener: ListenerID) -> Bool { listeners[listener] != nil }
+
+    func nextDeadline() -> MonotonicInstant? { deadlines.next() }
+
+    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer address: SocketAddress, transport: Transport)
+    {
+        guard let site = listeners[listener], peers.count < HTTPServerBounds.maxConnections else {
+            // Nobody knows yet what is asked; a client that is in earnest comes again.
+            transport.abort(id, silently: true)
+            return
+        }
+        transport.setSendLimit(id, bytes: HTTPServerBounds.sendQueueBytes)
+        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, site)
+        peers[id] = peer
+        settle(id, peer, transport)
+    }
+
+    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
+        guard let peer = peers[id] else { return }
+        pump(id, peer, peer.connection.bytesReceived(bytes, now: transport.now), transport)
+    }
+
+    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
+        peers[id] = nil
+        leaving.remove(id)
+        deadlines.cancel(id)
+    }
+
+    func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        while let id = deadlines.popDue(now) {
+            guard let peer = peers[id] else { continue }
+            if let answerBy = peer.answerBy, answerBy <= now {
+                peer.answerBy = nil
+                peer.connection.drain()
+                refuse(id, peer, 503, transport)
+            }
+            pump(id, peer, peer.connection.timerFired(now: now), transport)
+        }
+    }
+
+    // MARK: - Requests
+
+    /// Handles events, and those of requests sent ahead as long as they are answered at once.
+    private func pump(
+        _ id: ConnectionID, _ peer: Peer, _ events: [HTTPServerConnection.Event], _ transport: Transport
+    ) {
+        guard !peer.isPumping else { return }
+        peer.isPumping = true
+        var events = events
+        while !events.isEmpty {
+            for event in events { handle(event, id, peer, transport) }
+            events = peer.connection.resume(now: transport.now)
+        }
+        // An answer that came from outside may have freed what was sent ahead.
+        peer.isPumping = false
+        settle(id, peer, transport)
+    }
+
+    private func handle(
+        _ event: HTTPServerConnection.Event, _ id: ConnectionID, _ peer: Peer, _ transport: Transport
+    ) {
+        switch event {
+        case .request(let head, let target):
+            lastExchange += 1
+            peer.exchange = lastExchange
+            peer.body = []
+            begin(head, target, id, peer, transport)
+        case .bodyPart(let slice):
+            guard let route = peer.pending?.route else { break }
+            if slice.count > route.maxBodyBytes - peer.body.count {
+                peer.pending = nil
+                peer.body = []
+                refuse(id, peer, 413, transport)
+            } else {
+                slice.withUnsafeBytes { peer.body.append(contentsOf: $0) }
+            }
+        case .requestComplete:
+            guard let (head, target, route) = peer.pending else { break }
+            let exchange = HTTPExchange(
+                head: head, target: target, body: peer.body, peer: peer.address, server: self, connection: id,
+                number: peer.exchange)
+            peer.pending = nil
+            peer.body = []
+            peer.answerBy = transport.now + HTTPServerBounds.answerTimeout
+            route.answer(exchange, transport)
+        case .failed(let error):
+            peer.pending = nil
+            peer.body = []
+            if peer.connection.canRespond {
+                lastExchange += 1
+                peer.exchange = lastExchange
+                refuse(id, peer, error.statusHint, transport)
+            } else if peer.connection.isResponding {
+                breakOff(id, transport)
+            }
+        case .idleTimedOut: break
+        }
+    }
+
+    /// Finds who answers, or refuses as soon as the head says enough.
+    private func begin(
+        _ head: HTTPRequestHead, _ target: HTTPRequestTarget, _ id: ConnectionID, _ peer: Peer, _ transport: Transport
+    ) {
+        guard peer.site.hosts.allows(target, version: head.version) else { return refuse(id, peer, 421, transport) }
+        let candidates = peer.site.routes.filter { $0.matches(path: target.path) }
+        guard !candidates.isEmpty else { return refuse(id, peer, 404, transport) }
+        guard let route = candidates.first(where: { $0.matches(method: head.method) }) else {
+            var allowed: [String] = []
+            for method in candidates.flatMap({ $0.method == "GET" ? ["GET", "HEAD"] : [$0.method] })
+            where !allowed.contains(method) { allowed.append(method) }
+            return refuse(id, peer, 405, headers: [("Allow", allowed.joined(separator: ", "))], transport)
+        }
+        if let length = head.headers.first("Content-Length").flatMap({ ASCII.decimal($0.utf8) }),
+            length > route.maxBodyBytes
+        {
+            return refuse(id, peer, 413, transport)
+        }
+        peer.pending = (head, target, route)
+        peer.connection.continueRequest(into: &writer)
+        flush(id, transport)
+    }
+
+    // MARK: - Answers
+
+    /// Reasons of the statuses that this program sends. Source: RFC 9110 §15; RFC 6585 §5.
+    static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 204: "No Content"
+        case 304: "Not Modified"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 413: "Content Too Large"
+        case 414: "URI Too Long"
+        case 417: "Expectation Failed"
+        case 421: "Misdirected Request"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 503: "Service Unavailable"
+        case 505: "HTTP Version Not Supported"
+        default: ""
+        }
+    }
+
+    private func refuse(
+        _ id: ConnectionID, _ peer: Peer, _ status: Int, headers: [(name: String, value: String)] = [],
+        _ transport: Transport
+    ) {
+        let fields = HTTPHeaders([("Content-Type", "text/plain; charset=utf-8")] + headers)
+        respond(id, peer.exchange, status, fields, Array("\(status) \(Self.reason(status))\n".utf8), transport)
+    }
+
+    func isOpen(_ id: ConnectionID, _ number: UInt64) -> Bool { open(id, number) != nil }
+
+    private func open(_ id: ConnectionID, _ number: UInt64) -> Peer? {
+        guard let peer = peers[id], peer.exchange == number, number > 0 else { return nil }
+        return peer
+    }
+
+    func respond(
+        _ id: ConnectionID, _ number: UInt64, _ status: Int, _ headers: HTTPHeaders, _ body: [UInt8],
+        _ transport: Transport
+    ) {
+        guard let peer = open(id, number) else { return }
+        answer(id, peer, transport) { (out: inout ByteWriter) throws(HTTPProtocolError) in
+            let length: HTTPOutgoingBody = body.isEmpty ? .none : .length(body.count)
+            try peer.connection.startResponse(Self.head(status, headers, transport), body: length, into: &out)
+            try peer.connection.sendBody(ByteSlice(copying: body), into: &out)
+            try peer.connection.finishResponse(into: &out)
+        }
+    }
+
+    func begin(
+        _ id: ConnectionID, _ number: UInt64, _ status: Int, _ headers: HTTPHeaders, _ transport: Transport
+    ) {
+        guard let peer = open(id, number) else { return }
+        answer(id, peer, transport) { (out: inout ByteWriter) throws(HTTPProtocolError) in
+            try peer.connection.startResponse(Self.head(status, headers, transport), body: .stream, into: &out)
+        }
+    }
+
+    func write(_ id: ConnectionID, _ number: UInt64, _ slice: ByteSlice, _ transport: Transport) {
+        guard let peer = open(id, number) else { return }
+        answer(id, peer, transport) { (out: inout ByteWriter) throws(HTTPProtocolError) in
+            try peer.connection.sendBody(slice, into: &out)
+        }
+    }
+
+    func finish(_ id: ConnectionID, _ number: UInt64, _ transport: Transport) {
+        guard let peer = open(id, number) else { return }
+        answer(id, peer, transport) { (out: inout ByteWriter) throws(HTTPProtocolError) in
+            try peer.connection.finishResponse(into: &out)
+        }
+    }
+
+    /// Every answer is dated and not to be guessed at.
+    private static func head(_ status: Int, _ headers: HTTPHeaders, _ transport: Transport) -> HTTPResponseHead {
+        var headers = headers
+        headers.append(name: "Date", value: HTTPDate.text(wallMilliseconds: transport.wallClockMilliseconds))
+        headers.append(name: "X-Content-Type-Options", value: "nosniff")
+        return HTTPResponseHead(status: status, reason: reason(status), headers: headers)
+    }
+
+    /// Writes a part of an answer; whatever breaks its framing breaks the connection off.
+    private func answer(
+        _ id: ConnectionID, _ peer: Peer, _ transport: Transport,
+        _ write: (inout ByteWriter) throws(HTTPProtocolError) -> Void
+    ) {
+        do throws(HTTPProtocolError) {
+            try write(&writer)
+        } catch {
+            writer.truncate(to: 0)
+            breakOff(id, transport)
+            return
+        }
+        flush(id, transport)
+        peer.answerBy = nil
+        if !peer.connection.isResponding, !peer.connection.canRespond {
+            peer.exchange = 0
+            pump(id, peer, peer.isPumping ? [] : peer.connection.resume(now: transport.now), transport)
+        } else {
+            settle(id, peer, transport)
+        }
+    }
+
+    private func flush(_ id: ConnectionID, _ transport: Transport) {
+        let slice = writer.take()
+        if !slice.isEmpty { transport.send(id, slice) }
+    }
+
+    private func breakOff(_ id: ConnectionID, _ transport: Transport) {
+        peers[id] = nil
+        deadlines.cancel(id)
+        transport.abort(id, silently: true)
+    }
+
+    /// Brings the transport in line with the machine: its end, its deadline, whether it reads.
+    private func settle(_ id: ConnectionID, _ peer: Peer, _ transport: Transport) {
+        guard !peer.isPumping, peers[id] != nil else { return }
+        if peer.connection.mustClose {
+            peers[id] = nil
+            deadlines.cancel(id)
+            leaving.insert(id)
+            transport.closeAfterFlush(id, linger: HTTPServerBounds.closeLinger)
+            return
+        }
+        if peer.connection.wantsBytes == peer.isPaused {
+            peer.isPaused.toggle()
+            if peer.isPaused { transport.pauseReading(id) } else { transport.resumeReading(id) }
+        }
+        if let deadline = [peer.connection.nextDeadline, peer.answerBy].compactMap(\.self).min() {
+            deadlines.set(id, at: deadline)
+        } else {
+            deadlines.cancel(id)
+        }
+    }
+}
+
+extension ByteSlice {
+    init(copying bytes: [UInt8]) { self = bytes.withUnsafeBytes { ByteSlice(copying: $0) } }
+}

@@ -1,0 +1,66 @@
+import BridgeCore
+import HTTPProtocol
+import JSONText
+
+/// What a supervisor asks: is the process alive, and may it be given work.
+///
+/// Neither needs a token, so neither tells more than names of rooms and how often they were tried: no address, no reason
+/// in a backend's words.
+enum HealthRoutes {
+    static func routes(bridge: Bridge) -> [HTTPRoute] {
+        [
+            // Answered on the loop that does all the work: while it turns there is an answer. It must not look at the
+            // backends, or one outage of theirs would restart every bridge.
+            HTTPRoute(method: "GET", path: "/healthz") { exchange, transport in
+                exchange.respond(
+                    200, headers: .notStored("text/plain; charset=utf-8"), body: Array("ok\n".utf8),
+                    transport: transport)
+            },
+            HTTPRoute(method: "GET", path: "/readyz") { exchange, transport in
+                let readiness = Readiness(
+                    rooms: bridge.roomStates, isRunning: bridge.isRunning,
+                    isStrict: exchange.target.hasQueryField("strict"))
+                exchange.respond(
+                    readiness.isReady ? 200 : 503, headers: .notStored("application/json"), body: readiness.json,
+                    transport: transport)
+            },
+        ]
+    }
+}
+
+/// Whether work may be sent here, and if not, why.
+struct Readiness: Equatable {
+    /// Sentences without a full stop; empty when ready.
+    var reasons: [String]
+
+    var isReady: Bool { reasons.isEmpty }
+
+    /// - Parameter isStrict: every room counts now. Without, a room counts until it was up for the first time: later
+    ///   outages are the backend's, and taking clients away from a bridge that waits for its backend helps nobody.
+    init(rooms: [RoomState], isRunning: Bool, isStrict: Bool) {
+        reasons = isRunning ? [] : ["stopping"]
+        for room in rooms where !room.isUp && (isStrict || !room.hasBeenUp) {
+            let tries =
+                switch room.failures {
+                case 0: ""
+                case 1: " (1 try)"
+                default: " (\(room.failures) tries)"
+                }
+            reasons.append("room \(room.name): \(room.link.rawValue)\(tries)")
+        }
+    }
+
+    /// `{"ready":false,"reasons":["room lobby: connecting (3 tries)"]}` and a newline.
+    var json: [UInt8] {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("ready")
+        writer.bool(isReady)
+        writer.key("reasons")
+        writer.beginArray()
+        for reason in reasons { writer.string(reason) }
+        writer.endArray()
+        writer.endObject()
+        return writer.finish() + [UInt8(ascii: "\n")]
+    }
+}

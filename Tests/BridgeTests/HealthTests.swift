@@ -1,0 +1,165 @@
+import BridgeCore
+import ChatModel
+import HTTPProtocol
+import Studio
+import Testing
+import Transport
+
+@testable import ChatBridge
+
+@Suite("Health over HTTP")
+struct HealthTests {
+    static func room(_ link: RoomState.Link, hasBeenUp: Bool = false, failures: Int = 0) -> RoomState {
+        RoomState(name: "lobby", link: link, hasBeenUp: hasBeenUp, failures: failures, reason: "at 10.0.0.7: secret")
+    }
+
+    @Test(
+        "readiness counts a room until it was up once, and strictly always",
+        arguments: [
+            ([], true, false, "{\"ready\":true,\"reasons\":[]}"),
+            ([room(.up, hasBeenUp: true)], true, true, "{\"ready\":true,\"reasons\":[]}"),
+            ([room(.connecting)], true, false, "{\"ready\":false,\"reasons\":[\"room lobby: connecting\"]}"),
+            (
+                [room(.waiting, failures: 1)], true, false,
+                "{\"ready\":false,\"reasons\":[\"room lobby: waiting (1 try)\"]}"
+            ),
+            (
+                [room(.connecting, failures: 3)], true, true,
+                "{\"ready\":false,\"reasons\":[\"room lobby: connecting (3 tries)\"]}"
+            ),
+            ([room(.waiting, hasBeenUp: true, failures: 9)], true, false, "{\"ready\":true,\"reasons\":[]}"),
+            (
+                [room(.waiting, hasBeenUp: true, failures: 2)], true, true,
+                "{\"ready\":false,\"reasons\":[\"room lobby: waiting (2 tries)\"]}"
+            ),
+            ([room(.up, hasBeenUp: true)], false, false, "{\"ready\":false,\"reasons\":[\"stopping\"]}"),
+        ] as [([RoomState], Bool, Bool, String)])
+    func readiness(rooms: [RoomState], isRunning: Bool, isStrict: Bool, json: String) {
+        let readiness = Readiness(rooms: rooms, isRunning: isRunning, isStrict: isStrict)
+        #expect(String(decoding: readiness.json, as: UTF8.self) == json + "\n")
+        #expect(readiness.isReady == json.contains("true"))
+    }
+
+    /// A service with one room whose backend is at `port`.
+    static func start(backend port: Int) async throws -> BridgeService {
+        let configuration = try load(
+            """
+            [[rooms]]
+            name = "lobby"
+            url = "ws://127.0.0.1:\(port)/lobby"
+            [[listeners]]
+            bind = "irc://127.0.0.1:0"
+            [[http]]
+            bind = "http://127.0.0.1:0"
+            """)
+        let log = Logger(subsystem: .main, configuration: LogConfiguration(), sink: SilentSink())
+        return try await BridgeService.start(configuration, instanceID: "test", log: log) { _ in }
+    }
+
+    private struct SilentSink: LogSink {
+        func write(
+            _ level: LogLevel, _ subsystem: LogSubsystem, _ event: String, _ message: String,
+            _ metadata: [(key: String, value: LogValue)]
+        ) {}
+    }
+
+    static func ask(_ stage: HTTPStage, _ service: BridgeService, _ path: String) async throws -> String {
+        let port = try #require(service.httpAddresses.first?.port)
+        return HTTPClientTests.text(await stage.send(try stage.request(path, port: port)))
+    }
+
+    @Test("a bridge answers that it lives, and is ready when its room was up")
+    func service() async throws {
+        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let service = try await Self.start(backend: studio.port)
+        let stage = try await HTTPStage()
+        #expect(try await Self.ask(stage, service, "/healthz") == "200 ok\n")
+        // Each question is a round trip; the link needs a few.
+        var answer = ""
+        for _ in 0..<10_000 where !answer.hasPrefix("200") {
+            answer = try await Self.ask(stage, service, "/readyz?strict")
+        }
+        #expect(answer == "200 {\"ready\":true,\"reasons\":[]}\n")
+        #expect(try await Self.ask(stage, service, "/readyz") == answer)
+        #expect(try await Self.ask(stage, service, "/metrics").hasPrefix("404"))
+
+        // The backend goes away: strictly that counts, else it does not.
+        studio.stop()
+        studio.waitUntilStopped()
+        for _ in 0..<10_000 where answer.hasPrefix("200") {
+            answer = try await Self.ask(stage, service, "/readyz?strict")
+        }
+        #expect(answer.hasPrefix("503 {\"ready\":false,\"reasons\":[\"room lobby: "))
+        #expect(try await Self.ask(stage, service, "/readyz").hasPrefix("200"))
+        service.shutdown()
+        await service.waitUntilStopped()
+    }
+
+    @Test("a bridge that never reached its backend lives and is not ready")
+    func neverUp() async throws {
+        let stage = try await HTTPStage()
+        // Somebody listens there, who speaks HTTP and no WebSocket.
+        let service = try await Self.start(backend: stage.port)
+        #expect(
+            try await Self.ask(stage, service, "/readyz").hasPrefix("503 {\"ready\":false,\"reasons\":[\"room lobby: "))
+        #expect(try await Self.ask(stage, service, "/healthz") == "200 ok\n")
+        service.shutdown()
+        await service.waitUntilStopped()
+    }
+}
+
+@Suite("HTTP in the configuration")
+struct HTTPConfigurationTests {
+    static let cases = [
+        ProblemCase("no bind", "[[http]]\nserve = [\"health\"]", "chatbridge.toml:2:1: this HTTP listener has no bind"),
+        ProblemCase(
+            "an unknown scheme", "[[http]]\nbind = \"https://127.0.0.1:1\"",
+            "chatbridge.toml:3:8: unknown scheme \"https://\"; known schemes: http://, http+insecure://"),
+        ProblemCase(
+            "no scheme", "[[http]]\nbind = \"127.0.0.1:1\"",
+            "chatbridge.toml:3:8: an HTTP listener is written as SCHEME://HOST:PORT; known schemes: http://, "
+                + "http+insecure://"),
+        ProblemCase(
+            "plain text beyond loopback", "[[http]]\nbind = \"http://0.0.0.0:1\"",
+            "chatbridge.toml:3:8: plain text beyond loopback must say so: write \"http+insecure://0.0.0.0:1\" "
+                + "(or bind 127.0.0.1)"),
+        ProblemCase(
+            "an unknown service", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"healh\"]",
+            "chatbridge.toml:4:10: \"healh\" is not served (did you mean \"health\"?); this version has: health"),
+        ProblemCase(
+            "nothing served", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = []",
+            "chatbridge.toml:4:9: nothing is served here; leave the table out instead"),
+        ProblemCase(
+            "a host with a port", "[[http]]\nbind = \"http://127.0.0.1\"\nhosts = [\"a:80\"]",
+            "chatbridge.toml:4:10: \"a:80\" is not a host name or an address (without port)"),
+        ProblemCase(
+            "an address that IRC has",
+            "[[http]]\nbind = \"http://127.0.0.1:1\"\n[[listeners]]\nbind = \"irc://127.0.0.1:1\"",
+            "chatbridge.toml:3:8: 127.0.0.1:1 is bound twice (first at chatbridge.toml:5:8)"),
+        ProblemCase(
+            "an address twice", "[[http]]\nbind = \"http://[::1]:1\"\n[[http]]\nbind = \"http://[::1]:1\"",
+            "chatbridge.toml:5:8: [::1]:1 is bound twice (first at chatbridge.toml:3:8)"),
+    ]
+
+    @Test("a problem is told with its place", arguments: cases)
+    func problem(_ row: ProblemCase) { #expect(problems(withRoom(row.toml)) == [row.expected]) }
+
+    @Test("what is written is taken, printed and read again")
+    func taken() throws {
+        let loaded = try load(
+            withRoom(
+                "[[http]]\nbind = \"http+insecure://0.0.0.0\"\nhosts = [\"Chat.example.org\", \"::1\"]\n"
+                    + "[[http]]\nbind = \"http://localhost:0\"\nserve = [\"health\"]"))
+        #expect(loaded.http.map(\.bind.description) == ["http+insecure://0.0.0.0:9667", "http://localhost:0"])
+        #expect(loaded.http.first?.hosts == ["chat.example.org", "::1"])
+        #expect(loaded.http.map(\.serve) == [[.health], [.health]])
+        #expect(try load(ConfigurationPrinter.text(loaded)) == loaded)
+    }
+
+    @Test("the environment alone opens a listener")
+    func environment() throws {
+        let loaded = try load(
+            withRoom(""), variables: ["CHATBRIDGE__HTTP__0__BIND": "http+insecure://0.0.0.0:9667"])
+        #expect(loaded.http.map(\.bind.description) == ["http+insecure://0.0.0.0:9667"])
+    }
+}
