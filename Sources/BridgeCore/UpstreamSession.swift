@@ -77,6 +77,8 @@ final class UpstreamSession {
     private var refusals = 0
     /// When a wait ends.
     private var retryAt: MonotonicInstant?
+    /// The wait is that for refused credentials, and ends early when there are others.
+    private var isWaitingForCredentials = false
     private(set) var lastReason: String?
     /// When the ping was sent that has seen no byte since.
     private var pingSentAt: MonotonicInstant?
@@ -121,11 +123,13 @@ final class UpstreamSession {
     ) -> [LinkEvent] {
         switch (state, outcome) {
         case (.authorizing, .success(let fresh)):
+            // Nobody has refused these yet.
+            if fresh != credentials { refusals = 0 }
             credentials = fresh
             connect(context)
         case (.authorizing, .failure(let failure)):
             fail(failure.sentence, transportGone: true, context)
-        case (.waiting, .success(let fresh)) where refusals > 1 && fresh != credentials:
+        case (.waiting, .success(let fresh)) where isWaitingForCredentials && fresh != credentials:
             context.note(
                 .info, "upstream-credentials-changed", "the refused credentials were replaced; trying again",
                 ["room": settings.name])
@@ -465,12 +469,16 @@ final class UpstreamSession {
         forgetConnection()
         if !transportGone { context.emit(.closeUpstream(room, flush: true)) }
         failures += 1
-        refusals = isRefusal ? refusals + 1 : 0
         lastReason = reason
         state = .waiting
         var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &context.random)
-        if refusals == 1 { delay = .zero }
-        if refusals > 1 { delay = ReconnectPolicy.refusedDelay }
+        isWaitingForCredentials = false
+        if isRefusal {
+            // Other trouble in between makes the credentials no better: only a usable session starts the count anew.
+            refusals += 1
+            delay = refusals == 1 ? .zero : ReconnectPolicy.refusedDelay
+            isWaitingForCredentials = refusals > 1 && settings.authenticates
+        }
         retryAt = context.now.monotonic + delay
         armRetry(context)
         events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
@@ -480,7 +488,7 @@ final class UpstreamSession {
     private func armRetry(_ context: BridgeContext) {
         guard let retryAt else { return }
         let look = context.now.monotonic + Self.credentialCheckInterval
-        context.timers.set(.link(room), at: settings.authenticates && refusals > 1 ? min(look, retryAt) : retryAt)
+        context.timers.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
     }
 
     private static func bounded(_ reason: String) -> String {

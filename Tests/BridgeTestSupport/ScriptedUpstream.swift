@@ -43,10 +43,10 @@ public final class ScriptedUpstream {
     private var writer = ByteWriter()
     private var random = SeededGenerator(seed: 7)
 
-    private let usualTarget: String
+    private let usualTarget: String?
 
-    /// - Parameter usualTarget: the request target that is not worth mentioning.
-    public init(usualTarget: String) { self.usualTarget = usualTarget }
+    /// - Parameter usualTarget: the request target that is not worth mentioning; nil: none is.
+    public init(usualTarget: String? = nil) { self.usualTarget = usualTarget }
 
     // MARK: - What the bridge does
 
@@ -85,7 +85,7 @@ public final class ScriptedUpstream {
         case .needMoreData: return ([], [])
         case .accept(let request, _, let consumed):
             requestTarget = request.target
-            let details: [Event] = request.target == usualTarget ? [] : [.detail("GET \(request.target)")]
+            let details: [Event] = (usualTarget ?? request.target) == request.target ? [] : [.detail("GET \(request.target)")]
             if let refusal = pendingRefusal {
                 _ = WebSocketServerHandshake.refuse(
                     status: refusal.status, reason: "Refused", headers: refusal.headers, into: &writer)
@@ -134,7 +134,8 @@ public final class ScriptedUpstream {
         connection = nil
     }
 
-    func frame(_ payload: [UInt8], isBinary: Bool) -> [UInt8] {
+    /// A message as one unmasked frame.
+    public func frame(_ payload: [UInt8], isBinary: Bool) -> [UInt8] {
         // Written by hand, so that a backend can also say what it should not say any more.
         var bytes: [UInt8] = [isBinary ? 0x82 : 0x81]
         switch payload.count {

@@ -298,6 +298,11 @@ struct ConfigurationTests {
         }
     }
 
+    @Test("a header without a name is an error, not an end", arguments: ["[=]", "[[,]]", "[#", "[ =", "[[.a]]"])
+    func headerWithoutName(_ text: String) {
+        #expect(problems(text).count == 1)
+    }
+
     @Test("all problems come at once: the file from top to bottom, then variables, then flags")
     func order() {
         let all = problems(

@@ -21,6 +21,7 @@ final class BridgeDriver: TransportDelegate {
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var isDeadlineStale = true
     private var listeners: [ListenerID] = []
+    private var housekeeping = Housekeeping()
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
@@ -113,6 +114,7 @@ final class BridgeDriver: TransportDelegate {
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
         bridge.timerFired(now: Self.now(transport))
         run(transport)
     }
@@ -120,7 +122,8 @@ final class BridgeDriver: TransportDelegate {
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         guard isDeadlineStale else { return }
         isDeadlineStale = false
-        transport.setDeadline(bridge.nextDeadline())
+        let deadlines = [bridge.nextDeadline(), housekeeping.nextDeadline(now)]
+        transport.setDeadline(deadlines.compactMap { $0 }.min())
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -137,6 +140,7 @@ final class BridgeDriver: TransportDelegate {
         while true {
             let actions = bridge.takeActions()
             if actions.isEmpty { return }
+            housekeeping.worked(actions.count)
             // What an action is answered with at once leads to more of them.
             for action in actions { run(action, transport) }
         }
@@ -193,5 +197,43 @@ final class BridgeDriver: TransportDelegate {
             isStopped()
             isStopped = {}
         }
+    }
+}
+
+/// When to give freed memory back: a storm of joins or a large NAMES leaves the heap full of holes, and an idle client
+/// would go on costing what it cost at the worst moment.
+struct Housekeeping {
+    /// Actions after which there may be something to give back.
+    static let enoughWork = 2000
+    /// How often to look whether the moment is quiet. The heap is walked then, which takes milliseconds.
+    static let interval: Duration = .seconds(5)
+    /// Fewer actions than this in an interval: quiet.
+    static let quiet = 200
+
+    private var work = 0
+    private var workAtLook = 0
+    private var lookAt: MonotonicInstant?
+
+    mutating func worked(_ actions: Int) { work += actions }
+
+    mutating func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
+        if lookAt == nil, work >= Self.enoughWork {
+            workAtLook = work
+            lookAt = now + Self.interval
+        }
+        return lookAt
+    }
+
+    /// Whether to give back now.
+    mutating func isDue(_ now: MonotonicInstant) -> Bool {
+        guard let due = lookAt, now >= due else { return false }
+        guard work - workAtLook < Self.quiet else {
+            workAtLook = work
+            lookAt = now + Self.interval
+            return false
+        }
+        lookAt = nil
+        work = 0
+        return true
     }
 }
