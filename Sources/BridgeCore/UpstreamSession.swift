@@ -242,13 +242,12 @@ final class UpstreamSession {
         case .needMoreData: return
         case .refused(let refusal):
             var retryAfter: Duration?
-            var isRefusal = false
-            if case .status(let status, _, let value) = refusal {
+            if case .status(_, _, let value) = refusal {
                 retryAfter = value.flatMap { RetryAfter.delay($0, wallMilliseconds: context.now.wall.milliseconds) }
-                isRefusal = status == 407
             }
             fail(
-                tunnel?.sentence(refusal) ?? "the proxy refused", retryAfter: retryAfter, isRefusal: isRefusal, context)
+                tunnel?.sentence(refusal) ?? "the proxy refused", retryAfter: retryAfter,
+                isRefusal: refusal.isAboutCredentials, context)
         case .established(let consumed):
             let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
             if let url = trail?.current, url.isSecure {

@@ -6,6 +6,15 @@ public enum HTTPTunnelRefusal: Error, Equatable, Sendable {
     case status(Int, reason: String, retryAfter: String?)
     /// The bytes are not an HTTP head, and why.
     case malformed(String)
+
+    /// Whether the proxy wants other credentials than it was given; trying again soon would not help. 407 is the status
+    /// for it; tinyproxy 1.11 says 401 when they are wrong.
+    ///
+    /// Source: RFC 9110 §15.5.8; observed, tinyproxy with BasicAuth.
+    public var isAboutCredentials: Bool {
+        if case .status(let status, _, _) = self { return status == 407 || status == 401 }
+        return false
+    }
 }
 
 /// A tunnel through an HTTP proxy: CONNECT bytes out, the answer's bytes in.
@@ -97,7 +106,7 @@ public struct HTTPProxyTunnel: Sendable {
             let answer = "\(status)\(reason.isEmpty ? "" : " " + reason)"
             let later = retryAfter.map { ", try again after \($0)" } ?? ""
             switch status {
-            case 407 where proxy.hasCredentials:
+            case 401 where proxy.hasCredentials, 407 where proxy.hasCredentials:
                 return "the proxy \(proxy) refused our user name and password (\(answer))"
             case 407: return "the proxy \(proxy) wants a user name and a password (\(answer))"
             case 403, 405, 501: return "the proxy \(proxy) does not allow connections to \(destination) (\(answer))"

@@ -85,7 +85,8 @@ public final class ScriptedUpstream {
         case .needMoreData: return ([], [])
         case .accept(let request, _, let consumed):
             requestTarget = request.target
-            let details: [Event] = (usualTarget ?? request.target) == request.target ? [] : [.detail("GET \(request.target)")]
+            let isUsual = (usualTarget ?? request.target) == request.target
+            let details: [Event] = isUsual ? [] : [.detail("GET \(request.target)")]
             if let refusal = pendingRefusal {
                 _ = WebSocketServerHandshake.refuse(
                     status: refusal.status, reason: "Refused", headers: refusal.headers, into: &writer)

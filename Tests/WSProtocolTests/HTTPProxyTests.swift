@@ -290,8 +290,12 @@ import WireBytes
     func refusedCredentials() throws {
         let tunnel = try HTTPProxyTunnel(
             to: HTTPURL(parsing: "ws://chat.example/"), through: HTTPProxy(parsing: "http://u:p@p:1"))
-        #expect(
-            tunnel.sentence(.status(407, reason: "Auth", retryAfter: nil))
-                == "the proxy p:1 refused our user name and password (407 Auth)")
+        for status in [401, 407] {
+            let refusal = HTTPTunnelRefusal.status(status, reason: "Auth", retryAfter: nil)
+            #expect(refusal.isAboutCredentials)
+            #expect(tunnel.sentence(refusal) == "the proxy p:1 refused our user name and password (\(status) Auth)")
+        }
+        #expect(!HTTPTunnelRefusal.status(403, reason: "", retryAfter: nil).isAboutCredentials)
+        #expect(!HTTPTunnelRefusal.malformed("").isAboutCredentials)
     }
 }
