@@ -186,6 +186,27 @@ public final class Bridge {
         room.handle(room.link.transportOpened(context), context)
     }
 
+    private func connectSlotGranted(_ id: RoomID) {
+        guard let room = room(id) else { return }
+        room.handle(room.link.slotGranted(context), context)
+    }
+
+    /// The room's credentials were read, or could not be.
+    public func credentialsRead(
+        _ room: RoomID, _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, now: Now
+    ) {
+        context.now = now
+        guard let room = self.room(room) else { return }
+        room.handle(room.link.credentialsRead(outcome, context), context)
+    }
+
+    /// TLS stands on a connection through a proxy.
+    public func upstreamSecured(_ room: RoomID, now: Now) {
+        context.now = now
+        guard let room = self.room(room) else { return }
+        room.handle(room.link.transportSecured(context), context)
+    }
+
     public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
         guard let room = self.room(room) else { return }
@@ -217,7 +238,7 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .link(let id): if let room = room(id) { room.handle(room.link.timerFired(context), context) }
-            case .connectGate: for id in context.takeConnectSlots() { room(id)?.link.slotGranted(context) }
+            case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
             case .typingIn(let id, let person): room(id)?.endTyping(person, announced: true, context)
             case .typingOut(let id, let client): room(id)?.typingTimerFired(client, context)

@@ -13,14 +13,28 @@ public enum BridgeAction: Equatable {
     case resumeReading(ClientID)
     /// Flush what is queued, then close. `clientClosed` still follows.
     case closeClient(ClientID)
-    /// Open a TCP connection for a room; answered by `upstreamConnected` or `upstreamClosed`.
-    case connectUpstream(RoomID, host: String, port: Int, timeout: Duration)
+    /// Read the room's credentials; answered by `credentialsRead`, at once or later.
+    case readCredentials(RoomID)
+    /// Open a connection for a room, encrypted from its first byte on when `isSecure`; answered by `upstreamConnected` or
+    /// `upstreamClosed`.
+    case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
+    /// Begin TLS on a room's connection, which leads through a proxy to `host`; answered by `upstreamSecured` or
+    /// `upstreamClosed`.
+    case startTLS(RoomID, host: String)
     case sendUpstream(RoomID, ByteSlice)
     /// Close a room's connection: after flushing, or at once. No `upstreamClosed` is expected for it.
     case closeUpstream(RoomID, flush: Bool)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped
+}
+
+/// Where a room's connection leads: to the backend, or to the proxy in front of it.
+public enum UpstreamEndpoint: Equatable, Sendable {
+    /// A name or a numeric address, IPv6 without brackets.
+    case host(String, port: Int)
+    /// The path of a Unix-domain socket.
+    case unix(path: String)
 }
 
 /// Something for the operator's log. Never holds secrets or chat text.

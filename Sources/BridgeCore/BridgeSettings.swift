@@ -150,7 +150,13 @@ public struct RoomSettings: Sendable {
     public var receipts: ReceiptPolicy
     public var memberIdle: Duration
     public var subprotocols: [String]
+    /// A backend that chooses none of the subprotocols is refused.
+    public var requiresSubprotocol: Bool
     public var headers: [(name: String, value: String)]
+    /// Each attempt begins with reading credentials.
+    public var authenticates: Bool
+    /// Which way the connection takes.
+    public var proxies: HTTPProxyRules
     public var userAgent: String
     public var connectTimeout: Duration
     public var handshakeTimeout: Duration
@@ -169,7 +175,8 @@ public struct RoomSettings: Sendable {
         name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,
         url: HTTPURL, upstreamRoom: String? = nil, identity: DialectTraits.Identity? = nil,
         receipts: ReceiptPolicy = .marker, memberIdle: Duration = .seconds(30 * 60), subprotocols: [String] = [],
-        headers: [(name: String, value: String)] = [], userAgent: String = "chatbridge",
+        requiresSubprotocol: Bool = false, headers: [(name: String, value: String)] = [], authenticates: Bool = false,
+        proxies: HTTPProxyRules = .direct, userAgent: String = "chatbridge",
         connectTimeout: Duration = .seconds(10), handshakeTimeout: Duration = .seconds(10),
         ping: Duration = .seconds(20), pongTimeout: Duration = .seconds(10),
         webSocketLimits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil,
@@ -188,7 +195,10 @@ public struct RoomSettings: Sendable {
         self.receipts = receipts
         self.memberIdle = memberIdle
         self.subprotocols = subprotocols
+        self.requiresSubprotocol = requiresSubprotocol
         self.headers = headers
+        self.authenticates = authenticates
+        self.proxies = proxies
         self.userAgent = userAgent
         self.connectTimeout = connectTimeout
         self.handshakeTimeout = handshakeTimeout

@@ -9,16 +9,20 @@ import WireBytes
 // | state       | meaning                              | verb → next                                                              |
 // |-------------|--------------------------------------|---------------------------------------------------------------------------|
 // | stopped     | not wanted                           | start → gated                                                             |
-// | gated       | waits for a connection slot          | slotGranted → connecting                                                  |
-// | connecting  | TCP is being opened                  | transportOpened → handshaking; transportClosed → waiting                  |
-// | handshaking | request sent                         | accepted → open; refused, time-out, transportClosed → waiting             |
+// | gated       | waits for a connection slot          | slotGranted → authorizing, connecting                                     |
+// | authorizing | credentials are being read           | credentialsRead → connecting, waiting                                     |
+// | connecting  | TCP is being opened                  | transportOpened → tunnelling, handshaking; transportClosed → waiting      |
+// | tunnelling  | CONNECT sent to a proxy              | established → securing, handshaking; refused, time-out, closed → waiting  |
+// | securing    | TLS begins behind a proxy            | transportSecured → handshaking; transportClosed, time-out → waiting       |
+// | handshaking | request sent                         | accepted → open; redirected → gated; refused, time-out, closed → waiting  |
 // | open        | WebSocket usable (ready or not yet)  | close received, failure, silence after a ping, transportClosed → waiting  |
 // | waiting     | back-off                             | retry timer, retryNow → gated                                             |
 // | closing     | our Close is sent, theirs awaited    | answered, transportClosed, time-out → stopped                             |
 //
 // A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
 // after the session was usable for `backoffResetAfter`, not on TCP connect. A peer that refuses us (401, 403, 1008, 4001,
-// 4003) is tried once more at once and then every 15 minutes.
+// 4003), or a proxy that does (407), is tried once more at once and then every 15 minutes, or as soon as the credentials are
+// others than those refused.
 
 /// What happened to a link, for the room that owns it.
 enum LinkEvent: Equatable {
@@ -36,7 +40,10 @@ final class UpstreamSession {
     enum State: Equatable {
         case stopped
         case gated
+        case authorizing
         case connecting
+        case tunnelling
+        case securing
         case handshaking
         case open
         case waiting
@@ -45,11 +52,21 @@ final class UpstreamSession {
 
     /// Longest wait for the answer to our Close when we shut down.
     static let shutdownCloseWait: Duration = .seconds(2)
+    /// How often refused credentials are read again: a replaced token file is noticed within this, and reading one costs
+    /// microseconds.
+    static let credentialCheckInterval: Duration = .seconds(10)
+    /// Bytes of a reason that are told; a server can make its reason phrase as long as a head may be.
+    static let maxReasonBytes = 300
 
     let room: RoomID
     private let settings: RoomSettings
     private let policy: ReconnectPolicy
     private(set) var state: State = .stopped
+    /// The redirects of this attempt; nil before its first connection.
+    private var trail: RedirectTrail?
+    /// As read for the last attempt.
+    private var credentials = UpstreamCredentials()
+    private var tunnel: HTTPProxyTunnel?
     private var handshake: WebSocketClientHandshake?
     private var connection: WebSocketConnection?
     /// The session is usable for chat (after `ready` where the wire has one).
@@ -60,6 +77,10 @@ final class UpstreamSession {
     /// Failures in a row since the last usable session.
     private(set) var failures = 0
     private var refusals = 0
+    /// When a wait ends.
+    private var retryAt: MonotonicInstant?
+    /// The wait is that for refused credentials, and ends early when there are others.
+    private var isWaitingForCredentials = false
     private(set) var lastReason: String?
     /// When the ping was sent that has seen no byte since.
     private var pingSentAt: MonotonicInstant?
@@ -88,20 +109,94 @@ final class UpstreamSession {
     }
 
     /// The bridge allows one more connection now.
-    func slotGranted(_ context: BridgeContext) {
-        guard state == .gated else { return }
+    func slotGranted(_ context: BridgeContext) -> [LinkEvent] {
+        guard state == .gated else { return [] }
+        if settings.authenticates {
+            state = .authorizing
+            context.emit(.readCredentials(room))
+        } else {
+            connect(context)
+        }
+        return takeEvents()
+    }
+
+    func credentialsRead(
+        _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, _ context: BridgeContext
+    ) -> [LinkEvent] {
+        switch (state, outcome) {
+        case (.authorizing, .success(let fresh)):
+            // Nobody has refused these yet.
+            if fresh != credentials { refusals = 0 }
+            credentials = fresh
+            connect(context)
+        case (.authorizing, .failure(let failure)):
+            fail(failure.sentence, transportGone: true, context)
+        case (.waiting, .success(let fresh)) where isWaitingForCredentials && fresh != credentials:
+            context.note(
+                .info, "upstream-credentials-changed", "the refused credentials were replaced; trying again",
+                ["room": settings.name])
+            start(context)
+        default: break
+        }
+        return takeEvents()
+    }
+
+    private func connect(_ context: BridgeContext) {
+        let trail = self.trail ?? RedirectTrail(start: settings.url)
+        self.trail = trail
+        let url = trail.current ?? settings.url
+        let endpoint: UpstreamEndpoint
+        switch settings.proxies.route(to: url) {
+        case .unusable(let sentence):
+            return fail(sentence, transportGone: true, context)
+        case .direct:
+            tunnel = nil
+            endpoint = url.isUnixSocket ? .unix(path: url.host) : .host(url.host, port: Int(url.port))
+        case .proxy(let proxy):
+            do throws(HTTPProtocolError) {
+                tunnel = try HTTPProxyTunnel(to: url, through: proxy, userAgent: settings.userAgent)
+            } catch {
+                return fail("the proxy cannot be asked: \(error.sentence)", transportGone: true, context)
+            }
+            endpoint = .host(proxy.host, port: Int(proxy.port))
+        }
         state = .connecting
         context.emit(
             .connectUpstream(
-                room, host: settings.url.host, port: Int(settings.url.port), timeout: settings.connectTimeout))
+                room, to: endpoint, isSecure: tunnel == nil && url.isSecure, timeout: settings.connectTimeout))
     }
 
     func transportOpened(_ context: BridgeContext) -> [LinkEvent] {
         guard state == .connecting else { return [] }
-        do {
+        guard let tunnel else {
+            beginHandshake(context)
+            return takeEvents()
+        }
+        do throws(HTTPProtocolError) {
+            try tunnel.request(into: &context.writer)
+            state = .tunnelling
+            context.emit(.sendUpstream(room, context.writer.take()))
+            context.timers.set(.link(room), at: context.now.monotonic + settings.handshakeTimeout)
+        } catch {
+            fail("the proxy cannot be asked: \(error.sentence)", context)
+        }
+        return takeEvents()
+    }
+
+    /// TLS stands behind the proxy.
+    func transportSecured(_ context: BridgeContext) -> [LinkEvent] {
+        guard state == .securing else { return [] }
+        beginHandshake(context)
+        return takeEvents()
+    }
+
+    private func beginHandshake(_ context: BridgeContext) {
+        let url = (trail?.current ?? settings.url).addingToQuery(credentials.query.map { ($0.name, $0.value) })
+        do throws(WebSocketHandshakeError) {
             let request = try WebSocketClientHandshake(
-                url: settings.url, headers: settings.headers, subprotocols: settings.subprotocols,
-                userAgent: settings.userAgent, compression: settings.compression, nonce: context.randomBytes(16))
+                url: url, headers: settings.headers + credentials.headers.map { ($0.name, $0.value) },
+                subprotocols: settings.subprotocols, userAgent: settings.userAgent,
+                compression: settings.compression, nonce: context.randomBytes(16))
             request.request(into: &context.writer)
             handshake = request
             state = .handshaking
@@ -110,7 +205,6 @@ final class UpstreamSession {
         } catch {
             fail("the handshake request cannot be made: \(error.sentence)", context)
         }
-        return takeEvents()
     }
 
     /// The connection ended, or never came about. `reason` is a sentence without a full stop.
@@ -118,8 +212,9 @@ final class UpstreamSession {
         switch state {
         case .stopped, .gated, .waiting: return []
         case .closing: becomeStopped(context)
-        case .connecting, .handshaking: fail(reason, transportGone: true, context)
-        case .open: fail(reason, transportGone: true, context)
+        case .connecting, .tunnelling:
+            fail(tunnel.map { "the proxy \($0.proxy): \(reason)" } ?? reason, transportGone: true, context)
+        case .authorizing, .securing, .handshaking, .open: fail(reason, transportGone: true, context)
         }
         return takeEvents()
     }
@@ -134,11 +229,42 @@ final class UpstreamSession {
         // Any byte after a ping proves life, not only its pong.
         pingSentAt = nil
         switch state {
+        case .tunnelling: tunnelBytesReceived(bytes, dialectContext, context)
         case .handshaking: handshakeBytesReceived(bytes, dialectContext, context)
         case .open, .closing: frameBytesReceived(bytes, dialectContext, context)
-        case .stopped, .gated, .connecting, .waiting: break
+        case .stopped, .gated, .authorizing, .connecting, .securing, .waiting: break
         }
         return takeEvents()
+    }
+
+    private func tunnelBytesReceived(
+        _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ context: BridgeContext
+    ) {
+        guard let outcome = tunnel?.bytesReceived(bytes) else { return }
+        switch outcome {
+        case .needMoreData: return
+        case .refused(let refusal):
+            var retryAfter: Duration?
+            if case .status(_, _, let value) = refusal {
+                retryAfter = value.flatMap { RetryAfter.delay($0, wallMilliseconds: context.now.wall.milliseconds) }
+            }
+            fail(
+                tunnel?.sentence(refusal) ?? "the proxy refused", retryAfter: retryAfter,
+                isRefusal: refusal.isAboutCredentials, context)
+        case .established(let consumed):
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+            if let url = trail?.current, url.isSecure {
+                guard rest.isEmpty else {
+                    return fail("the proxy sent bytes before TLS had begun", context)
+                }
+                state = .securing
+                context.timers.set(.link(room), at: context.now.monotonic + settings.handshakeTimeout)
+                context.emit(.startTLS(room, host: url.host))
+            } else {
+                beginHandshake(context)
+                if !rest.isEmpty { handshakeBytesReceived(rest, dialectContext, context) }
+            }
+        }
     }
 
     private func handshakeBytesReceived(
@@ -147,6 +273,8 @@ final class UpstreamSession {
         guard let outcome = handshake?.bytesReceived(bytes) else { return }
         switch outcome {
         case .needMoreData: return
+        case .refused(.redirect(let status, let location)):
+            redirected(status, to: location, context)
         case .refused(let refusal):
             handshake = nil
             var retryAfter: Duration?
@@ -154,6 +282,8 @@ final class UpstreamSession {
                 retryAfter = RetryAfter.delay(value, wallMilliseconds: context.now.wall.milliseconds)
             }
             fail(refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal), context)
+        case .accepted(nil, _) where settings.requiresSubprotocol:
+            fail("the server chose none of the subprotocols that were offered, and one is required", context)
         case .accepted(_, let consumed):
             connection = WebSocketConnection(
                 role: .client, limits: settings.webSocketLimits, compression: handshake?.compression)
@@ -170,6 +300,25 @@ final class UpstreamSession {
             if consumed < bytes.count {
                 frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]), dialectContext, context)
             }
+        }
+    }
+
+    /// Asks again where the answer points to, if it may; with a slot of its own, so that redirects do not get around the
+    /// pace of connecting.
+    private func redirected(_ status: Int, to location: String, _ context: BridgeContext) {
+        guard let from = trail?.current else { return fail("the server redirects (\(status))", context) }
+        do throws(RedirectTrail.Refusal) {
+            guard let target = try trail?.follow(status: status, location: location) else { return }
+            context.note(
+                .info, "upstream-redirected", "the backend points to another address; it is asked this time",
+                ["room": settings.name, "from": from.description, "to": target.description, "status": String(status)])
+            forgetConnection()
+            context.emit(.closeUpstream(room, flush: true))
+            context.timers.cancel(.link(room))
+            state = .gated
+            context.requestConnectSlot(room)
+        } catch {
+            fail(error.sentence, context)
         }
     }
 
@@ -273,8 +422,17 @@ final class UpstreamSession {
     func timerFired(_ context: BridgeContext) -> [LinkEvent] {
         let now = context.now.monotonic
         switch state {
-        case .stopped, .gated, .connecting: break
-        case .waiting: start(context)
+        case .stopped, .gated, .authorizing, .connecting: break
+        case .waiting:
+            if let retryAt, now < retryAt {
+                context.emit(.readCredentials(room))
+                armRetry(context)
+            } else {
+                start(context)
+            }
+        case .tunnelling:
+            fail("the proxy \(tunnel.map { "\($0.proxy) " } ?? "")did not answer in time", context)
+        case .securing: fail("TLS with the backend was not settled in time", context)
         case .handshaking: fail("the backend did not answer the handshake in time", context)
         case .open:
             if let sent = pingSentAt {
@@ -306,6 +464,8 @@ final class UpstreamSession {
         _ context: BridgeContext
     ) {
         let wasUp = isUp
+        let reason = Self.bounded(reason)
+        trail = nil
         if let upSince, context.now.monotonic - upSince >= settings.backoffResetAfter {
             failures = 0
             refusals = 0
@@ -316,16 +476,32 @@ final class UpstreamSession {
         lastReason = reason
         state = .waiting
         var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &context.random)
+        isWaitingForCredentials = false
         if isRefusal {
             // Other trouble in between makes the credentials no better: only a usable session starts the count anew.
             refusals += 1
             delay = refusals == 1 ? .zero : ReconnectPolicy.refusedDelay
+            isWaitingForCredentials = refusals > 1 && settings.authenticates
         }
-        context.timers.set(.link(room), at: context.now.monotonic + delay)
+        retryAt = context.now.monotonic + delay
+        armRetry(context)
         events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
     }
 
+    /// Wakes the link when its wait is over, and before that to see whether refused credentials were replaced.
+    private func armRetry(_ context: BridgeContext) {
+        guard let retryAt else { return }
+        let look = context.now.monotonic + Self.credentialCheckInterval
+        context.timers.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
+    }
+
+    private static func bounded(_ reason: String) -> String {
+        guard reason.utf8.count > maxReasonBytes else { return reason }
+        return NickMaker.prefix(of: reason, maxBytes: maxReasonBytes) + "…"
+    }
+
     private func forgetConnection() {
+        tunnel = nil
         handshake = nil
         connection = nil
         isUp = false
@@ -338,9 +514,9 @@ final class UpstreamSession {
     func stop(_ context: BridgeContext) -> [LinkEvent] {
         switch state {
         case .stopped: events.append(.stopped)
-        case .gated, .waiting:
+        case .gated, .authorizing, .waiting:
             becomeStopped(context)
-        case .connecting, .handshaking:
+        case .connecting, .tunnelling, .securing, .handshaking:
             context.emit(.closeUpstream(room, flush: false))
             becomeStopped(context)
         case .open:
@@ -359,6 +535,7 @@ final class UpstreamSession {
     private func becomeStopped(_ context: BridgeContext) {
         if state == .closing { context.emit(.closeUpstream(room, flush: true)) }
         forgetConnection()
+        trail = nil
         context.timers.cancel(.link(room))
         state = .stopped
         events.append(.stopped)

@@ -10,6 +10,11 @@
 #include <vector>
 
 #define TOML_EXCEPTIONS 0
+// The parser asserts what a file can make false ("[=]" as a table's header), and a release build takes it for granted;
+// the line behind the assertion reports the error as it should. So nothing is asserted and nothing assumed.
+#include <toml++/impl/preprocessor.h>
+#undef TOML_ASSERT_ASSUME
+#define TOML_ASSERT_ASSUME(expr) static_assert(true)
 #include <toml++/toml.h>
 
 namespace {

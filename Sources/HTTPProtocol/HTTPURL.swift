@@ -37,7 +37,7 @@ public struct HTTPURL: Equatable, Sendable {
     public let port: UInt16
     public let isIPv6Literal: Bool
     /// Begins with `/`, never empty, goes on the request line as it is.
-    public let pathAndQuery: String
+    public private(set) var pathAndQuery: String
 
     public init(parsing text: String) throws(HTTPURLError) {
         let bytes = Array(text.utf8)
@@ -94,6 +94,13 @@ public struct HTTPURL: Equatable, Sendable {
             }
             self.port = port
         }
+    }
+
+    /// The same peer with another path and query, which begin with a slash and are visible ASCII.
+    func withResource(_ pathAndQuery: String) -> HTTPURL {
+        var url = self
+        url.pathAndQuery = pathAndQuery
+        return url
     }
 
     /// Whether the connection is to be encrypted.

@@ -2,6 +2,11 @@ import CSystem
 import Glibc
 import WireBytes
 
+// Outgoing connections: look the name up, race its addresses, keep the first that stands.
+//
+// While the addresses of a host are tried, the connection has no descriptor of its own. Each address has a racer: a socket
+// under a tag of its own. The first racer that the peer answers becomes the connection's socket; the others are closed.
+
 /// An outgoing connection that does not stand yet.
 struct ConnectAttempt {
     /// What the owner wrote, for sentences.
@@ -9,23 +14,33 @@ struct ConnectAttempt {
     /// When the whole attempt is given up.
     var deadline: MonotonicInstant
     var addresses: [SocketAddress] = []
-    /// Index of the address to try after the present one.
+    /// Index of the address to try next.
     var next = 0
-    /// Why the last address failed.
+    /// Tags of the racers under way, oldest first.
+    var racers: [UInt32] = []
+    /// Why the address that failed last did.
     var failure: StreamEnd?
+}
 
-    var current: SocketAddress? { next > 0 ? addresses[next - 1] : nil }
+/// A socket that waits for the answer of one address.
+struct ConnectRacer {
+    var connection: ConnectionID
+    var descriptor: Int32
+    var address: SocketAddress
 }
 
 extension Transport {
     /// Opens a connection to a name or a numeric address; the delegate hears of success or failure in a later turn.
     ///
-    /// Names are looked up on another thread. Their addresses are tried one after the other in the resolver's order, each
-    /// for its share of `timeout`, which covers everything. (RFC 8305 would start the next address while the present one
-    /// is still being tried; ``tryNextAddress(_:_:)`` is where that belongs.)
+    /// Names are looked up on another thread. Their addresses are raced: one is tried after the other, the families taking
+    /// turns, without waiting longer than ``TransportLimits/connectionAttemptDelay`` for the ones before; the first to
+    /// answer is taken. `timeout` covers everything.
+    ///
+    /// Source: RFC 8305 §3 to §5. The system's resolver gives both families in one answer, so there is no resolution
+    /// delay to wait for.
     public func connect(host: String, port: Int, timeout: Duration) -> ConnectionID {
         if let address = SocketAddress(host: host, port: port) {
-            return connect(to: [address], host: address.host, timeout: timeout)
+            return connect(toFirstOf: [address], host: address.host, timeout: timeout)
         }
         guard !isShutDown else { return ConnectionID(rawValue: 0) }
         let (id, connection) = connections.claim(.resolving)
@@ -44,14 +59,17 @@ extension Transport {
 
     /// Opens a connection to one address, which may be a Unix socket.
     public func connect(to address: SocketAddress, timeout: Duration) -> ConnectionID {
-        connect(to: [address], host: address.host, timeout: timeout)
+        connect(toFirstOf: [address], host: address.host, timeout: timeout)
     }
 
-    private func connect(to addresses: [SocketAddress], host: String, timeout: Duration) -> ConnectionID {
+    /// Opens a connection to whichever of `addresses` answers first; they are raced as those of a name are.
+    ///
+    /// - Parameter host: what people call the place, for sentences.
+    public func connect(toFirstOf addresses: [SocketAddress], host: String, timeout: Duration) -> ConnectionID {
         guard !isShutDown else { return ConnectionID(rawValue: 0) }
         let (id, connection) = connections.claim(.resolving)
-        attempts[id] = ConnectAttempt(host: host, deadline: now + timeout, addresses: addresses)
-        tryNextAddress(id, connection)
+        attempts[id] = ConnectAttempt(host: host, deadline: now + timeout)
+        race(id, connection, addresses)
         return id
     }
 
@@ -61,88 +79,156 @@ extension Transport {
         case .failure(let failure):
             end(id, connection, .resolveFailed(failure.sentence), reset: false)
         case .success(let addresses):
-            attempts[id]?.addresses = addresses
-            tryNextAddress(id, connection)
+            race(id, connection, addresses)
         }
     }
 
-    private func tryNextAddress(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        closeDescriptor(connection, reset: false)
+    // MARK: - The race
+
+    private func race(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ addresses: [SocketAddress]
+    ) {
+        attempts[id]?.addresses = ConnectOrder.interleaved(addresses)
+        startNextRacer(id, connection)
+    }
+
+    /// Tries the next address; an address that fails at once gives way to the one after it at once.
+    private func startNextRacer(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         guard var attempt = attempts[id] else { return }
         while attempt.next < attempt.addresses.count {
             let address = attempt.addresses[attempt.next]
             attempt.next += 1
-            let error = begin(id, connection, address)
-            switch error {
-            case 0:
-                connection.pointee.phase = .open
-                attempts[id] = nil
-                timers.cancel(.connect(id))
-                report(id, .opened(address))
-                if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
-                return
-            case EINPROGRESS:
-                connection.pointee.phase = .connecting
-                let left = max(attempt.deadline - now, .zero)
-                let share = left / (attempt.addresses.count - attempt.next + 1)
-                let until = min(now + max(share, TransportLimits.leastAddressTime), attempt.deadline)
-                timers.set(.connect(id), at: until)
+            switch begin(id, address) {
+            case .stands(let descriptor):
                 attempts[id] = attempt
+                stand(id, connection, descriptor)
+                report(id, .opened(address))
                 return
-            default:
-                closeDescriptor(connection, reset: false)
+            case .underWay(let tag):
+                attempt.racers.append(tag)
+                attempts[id] = attempt
+                connection.pointee.phase = .connecting
+                let delay = now + TransportLimits.connectionAttemptDelay
+                let hasMore = attempt.next < attempt.addresses.count
+                timers.set(.connect(id), at: hasMore ? min(delay, attempt.deadline) : attempt.deadline)
+                return
+            case .failed(let error):
                 let sentence = connectSentence(host: attempt.host, address: address, errno: error)
                 attempt.failure = .connectFailed(sentence, errno: error)
             }
         }
-        end(id, connection, attempt.failure ?? .resolveFailed("\(attempt.host) has no address"), reset: false)
+        attempts[id] = attempt
+        if attempt.racers.isEmpty {
+            end(id, connection, attempt.failure ?? .resolveFailed("\(attempt.host) has no address"), reset: false)
+        } else {
+            timers.set(.connect(id), at: attempt.deadline)
+        }
     }
 
-    /// Starts connecting. Answers 0 when the connection stands already, `EINPROGRESS`, or why it failed.
-    private func begin(
-        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ address: SocketAddress
-    ) -> Int32 {
-        if case .unix(let path) = address, path.utf8.count > SocketAddress.maxUnixPathBytes { return ENAMETOOLONG }
+    private enum Beginning {
+        case stands(descriptor: Int32)
+        case underWay(tag: UInt32)
+        case failed(errno: Int32)
+    }
+
+    private func begin(_ id: ConnectionID, _ address: SocketAddress) -> Beginning {
+        if case .unix(let path) = address, path.utf8.count > SocketAddress.maxUnixPathBytes {
+            return .failed(errno: ENAMETOOLONG)
+        }
         let descriptor = cb_socket(address.family)
-        guard descriptor >= 0 else { return -descriptor }
-        connection.pointee.descriptor = descriptor
+        guard descriptor >= 0 else { return .failed(errno: -descriptor) }
         if address.family != AF_UNIX { Self.setStreamOptions(descriptor) }
         let result = address.withSocketAddress { cb_connect(descriptor, $0, $1) }
-        guard result >= 0 || result == -EINPROGRESS else { return -result }
+        guard result >= 0 || result == -EINPROGRESS else {
+            cb_close(descriptor)
+            return .failed(errno: -result)
+        }
         // Only now: a socket that is not connecting yet would report a hang-up.
-        let added = register(id, descriptor)
-        return added < 0 ? -added : -result
+        let tag = takeTag()
+        let added = cb_epoll_add(
+            executor.epoll, descriptor, Self.connectionEvents,
+            result >= 0 ? id.rawValue : ConnectionID.specialTag(tag))
+        guard added >= 0 else {
+            cb_close(descriptor)
+            return .failed(errno: -added)
+        }
+        if result >= 0 { return .stands(descriptor: descriptor) }
+        racers[tag] = ConnectRacer(connection: id, descriptor: descriptor, address: address)
+        return .underWay(tag: tag)
     }
 
-    /// The kernel has news of a connection in the making.
-    func connectProgressed(
-        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ events: UInt32
-    ) {
-        guard events & (CB_EPOLLOUT | CB_EPOLLERR | CB_EPOLLHUP) != 0, let address = attempts[id]?.current else {
-            return
+    /// The kernel has news of a racer.
+    func racerProgressed(_ tag: UInt32, _ events: UInt32) {
+        guard events & (CB_EPOLLOUT | CB_EPOLLERR | CB_EPOLLHUP) != 0, let racer = racers[tag] else { return }
+        let id = racer.connection
+        guard let connection = connections.find(id), connection.pointee.phase == .connecting else {
+            return closeRacer(tag)
         }
-        let error = cb_socket_error(connection.pointee.descriptor)
-        guard error == 0 else {
-            let sentence = connectSentence(host: attempts[id]?.host ?? "", address: address, errno: error)
-            attempts[id]?.failure = error == ETIMEDOUT ? .connectTimedOut : .connectFailed(sentence, errno: error)
-            tryNextAddress(id, connection)
-            return
+        var error = cb_socket_error(racer.descriptor)
+        if error == 0 {
+            guard events & CB_EPOLLOUT != 0 else { return }
+            // From here on its events are the connection's; the kernel tells again what is ready already.
+            let modified = cb_epoll_modify(executor.epoll, racer.descriptor, Self.connectionEvents, id.rawValue)
+            if modified >= 0 {
+                racers[tag] = nil
+                stand(id, connection, racer.descriptor)
+                delegate?.connectionOpened(id, peer: racer.address, transport: self)
+                return
+            }
+            error = -modified
         }
-        guard events & CB_EPOLLOUT != 0 else { return }
-        attempts[id] = nil
-        timers.cancel(.connect(id))
+        closeRacer(tag)
+        attempts[id]?.racers.removeAll { $0 == tag }
+        let sentence = connectSentence(host: attempts[id]?.host ?? "", address: racer.address, errno: error)
+        attempts[id]?.failure = error == ETIMEDOUT ? .connectTimedOut : .connectFailed(sentence, errno: error)
+        startNextRacer(id, connection)
+    }
+
+    /// A racer has won: its socket is the connection's.
+    private func stand(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ descriptor: Int32) {
+        connection.pointee.descriptor = descriptor
         connection.pointee.phase = .open
+        abandonAttempt(id)
         if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
-        delegate?.connectionOpened(id, peer: address, transport: self)
     }
 
     func connectTimerFired(_ id: ConnectionID) {
         guard let connection = connections.find(id), let attempt = attempts[id] else { return }
-        if connection.pointee.phase == .connecting, attempt.next < attempt.addresses.count, attempt.deadline > now {
-            attempts[id]?.failure = .connectTimedOut
-            tryNextAddress(id, connection)
+        if connection.pointee.phase == .connecting, attempt.deadline > now {
+            startNextRacer(id, connection)
         } else {
             end(id, connection, .connectTimedOut, reset: false)
         }
+    }
+
+    /// Forgets the attempt and closes the racers that are left.
+    func abandonAttempt(_ id: ConnectionID) {
+        guard let attempt = attempts.removeValue(forKey: id) else { return }
+        timers.cancel(.connect(id))
+        for tag in attempt.racers { closeRacer(tag) }
+    }
+
+    private func closeRacer(_ tag: UInt32) {
+        guard let racer = racers.removeValue(forKey: tag) else { return }
+        cb_close(racer.descriptor)
+    }
+}
+
+/// In which order the addresses of a host are tried.
+enum ConnectOrder {
+    /// The families take turns, beginning with the first one's; within a family the resolver's order stays, and so does
+    /// the rest when one family runs out. A family without a working route then costs one delay, not one for each address.
+    ///
+    /// Source: RFC 8305 §4, with "First Address Family Count" 1.
+    static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        guard let first = addresses.first else { return [] }
+        var preferred = addresses.filter { $0.family == first.family }[...]
+        var others = addresses.filter { $0.family != first.family }[...]
+        var order: [SocketAddress] = []
+        while let address = preferred.popFirst() {
+            order.append(address)
+            if let other = others.popFirst() { order.append(other) }
+        }
+        return order + others
     }
 }

@@ -64,8 +64,7 @@ extension Transport {
         let id = ListenerID(rawValue: lastListenerID)
         var listener = Listener(tags: [], addresses: [])
         for (index, socket) in sockets.enumerated() {
-            lastListenerTag &+= 1
-            let tag = lastListenerTag
+            let tag = takeTag()
             let added = cb_epoll_add(executor.epoll, socket.descriptor, CB_EPOLLIN, ConnectionID.specialTag(tag))
             guard added >= 0 else {
                 listeners[id] = listener
@@ -148,8 +147,18 @@ extension Transport {
 
     /// Registers a connection's socket for everything, once and for all.
     func register(_ id: ConnectionID, _ descriptor: Int32) -> Int32 {
-        let everything = CB_EPOLLIN | CB_EPOLLOUT | CB_EPOLLRDHUP | CB_EPOLLPRI | CB_EPOLLET
-        return cb_epoll_add(executor.epoll, descriptor, everything, id.rawValue)
+        cb_epoll_add(executor.epoll, descriptor, Self.connectionEvents, id.rawValue)
+    }
+
+    /// What the kernel is asked to tell of a connection's socket.
+    static let connectionEvents = CB_EPOLLIN | CB_EPOLLOUT | CB_EPOLLRDHUP | CB_EPOLLPRI | CB_EPOLLET
+
+    /// A number for the tag of a socket that is no connection, unlike that of any other now.
+    func takeTag() -> UInt32 {
+        repeat {
+            lastTag = lastTag == .max ? Self.firstListenerTag : lastTag + 1
+        } while listenerSockets[lastTag] != nil || racers[lastTag] != nil
+        return lastTag
     }
 
     private func restAccepting(_ tag: UInt32, _ socket: ListenerSocket, errno: Int32) {

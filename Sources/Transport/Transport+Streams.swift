@@ -320,7 +320,7 @@ extension Transport {
         let byUs = connection.pointee.phase == .flushing || connection.pointee.phase == .lingering
         closeDescriptor(connection, reset: reset)
         timers.cancel(.linger(id))
-        if attempts.removeValue(forKey: id) != nil { timers.cancel(.connect(id)) }
+        abandonAttempt(id)
         connection.pointee.queue.removeAll()
         connection.pointee.phase = .ended
         guard !connection.pointee.flags.contains(.endReported) else { return }

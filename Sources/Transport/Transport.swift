@@ -60,8 +60,11 @@ public final class Transport {
     /// Listening sockets by the number in their epoll tag.
     var listenerSockets: [UInt32: ListenerSocket] = [:]
     var lastListenerID = 0
-    var lastListenerTag: UInt32 = Transport.firstListenerTag
+    /// The tag given out last, to a listener or a racer.
+    var lastTag: UInt32 = Transport.firstListenerTag
     var attempts: [ConnectionID: ConnectAttempt] = [:]
+    /// Sockets of outgoing attempts by the number in their epoll tag.
+    var racers: [UInt32: ConnectRacer] = [:]
     var signalDescriptor: Int32 = -1
     var watchedSignals: [Int32] = []
     var signalHandler: ((Int32, Transport) -> Void)?
@@ -148,6 +151,7 @@ public final class Transport {
             } else {
                 switch UInt32(truncatingIfNeeded: event.tag) {
                 case Self.signalTag: readSignals()
+                case let tag where racers[tag] != nil: racerProgressed(tag, event.events)
                 case let tag where tag >= Self.firstListenerTag: acceptConnections(tag)
                 default: break
                 }
@@ -158,10 +162,6 @@ public final class Transport {
 
     private func handleConnectionEvent(_ id: ConnectionID, _ events: UInt32) {
         guard let connection = connections.find(id) else { return }
-        if connection.pointee.phase == .connecting {
-            connectProgressed(id, connection, events)
-            guard connections.find(id) != nil, connection.pointee.phase != .connecting else { return }
-        }
         if events & (CB_EPOLLRDHUP | CB_EPOLLHUP | CB_EPOLLERR | CB_EPOLLPRI) != 0 {
             connection.pointee.flags.insert(.readToEnd)
         }
@@ -233,6 +233,7 @@ public final class Transport {
         delegate = nil
         for id in connections.ids {
             guard let connection = connections.find(id) else { continue }
+            abandonAttempt(id)
             closeDescriptor(connection, reset: false)
             connections.release(id)
         }
@@ -241,7 +242,6 @@ public final class Transport {
         reports = []
         ready = []
         dirty = []
-        attempts = [:]
         timers = DeadlineHeap()
         deadline = nil
     }

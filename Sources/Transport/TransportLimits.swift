@@ -30,8 +30,10 @@ public enum TransportLimits {
     public static let resolverThreads = 4
     /// Addresses of one host that are tried.
     public static let addressesPerHost = 8
-    /// Least time one address gets when a host has several and the time for all is short.
-    public static let leastAddressTime = Duration.milliseconds(250)
+    /// How long an address is tried alone before the next one of its host is tried beside it.
+    ///
+    /// Source: RFC 8305 §5, "Connection Attempt Delay": 250 ms recommended.
+    public static let connectionAttemptDelay = Duration.milliseconds(250)
     /// Seconds without traffic after which the kernel asks whether the peer is still there, between two such questions,
     /// and how many may stay unanswered: a vanished peer is noticed within two minutes and a half even if the protocol
     /// above asks nothing.

@@ -1,5 +1,6 @@
 public import BridgeCore
 import ChatModel
+import HTTPProtocol
 public import WireBytes
 
 /// A bridge with everything around it played by the test: clients, backends, clocks and chance.
@@ -39,6 +40,9 @@ public final class BridgeHarness {
     public var echoes = false
     /// Clients answer PING by themselves, and neither shows.
     public var answersPings = true
+    /// What reading a room's credentials gives, by the room's number; without an entry none are needed.
+    public var credentials: [Int: Result<UpstreamCredentials, UpstreamCredentialsFailure>] = [:]
+    private let settings: BridgeSettings
     /// Called whenever time stood still for a deadline, after its consequences were recorded.
     public var deadlinePassed: (() -> Void)?
     private var taps: [UInt64: ClientTap] = [:]
@@ -47,7 +51,8 @@ public final class BridgeHarness {
     private var pongs: [UInt64] = []
 
     public init(settings: BridgeSettings, seed: UInt64 = 1) {
-        upstreams = settings.rooms.map { _ in ScriptedUpstream() }
+        self.settings = settings
+        upstreams = settings.rooms.map { ScriptedUpstream(usualTarget: $0.url.pathAndQuery) }
         bridge = Bridge(
             settings: settings, now: clock.now, random: AnyRandomNumberGenerator(SeededGenerator(seed: seed)))
     }
@@ -219,7 +224,14 @@ public final class BridgeHarness {
             taps[client.rawValue]?.isClosed = true
             outputs.append(.clientClosed(client.rawValue))
             bridge.clientClosed(client, reason: "Connection closed", now: clock.now)
-        case .connectUpstream(let room, _, _, _): connectRequested(room.index)
+        case .readCredentials(let room):
+            bridge.credentialsRead(
+                room, credentials[room.index] ?? .success(UpstreamCredentials()), now: clock.now)
+        case .connectUpstream(let room, let endpoint, let isSecure, _):
+            connectRequested(room.index, endpoint, isSecure: isSecure)
+        case .startTLS(let room, let host):
+            record(room.index, .detail("TLS with \(host)"))
+            bridge.upstreamSecured(room, now: clock.now)
         case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
         case .closeUpstream(let room, _):
             if let event = upstreams[room.index].disconnected() { record(room.index, event) }
@@ -251,8 +263,17 @@ public final class BridgeHarness {
         taps[client] = tap
     }
 
-    private func connectRequested(_ room: Int) {
+    private func connectRequested(_ room: Int, _ endpoint: UpstreamEndpoint, isSecure: Bool) {
         record(room, upstreams[room].connectRequested())
+        let url = settings.rooms[room].url
+        let usual = url.isUnixSocket ? .unix(path: url.host) : UpstreamEndpoint.host(url.host, port: Int(url.port))
+        if endpoint != usual {
+            switch endpoint {
+            case .host(let host, let port): record(room, .detail("to \(host):\(port)"))
+            case .unix(let path): record(room, .detail("to \(path)"))
+            }
+        }
+        if isSecure { record(room, .detail("TLS from the start")) }
         guard acceptsConnections else { return }
         upstreams[room].transportOpened(refusing: nil)
         bridge.upstreamConnected(RoomID(index: room), now: clock.now)

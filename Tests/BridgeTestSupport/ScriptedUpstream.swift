@@ -7,6 +7,8 @@ public final class ScriptedUpstream {
     /// What it saw the bridge do.
     public enum Event: Equatable, Sendable {
         case connected
+        /// What is unusual about a connection: its way, or what it asks for.
+        case detail(String)
         case frame([UInt8], isBinary: Bool)
         case ping
         case close(code: UInt16)
@@ -34,10 +36,17 @@ public final class ScriptedUpstream {
     private var handshake = WebSocketServerHandshake()
     private var connection: WebSocketConnection?
     private var pendingRefusal: (status: Int, headers: [(name: String, value: String)])?
+    /// What the proxy in front of the backend answers to CONNECT.
+    public var proxyAnswer = "HTTP/1.1 200 Connection established\r\n\r\n"
+    /// The heads of all requests, as they came.
+    public private(set) var requests: [String] = []
     private var writer = ByteWriter()
     private var random = SeededGenerator(seed: 7)
 
-    public init() {}
+    private let usualTarget: String?
+
+    /// - Parameter usualTarget: the request target that is not worth mentioning; nil: none is.
+    public init(usualTarget: String? = nil) { self.usualTarget = usualTarget }
 
     // MARK: - What the bridge does
 
@@ -66,20 +75,29 @@ public final class ScriptedUpstream {
     }
 
     private func handshakeBytesReceived(_ bytes: UnsafeRawBufferPointer) -> ([Event], [UInt8]) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        requests.append(text)
+        if text.hasPrefix("CONNECT ") {
+            let target = text.dropFirst("CONNECT ".count).prefix { $0 != " " }
+            return ([.detail("CONNECT \(target)")], Array(proxyAnswer.utf8))
+        }
         switch handshake.bytesReceived(bytes) {
         case .needMoreData: return ([], [])
         case .accept(let request, _, let consumed):
             requestTarget = request.target
+            let isUsual = (usualTarget ?? request.target) == request.target
+            let details: [Event] = isUsual ? [] : [.detail("GET \(request.target)")]
             if let refusal = pendingRefusal {
                 _ = WebSocketServerHandshake.refuse(
                     status: refusal.status, reason: "Refused", headers: refusal.headers, into: &writer)
-                return ([], takeBytes())
+                return (details, takeBytes())
             }
             _ = handshake.accept(into: &writer)
             state = .open
             connection = WebSocketConnection(role: .server)
             // Takes the response along with what the first frames are answered.
-            return frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
+            let (events, answer) = frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
+            return (details + events, answer)
         case .plainHTTP: return ([.protocolBroken("a request without Upgrade")], [])
         case .refused(_, let why): return ([.protocolBroken(why)], [])
         }

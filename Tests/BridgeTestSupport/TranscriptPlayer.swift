@@ -16,6 +16,9 @@ import WireBytes
 ///     U:lobby! accepts                      the backend opens the WebSocket that was asked for
 ///     U:lobby! refused 503 [Name: value]    … or answers with a status
 ///     U:lobby! unreachable reason           … or there is no connection
+///     U:lobby! redirects 302 /other         … or points elsewhere
+///     U:lobby! proxy 407 Reason             from now on the proxy answers so to CONNECT
+///     U:lobby! token T, no-token reason     what reading the credentials gives from now on (with: auth=on)
 ///     U:lobby! closed 1006                  the transport breaks; any other code is a Close frame
 ///     U:lobby! silent, U:lobby! talks       pings stay unanswered, or are answered again
 ///     U:lobby! manual, U:lobby! automatic   connections wait for an answer, or are accepted at once
@@ -165,6 +168,19 @@ public final class TranscriptPlayer {
             var headers: [(name: String, value: String)] = []
             if rest.count > 2 { headers = [(String(rest[2].dropLast()), rest[3...].joined(separator: " "))] }
             harness.refuse(room, status: rest.first.flatMap { Int($0) } ?? 500, headers: headers)
+        case "redirects":
+            // The target shows in the next request, which a test reads from the details.
+            harness.refuse(
+                room, status: rest.first.flatMap { Int($0) } ?? 302,
+                headers: [("Location", rest.dropFirst().joined(separator: " "))])
+        case "proxy":
+            harness.upstreams[room].proxyAnswer =
+                "HTTP/1.1 \(rest.joined(separator: " "))\r\nProxy-Agent: test\r\n\r\n"
+        case "token":
+            harness.credentials[room] = .success(
+                UpstreamCredentials(query: [UpstreamCredentials.Item(name: "token", value: rest.joined())]))
+        case "no-token":
+            harness.credentials[room] = .failure(UpstreamCredentialsFailure(rest.joined(separator: " ")))
         case "unreachable": harness.endTransport(room, reason: rest.joined(separator: " "))
         case "closed":
             let code = rest.first.flatMap { UInt16($0) } ?? 1006
@@ -244,6 +260,7 @@ public final class TranscriptPlayer {
     private func describe(_ event: ScriptedUpstream.Event, _ room: Int) -> String {
         switch event {
         case .connected: return "[connect]"
+        case .detail(let text): return "[\(text)]"
         case .ping: return "[ping]"
         case .close(let code): return "[close \(code)]"
         case .disconnected: return "[disconnect]"

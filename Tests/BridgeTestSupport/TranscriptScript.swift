@@ -46,7 +46,9 @@ public struct TranscriptHeader {
             var room = RoomSettings(
                 name: String(name), topic: options["topic"]?.replacing("_", with: " ") ?? "",
                 backend: options["backend"] ?? "chat.example", dialect: EnvelopeDialect(),
-                url: try HTTPURL(parsing: "ws://chat.example/\(name)"))
+                url: try HTTPURL(parsing: options["url"] ?? "ws://chat.example/\(name)"))
+            if let proxy = options["proxy"] { room.proxies = HTTPProxyRules(always: try HTTPProxy(parsing: proxy)) }
+            room.authenticates = options["auth"] == "on"
             if let receipts = options["receipts"].flatMap({ ReceiptPolicy(rawValue: $0) }) { room.receipts = receipts }
             if let identity = options["identity"].flatMap({ DialectTraits.Identity(rawValue: $0) }) {
                 room.identity = identity

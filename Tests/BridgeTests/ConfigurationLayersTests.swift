@@ -127,7 +127,7 @@ struct ConfigurationLayersTests {
         #expect(full.rooms.count == 1)
         #expect(room.url?.text == "ws://app/dev")
         #expect(room.topic == "hello")
-        #expect(room.headers == [UpstreamHeader("Authorization", Secret("Bearer secret"))])
+        #expect(room.auth == AuthConfiguration(type: .bearer, token: .file("/t")))
         #expect(full.identity.password == .plain(Secret("pass")))
         #expect(full.listeners.map(\.bind.description) == ["irc+insecure://0.0.0.0:6667", "irc://[::1]:0"])
     }

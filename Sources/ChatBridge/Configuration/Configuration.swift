@@ -36,6 +36,13 @@ struct ServerConfiguration: Equatable, Sendable {
 
 struct ListenerConfiguration: Equatable, Sendable {
     var bind = ListenerAddress(scheme: .irc, endpoint: HostPort(host: "127.0.0.1", port: ListenerAddress.defaultPort))
+    /// Permission bits of a socket file; nil: ``defaultMode``.
+    var mode: UInt32?
+    /// Who shares a socket file, by name or number; nil: the process's own group.
+    var group: String?
+
+    /// The owner and the group may connect.
+    static let defaultMode: UInt32 = 0o660
 }
 
 struct RoomConfiguration: Equatable, Sendable {
@@ -80,7 +87,10 @@ struct RoomConfiguration: Equatable, Sendable {
     var memberIdle: Duration? = .seconds(30 * 60)
     /// Offered in Sec-WebSocket-Protocol, in order.
     var subprotocols: [String] = []
+    var requiresSubprotocol = false
     var headers: [UpstreamHeader] = []
+    var auth = AuthConfiguration()
+    var proxy = UpstreamProxy.environment
     var userAgent = "chatbridge/\(BuildInformation.version)"
     var connectTimeout: Duration = .seconds(10)
     var handshakeTimeout: Duration = .seconds(10)

@@ -67,16 +67,8 @@ extension ConfigurationForm where Value == PasswordVerifier? {
     static var passwordCredential: Self {
         Self(expected: "the name of a credential", shape: .leaf) { node, value, reader in
             guard let name = reader.string(node), !name.isEmpty else { return }
-            guard !name.contains("/"), name != ".", name != ".." else {
-                reader.report(node.origin, "a credential has a name, not a path; use password_file for \"\(name)\"")
-                return
-            }
-            guard let directory = reader.surroundings.variables["CREDENTIALS_DIRECTORY"], !directory.isEmpty else {
-                reader.report(
-                    node.origin, "there is no $CREDENTIALS_DIRECTORY: no LoadCredential= in the systemd unit?")
-                return
-            }
-            readSecret("\(directory)/\(name)", node, &value, &reader)
+            guard let path = reader.credentialPath(name, origin: node.origin) else { return }
+            readSecret(path, node, &value, &reader)
         } write: { _ in
             nil
         }

@@ -190,34 +190,18 @@ struct ConfigurationLayers {
         let name = node(.room) ?? ConfigurationNode(.string(Self.defaultRoom), origin: url.origin)
         var fields: [(String, ConfigurationNode)] = [("url", url)]
         if let dialect = node(.dialect) { fields.append(("dialect", dialect)) }
-        let authorization = token(value(.token), file: value(.tokenFile), surroundings: surroundings)
+        if let file = node(.tokenFile), node(.token) != nil {
+            report(file.origin, "excludes \(SidecarVariable.token.rawValue); keep one of them")
+        }
+        let token = node(.token).map { ("token", $0) } ?? node(.tokenFile).map { ("token_file", $0) }
         updateRoom(name) { room in
             for (key, node) in fields { room.set(key, to: node) }
-            if let authorization {
-                var headers = room["headers"] ?? ConfigurationNode(.table([]), origin: authorization.origin)
-                headers.set("Authorization", to: authorization)
-                room.set("headers", to: headers)
+            if let (key, node) = token {
+                var auth = ConfigurationNode(.table([]), origin: node.origin)
+                auth.set("type", to: ConfigurationNode(.string("bearer"), origin: node.origin))
+                auth.set(key, to: node)
+                room.set("auth", to: auth)
             }
-        }
-    }
-
-    private mutating func token(
-        _ token: String?, file: String?, surroundings: ConfigurationSurroundings
-    ) -> ConfigurationNode? {
-        if let token {
-            if file != nil {
-                report(SidecarVariable.tokenFile.origin, "excludes \(SidecarVariable.token.rawValue); keep one of them")
-            }
-            return ConfigurationNode(.string("Bearer \(token)"), origin: SidecarVariable.token.origin)
-        }
-        guard let file else { return nil }
-        do throws(InterpolationError) {
-            let text = try FileText.read(file, surroundings: surroundings)
-            if text.isEmpty { throw InterpolationError(message: "\"\(file)\" is empty") }
-            return ConfigurationNode(.string("Bearer \(text)"), origin: SidecarVariable.tokenFile.origin)
-        } catch {
-            report(SidecarVariable.tokenFile.origin, error.message)
-            return nil
         }
     }
 

@@ -106,7 +106,7 @@ struct ConfigurationCompletion {
         checkHTTP()
     }
 
-    private func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }
+    func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }
 
     // MARK: - Server
 
@@ -170,12 +170,18 @@ struct ConfigurationCompletion {
             if room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
             if origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
             room.url = room.url?.filled(room: room.upstreamRoom)
+            checkAuth(room, at: at, whole: whole)
+            checkProxy(room, at: at, whole: whole)
+            if room.requiresSubprotocol, room.subprotocols.isEmpty {
+                reader.report(
+                    origin("\(at).require_subprotocol") ?? whole, "require_subprotocol needs a subprotocol to offer")
+            }
             checkBackoff(room.backoff, at: at)
             configuration.rooms[index] = room
         }
     }
 
-    private func isRefused(_ path: String) -> Bool {
+    func isRefused(_ path: String) -> Bool {
         guard let origin = origin(path) else { return false }
         return reader.problems.contains { $0.origin == origin }
     }
@@ -207,9 +213,15 @@ struct ConfigurationCompletion {
                 continue
             }
             if isRefused("listeners[\(index)].bind") { continue }
-            if bind.endpoint.port != 0 {
+            for key in ["mode", "group"] where !bind.isUnixSocket {
+                if let written = origin("listeners[\(index)].\(key)") {
+                    reader.report(written, "\(key) is for a socket file: bind = \"irc+unix:///PATH\"")
+                }
+            }
+            if bind.endpoint.port != 0 || bind.isUnixSocket {
                 if let first = seen[bind.endpoint] {
-                    reader.report(place, "\(bind.endpoint) is bound twice (first at \(first))")
+                    let what = bind.isUnixSocket ? bind.endpoint.host : bind.endpoint.description
+                    reader.report(place, "\(what) is bound twice (first at \(first))")
                 } else {
                     seen[bind.endpoint] = place
                 }
@@ -221,6 +233,7 @@ struct ConfigurationCompletion {
                     place,
                     "plain text beyond loopback must say so: write \"irc+insecure://\(bind.endpoint)\" "
                         + "(or bind 127.0.0.1)")
+            case .ircUnix: break
             case .ircInsecure:
                 if !isLoginSettled {
                     reader.report(

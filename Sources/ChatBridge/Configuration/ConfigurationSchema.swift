@@ -46,7 +46,12 @@ enum ConfigurationSchema {
 
     static let listener: [ConfigurationKey<ListenerConfiguration>] = [
         ConfigurationKey(
-            "bind", \.bind, .listenerAddress, "irc:// on loopback, irc+insecure:// where others can listen in")
+            "bind", \.bind, .listenerAddress,
+            "irc:// on loopback, irc+insecure:// where others can listen in, irc+unix:///PATH"),
+        ConfigurationKey("mode", \.mode, .permissions, "of a socket file, in octal; default: \"0660\""),
+        ConfigurationKey(
+            "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: ""),
+            "of a socket file, by name or number"),
     ]
 
     // MARK: - Rooms
@@ -55,7 +60,8 @@ enum ConfigurationSchema {
         ConfigurationKey("name", \.name, .string(ConfigurationChecks.roomName), "a-z 0-9 _ -; used in logs"),
         ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel), "default: \"#\" and the name"),
         ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine), "the channel's topic"),
-        ConfigurationKey("url", \.url, .upstreamURL, "ws://HOST[:PORT]/PATH; {room} is upstream_room"),
+        ConfigurationKey(
+            "url", \.url, .upstreamURL, "ws://HOST[:PORT]/PATH or ws+unix:///SOCKET:/PATH; {room} is upstream_room"),
         ConfigurationKey(
             "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.oneLine),
             "id or name on the backend; default: the name"),
@@ -70,7 +76,13 @@ enum ConfigurationSchema {
             "member_idle", \.memberIdle, .durationOrOff, "a person leaves after this, where the wire has no leave"),
         ConfigurationKey(
             "subprotocol", \.subprotocols, .subprotocols, "offered in Sec-WebSocket-Protocol, in order"),
+        ConfigurationKey(
+            "require_subprotocol", \.requiresSubprotocol, .boolean, "a backend that chooses none is refused"),
         ConfigurationKey("headers", \.headers, .headers, "more fields for the handshake; values are never shown"),
+        ConfigurationKey("auth", \.auth, .section(auth, inline: true), "how we prove who we are"),
+        ConfigurationKey(
+            "proxy", \.proxy, .proxy,
+            "http://USER:PASSWORD@HOST:PORT, \"off\", or \"\": what HTTPS_PROXY and the like say"),
         ConfigurationKey("user_agent", \.userAgent, .string(ConfigurationChecks.headerValue), "sent in the handshake"),
         ConfigurationKey(
             "connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1)), "for the TCP connection"),
@@ -85,6 +97,35 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "backoff", \.backoff, .section(backoff, inline: true), "what is not written is the dialect's own"),
         ConfigurationKey("queue", \.queue, .section(queue, inline: true), "what is said while the upstream is away"),
+    ]
+
+    /// What only one type of authentication knows is not printed where it is not written.
+    private static func authText(
+        _ check: @escaping @Sendable (String) -> String?
+    ) -> ConfigurationForm<String?> {
+        ConfigurationForm<String>.string(check).optional(from: "")
+    }
+
+    static let auth: [ConfigurationKey<AuthConfiguration>] = [
+        ConfigurationKey("type", \.type, .choice, "none | bearer | basic | query | header"),
+        ConfigurationKey("token", \.token, .secretText, group: "token", "the token itself"),
+        ConfigurationKey("token_file", \.token, .secretFile, group: "token", "a file with it, read for each attempt"),
+        ConfigurationKey(
+            "token_credential", \.token, .secretCredential, group: "token", "a systemd credential with it"),
+        ConfigurationKey("user", \.user, authText(ConfigurationChecks.authUser), "for basic"),
+        ConfigurationKey("password", \.password, .secretText, group: "password", "for basic"),
+        ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
+        ConfigurationKey(
+            "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
+        ConfigurationKey(
+            "param", \.param, authText(ConfigurationChecks.queryName),
+            "for query: the parameter's name; default: \"access_token\""),
+        ConfigurationKey(
+            "name", \.headerName, authText(ConfigurationChecks.authHeader),
+            "for header: the field's name; default: \"Authorization\""),
+        ConfigurationKey(
+            "format", \.format, authText(ConfigurationChecks.authFormat),
+            "for header: {token} is the token; default: \"{token}\""),
     ]
 
     /// Largest frame or message, in bytes; each room may hold one such buffer.

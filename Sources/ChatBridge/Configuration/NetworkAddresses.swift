@@ -1,3 +1,5 @@
+import Transport
+
 /// Why an address in a configuration is refused; the sentence goes behind the position.
 struct AddressError: Error, Equatable {
     var message: String
@@ -73,18 +75,23 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
         case irc
         /// Plain text where others can read it; the name is the consent.
         case ircInsecure = "irc+insecure"
+        /// A socket file.
+        case ircUnix = "irc+unix"
     }
 
     /// The port that IRC clients try first.
     static let defaultPort = 6667
 
     var scheme: Scheme
+    /// For `irc+unix` the host is the absolute path of the socket and the port 0.
     var endpoint: HostPort
 
-    var description: String { "\(scheme.rawValue)://\(endpoint)" }
-    var isLoopback: Bool { endpoint.isLoopback }
+    var description: String { "\(scheme.rawValue)://" + (isUnixSocket ? endpoint.host : endpoint.description) }
+    /// Whether only this machine can reach it.
+    var isLoopback: Bool { isUnixSocket || endpoint.isLoopback }
+    var isUnixSocket: Bool { scheme == .ircUnix }
 
-    /// Parses `irc://HOST[:PORT]` and `irc+insecure://HOST[:PORT]`. Port 0 takes any free port.
+    /// Parses `irc://HOST[:PORT]`, `irc+insecure://HOST[:PORT]` and `irc+unix:///PATH`. Port 0 takes any free port.
     init(parsing text: String) throws(AddressError) {
         let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
         guard let mark = text.firstRange(of: "://") else {
@@ -95,6 +102,10 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
         }
         self.scheme = scheme
         var rest = text[mark.upperBound...]
+        if scheme == .ircUnix {
+            endpoint = HostPort(host: try UnixSocketPath.checked(rest), port: 0)
+            return
+        }
         if rest.last == "/" { rest.removeLast() }
         endpoint = try HostPort(parsing: rest, defaultPort: Self.defaultPort)
     }
@@ -105,6 +116,21 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+/// What the path of a socket file must be.
+enum UnixSocketPath {
+    static func checked(_ path: Substring) throws(AddressError) -> String {
+        guard path.first == "/", path.count > 1 else {
+            throw AddressError(
+                "a socket is written with three slashes and an absolute path, as in irc+unix:///run/x.sock")
+        }
+        guard path.utf8.count <= SocketAddress.maxUnixPathBytes else {
+            throw AddressError("the socket's path is longer than \(SocketAddress.maxUnixPathBytes) bytes")
+        }
+        guard path.last != "/", !path.utf8.contains(0) else { throw AddressError("\"\(path)\" is not a socket's path") }
+        return String(path)
+    }
+}
+
 /// The WebSocket that a room connects to.
 struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
     /// Plain WebSocket port. Source: RFC 6455 §3.
@@ -112,12 +138,16 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
     /// Longest URL, in bytes; servers commonly refuse request lines beyond 8 KiB.
     static let maxByteCount = 4096
 
+    /// For `ws+unix` the host is the absolute path of the socket and the port 0.
     var endpoint: HostPort
+    /// Whether the peer is a socket file.
+    var isUnixSocket = false
     /// Path and query, beginning with a slash; contains any token that the query carries.
     var resource: Secret
 
     /// The URL as it is dialled. May contain a token: do not log it.
     var text: String {
+        if isUnixSocket { return "ws+unix://\(endpoint.host):\(resource.revealed)" }
         let authority = endpoint.port == Self.defaultPort ? hostText : endpoint.description
         return "ws://\(authority)\(resource.revealed)"
     }
@@ -136,7 +166,7 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
         return text[...mark] + blanked.joined(separator: "&")
     }
 
-    /// Parses `ws://HOST[:PORT][/PATH][?QUERY]`: visible ASCII, no fragment, no credentials. `{room}` may stand in the path
+    /// Parses `ws://HOST[:PORT][/PATH][?QUERY]` and `ws+unix:///SOCKET[:/PATH[?QUERY]]`: visible ASCII, no fragment, no credentials. `{room}` may stand in the path
     /// and the query, for ``filled(room:)``.
     ///
     /// Messages never repeat the path or the query.
@@ -151,13 +181,14 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
         }
         switch text[..<mark.lowerBound] {
         case "ws": break
+        case "ws+unix": isUnixSocket = true
         case "wss":
             throw AddressError(
                 "this version has no TLS and cannot connect to wss://; "
                     + "use ws:// to a TLS-terminating proxy on this machine")
         case "http", "https":
             throw AddressError("the URL must be that of the WebSocket and begin with ws://")
-        case let scheme: throw AddressError("unknown scheme \"\(scheme)://\"; known schemes: ws://")
+        case let scheme: throw AddressError("unknown scheme \"\(scheme)://\"; known schemes: ws://, ws+unix://")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw AddressError("the URL contains a space, a control or a non-ASCII character; percent-encode it")
@@ -165,6 +196,20 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
         guard !text.contains("#") else { throw AddressError("a WebSocket URL has no fragment (\"#\"); write %23") }
 
         let rest = text[mark.upperBound...]
+        if isUnixSocket {
+            let colon = rest.firstIndex(of: ":") ?? rest.endIndex
+            endpoint = HostPort(host: try UnixSocketPath.checked(rest[..<colon]), port: 0)
+            guard !endpoint.host.contains(where: { $0 == "{" || $0 == "?" }) else {
+                throw AddressError("the socket's path has no placeholder and no query; write ws+unix:///SOCKET:/PATH")
+            }
+            let path = rest[colon...].dropFirst()
+            guard path.isEmpty || path.first == "/" else {
+                throw AddressError("what follows the socket's path begins with a slash: ws+unix:///SOCKET:/PATH")
+            }
+            try Self.checkPlaceholders(path)
+            resource = Secret(path.isEmpty ? "/" : String(path))
+            return
+        }
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         guard !rest[..<end].contains("@") else {
             throw AddressError(

@@ -13,6 +13,8 @@ final class BridgeDriver: TransportDelegate {
 
     let bridge: Bridge
     private let sendQueueBytes: Int
+    /// What a room shows to its backend, read anew at each call.
+    private let credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
@@ -22,11 +24,18 @@ final class BridgeDriver: TransportDelegate {
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
+    ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
-    init(bridge: Bridge, sendQueueBytes: Int, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void) {
+    init(
+        bridge: Bridge, sendQueueBytes: Int,
+        credentials: @escaping (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> = { _ in
+            .success(UpstreamCredentials())
+        }, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
+    ) {
         self.bridge = bridge
         self.sendQueueBytes = sendQueueBytes
+        self.credentials = credentials
         self.note = note
         self.isStopped = stopped
     }
@@ -54,9 +63,14 @@ final class BridgeDriver: TransportDelegate {
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         transport.setSendLimit(id, bytes: sendQueueBytes)
         bridge.clientOpened(
-            ClientID(rawValue: id.rawValue), origin: ClientOrigin(address: peer.host, isLocal: peer.isLoopback),
-            now: Self.now(transport))
+            ClientID(rawValue: id.rawValue), origin: Self.origin(of: peer), now: Self.now(transport))
         run(transport)
+    }
+
+    private static func origin(of peer: SocketAddress) -> ClientOrigin {
+        // The other end of a socket file has no address of its own, and is on this machine.
+        if case .unix = peer { return ClientOrigin(address: "localhost", isLocal: true) }
+        return ClientOrigin(address: peer.host, isLocal: peer.isLoopback)
     }
 
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
@@ -119,9 +133,17 @@ final class BridgeDriver: TransportDelegate {
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
-        let actions = bridge.takeActions()
-        housekeeping.worked(actions.count)
-        for action in actions { run(action, transport) }
+        while true {
+            let actions = bridge.takeActions()
+            if actions.isEmpty { return }
+            housekeeping.worked(actions.count)
+            // What an action is answered with at once leads to more of them.
+            for action in actions { run(action, transport) }
+        }
+    }
+
+    private func tlsIsMissing(_ room: RoomID, _ transport: Transport) {
+        bridge.upstreamClosed(room, reason: "this version has no TLS", now: Self.now(transport))
     }
 
     private func run(_ action: BridgeAction, _ transport: Transport) {
@@ -138,10 +160,23 @@ final class BridgeDriver: TransportDelegate {
         case .resumeReading(let client): transport.resumeReading(ConnectionID(rawValue: client.rawValue))
         case .closeClient(let client):
             transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
-        case .connectUpstream(let room, let host, let port, let timeout):
-            let id = transport.connect(host: host, port: port, timeout: timeout)
+        case .readCredentials(let room):
+            bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
+        case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
+            guard !isSecure else { return tlsIsMissing(room, transport) }
+            let id =
+                switch endpoint {
+                case .host(let host, let port): transport.connect(host: host, port: port, timeout: timeout)
+                case .unix(let path): transport.connect(to: .unix(path: path), timeout: timeout)
+                }
             roomsByConnection[id] = room
             connectionsByRoom[room] = id
+        case .startTLS(let room, _):
+            if let id = connectionsByRoom.removeValue(forKey: room) {
+                roomsByConnection[id] = nil
+                transport.abort(id, silently: true)
+            }
+            tlsIsMissing(room, transport)
         case .sendUpstream(let room, let slice):
             if let id = connectionsByRoom[room] { transport.send(id, slice) }
         case .closeUpstream(let room, let flush):

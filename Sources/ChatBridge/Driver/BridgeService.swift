@@ -20,13 +20,16 @@ struct BridgeService {
     ///
     /// - Parameter note: called on the loop for everything that the operator, or the demo, should know.
     static func start(
-        _ configuration: Configuration, instanceID: String, log: Logger, note: @escaping @Sendable (BridgeNote) -> Void
+        _ configuration: Configuration, instanceID: String, surroundings: ConfigurationSurroundings, log: Logger,
+        note: @escaping @Sendable (BridgeNote) -> Void
     ) async throws(StartError) -> BridgeService {
         ProcessSignals.ignoreBrokenPipes()
         ProcessLimits.raiseOpenFiles()
         let settings: BridgeSettings
         do throws(HTTPURLError) {
-            settings = try BridgeSettings(configuration, instanceID: instanceID)
+            settings = try BridgeSettings(
+                configuration, instanceID: instanceID,
+                environmentProxies: HTTPProxyRules(environment: surroundings.variables))
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
@@ -37,21 +40,24 @@ struct BridgeService {
         }
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
+            let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
+            let places = try configuration.listeners.map { listener throws(StartError) in
+                try Self.listenOptions(listener)
+            }
             let loop = try NetworkLoop.start(name: "network")
             let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
                 let bridge = Bridge(
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, note: note,
-                    stopped: { end.finish() })
+                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes,
+                    credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server)
                 var addresses: [SocketAddress] = []
                 var listeners: [ListenerID] = []
-                for listener in configuration.listeners {
-                    let endpoint = listener.bind.endpoint
-                    let (id, _) = try transport.listen(ListenOptions(host: endpoint.host, port: endpoint.port))
+                for options in places {
+                    let (id, _) = try transport.listen(options)
                     listeners.append(id)
                     addresses += transport.addresses(of: id)
                 }
@@ -75,6 +81,20 @@ struct BridgeService {
         } catch {
             throw StartError(description: "\(error)")
         }
+    }
+
+    private static func listenOptions(_ listener: ListenerConfiguration) throws(StartError) -> ListenOptions {
+        let bind = listener.bind
+        guard bind.isUnixSocket else { return ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port) }
+        var group: UInt32?
+        if let name = listener.group, !name.isEmpty {
+            guard let number = UInt32(name) ?? SystemGroups.number(of: name) else {
+                throw StartError(description: "\(bind): there is no group \"\(name)\"")
+            }
+            group = number
+        }
+        return ListenOptions(
+            .unix(path: bind.endpoint.host, mode: listener.mode ?? ListenerConfiguration.defaultMode, group: group))
     }
 
     /// SIGTERM and SIGINT stop in order; a second one ends the process at once.

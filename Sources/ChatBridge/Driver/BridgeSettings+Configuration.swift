@@ -9,11 +9,14 @@ extension BridgeSettings {
     /// Stands for "never" where a duration may be switched off.
     static let never: Duration = .seconds(100 * 365 * 24 * 60 * 60)
 
+    /// - Parameter environmentProxies: for rooms that name no proxy of their own.
     /// - Throws: what is wrong with a URL that passed the configuration's own check; a sentence.
-    init(_ configuration: Configuration, instanceID: String) throws(HTTPURLError) {
+    init(
+        _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
+    ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
         for room in configuration.rooms {
-            guard let settings = try RoomSettings(room) else { continue }
+            guard let settings = try RoomSettings(room, environmentProxies: environmentProxies) else { continue }
             rooms.append(settings)
         }
         var password: String?
@@ -55,7 +58,7 @@ extension LimitSettings {
 
 extension RoomSettings {
     /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
-    init?(_ room: RoomConfiguration) throws(HTTPURLError) {
+    init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
         guard let dialect = DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
@@ -68,7 +71,9 @@ extension RoomSettings {
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
             memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
-            headers: room.headers.map { ($0.name, $0.value.revealed) }, userAgent: room.userAgent,
+            requiresSubprotocol: room.requiresSubprotocol,
+            headers: room.headers.map { ($0.name, $0.value.revealed) }, authenticates: room.auth.type != .none,
+            proxies: room.proxy.rules(environment: environmentProxies), userAgent: room.userAgent,
             connectTimeout: room.connectTimeout, handshakeTimeout: room.handshakeTimeout, ping: room.ping ?? .zero,
             pongTimeout: room.pongTimeout,
             webSocketLimits: WebSocketLimits(maxFrameBytes: room.maxFrameBytes, maxMessageBytes: room.maxMessageBytes),

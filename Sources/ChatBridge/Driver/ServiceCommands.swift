@@ -40,7 +40,7 @@ enum ServiceCommands {
         let instanceID = instanceID(configuration, log)
         do {
             let service = try await BridgeService.start(
-                configuration, instanceID: instanceID, log: log,
+                configuration, instanceID: instanceID, surroundings: surroundings, log: log,
                 note: { note in
                     notes(note)
                     observe(note)

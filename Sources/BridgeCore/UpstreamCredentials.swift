@@ -1,0 +1,42 @@
+/// What one attempt to open a room's link shows to prove who we are. Read anew for each attempt, so that a token that was
+/// replaced in its file is used without a restart.
+public struct UpstreamCredentials: Equatable, Sendable {
+    /// Fields for the handshake, after the room's own.
+    public var headers: [Item]
+    /// Added to the URL's query; not encoded yet.
+    public var query: [Item]
+
+    public struct Item: Equatable, Sendable {
+        public var name: String
+        public var value: String
+
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public init(headers: [Item] = [], query: [Item] = []) {
+        self.headers = headers
+        self.query = query
+    }
+}
+
+extension UpstreamCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+extension UpstreamCredentials.Item: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "\(name): ***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+/// Why there are no credentials; a sentence without a full stop that repeats no secret.
+public struct UpstreamCredentialsFailure: Error, Equatable, Sendable {
+    public var sentence: String
+
+    public init(_ sentence: String) { self.sentence = sentence }
+}

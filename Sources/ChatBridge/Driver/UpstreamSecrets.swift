@@ -1,0 +1,63 @@
+import BridgeCore
+import Glibc
+import WireBytes
+
+/// Reads what rooms show to their backends, anew for each attempt.
+struct UpstreamSecrets {
+    private let auths: [AuthConfiguration]
+    private let surroundings: ConfigurationSurroundings
+
+    /// - Parameter rooms: the bridge's rooms; a ``RoomID`` is an index into them.
+    init(_ configuration: Configuration, rooms: [RoomSettings], surroundings: ConfigurationSurroundings) {
+        auths = rooms.map { room in
+            configuration.rooms.first { $0.name == room.name }?.auth ?? AuthConfiguration()
+        }
+        self.surroundings = surroundings
+    }
+
+    /// The credentials as they are now. A small file is read on the caller's thread.
+    func read(_ room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+        guard auths.indices.contains(room.index) else { return .success(UpstreamCredentials()) }
+        do throws(InterpolationError) {
+            return .success(try Self.credentials(auths[room.index], surroundings))
+        } catch {
+            return .failure(UpstreamCredentialsFailure(error.message))
+        }
+    }
+
+    static func credentials(
+        _ auth: AuthConfiguration, _ surroundings: ConfigurationSurroundings
+    ) throws(InterpolationError) -> UpstreamCredentials {
+        func secret(_ source: SecretSource?) throws(InterpolationError) -> String {
+            guard let source else { throw InterpolationError(message: "the room's auth has no secret") }
+            return try source.read(surroundings).revealed
+        }
+        func header(_ name: String, _ value: String) -> UpstreamCredentials {
+            UpstreamCredentials(headers: [UpstreamCredentials.Item(name: name, value: value)])
+        }
+        switch auth.type {
+        case .none: return UpstreamCredentials()
+        case .bearer: return header("Authorization", "Bearer " + (try secret(auth.token)))
+        case .basic:
+            let pair = (auth.user ?? "") + ":" + (try secret(auth.password))
+            return header("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
+        case .query:
+            let item = UpstreamCredentials.Item(
+                name: auth.param ?? AuthConfiguration.defaultParam, value: try secret(auth.token))
+            return UpstreamCredentials(query: [item])
+        case .header:
+            let format = auth.format ?? AuthConfiguration.tokenPlaceholder
+            return header(
+                auth.headerName ?? AuthConfiguration.defaultHeaderName,
+                format.replacing(AuthConfiguration.tokenPlaceholder, with: try secret(auth.token)))
+        }
+    }
+}
+
+/// The groups of this machine.
+enum SystemGroups {
+    /// The number of a group by its name. Asks the machine's name service and may wait for it: for the start of a program.
+    static func number(of name: String) -> UInt32? {
+        getgrnam(name).map { UInt32($0.pointee.gr_gid) }
+    }
+}

@@ -1,0 +1,91 @@
+import WireBytes
+
+/// A numeric IPv4 or IPv6 address, for comparing; sockets have a type of their own.
+struct NetworkAddress: Equatable {
+    /// 4 or 16 octets, the first one first. An IPv4 address mapped into IPv6 has 4.
+    let bytes: [UInt8]
+
+    /// Reads `192.0.2.1` and `2001:db8::1`, without brackets and zone; nil for anything else.
+    ///
+    /// Source: RFC 3986 §3.2.2; RFC 4291 §2.2.
+    init?(_ text: String) {
+        let characters = Array(text.utf8)[...]
+        if let four = Self.ipv4(characters) {
+            bytes = four
+        } else if let sixteen = Self.ipv6(characters) {
+            let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
+            bytes = sixteen.starts(with: mapped) ? Array(sixteen[12...]) : sixteen
+        } else {
+            return nil
+        }
+    }
+
+    /// 127.0.0.0/8 and `::1`.
+    var isLoopback: Bool {
+        bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+    }
+
+    /// Whether the first `prefixBits` bits are those of `network`, which is of the same family.
+    func isIn(_ network: NetworkAddress, prefixBits: Int) -> Bool {
+        guard bytes.count == network.bytes.count else { return false }
+        var left = prefixBits
+        for (a, b) in zip(bytes, network.bytes) {
+            guard left > 0 else { return true }
+            let mask: UInt8 = left >= 8 ? 0xFF : ~(0xFF >> UInt8(left))
+            guard a & mask == b & mask else { return false }
+            left -= 8
+        }
+        return true
+    }
+
+    private static func ipv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        let parts = text.split(separator: UInt8(ascii: "."), maxSplits: 4, omittingEmptySubsequences: false)
+        guard parts.count == 4 else { return nil }
+        var octets: [UInt8] = []
+        for part in parts {
+            // A leading zero means octal to some readers, so it means nothing here.
+            guard part.count == 1 || part.first != UInt8(ascii: "0"), let number = ASCII.decimal(part, maxDigits: 3),
+                let octet = UInt8(exactly: number)
+            else { return nil }
+            octets.append(octet)
+        }
+        return octets
+    }
+
+    private static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        // The longest form has 45 characters; more cannot be one and need not be split.
+        guard text.count <= 45 else { return nil }
+        let colon = UInt8(ascii: ":")
+        var gap: Int?
+        for index in text.indices.dropLast() where text[index] == colon && text[index + 1] == colon {
+            // A second gap, or three colons in a row.
+            guard gap == nil else { return nil }
+            gap = index
+        }
+        guard let gap else {
+            guard let all = groups(text), all.count == 16 else { return nil }
+            return all
+        }
+        guard let head = groups(text[..<gap]), let tail = groups(text[(gap + 2)...]), head.count + tail.count <= 14
+        else { return nil }
+        return head + [UInt8](repeating: 0, count: 16 - head.count - tail.count) + tail
+    }
+
+    /// The octets of groups of hexadecimal digits; the last group may be an IPv4 address.
+    private static func groups(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard !text.isEmpty else { return [] }
+        let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        var octets: [UInt8] = []
+        for (index, part) in parts.enumerated() {
+            if index == parts.count - 1, let four = ipv4(part) {
+                octets += four
+                continue
+            }
+            guard (1...4).contains(part.count), part.allSatisfy(ASCII.isHexDigit),
+                let value = UInt16(String(decoding: part, as: UTF8.self), radix: 16)
+            else { return nil }
+            octets += [UInt8(truncatingIfNeeded: value >> 8), UInt8(truncatingIfNeeded: value)]
+        }
+        return octets
+    }
+}
