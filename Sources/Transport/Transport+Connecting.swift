@@ -21,15 +21,20 @@ extension Transport {
     /// Opens a connection to a name or a numeric address; the delegate hears of success or failure in a later turn.
     ///
     /// Names are looked up on another thread. Their addresses are tried one after the other in the resolver's order, each
-    /// for its share of `timeout`, which covers everything. (RFC 8305 would start the next address while the present one
+    /// for its share of `timeout`, which covers everything but TLS; a handshake has ``TLSLimits/handshakeTimeout``. (RFC 8305 would start the next address while the present one
     /// is still being tried; ``tryNextAddress(_:_:)`` is where that belongs.)
-    public func connect(host: String, port: Int, timeout: Duration) -> ConnectionID {
+    ///
+    /// - Parameter tls: how the connection is secured; nil: not at all.
+    public func connect(
+        host: String, port: Int, timeout: Duration, tls: TLSClientSettings? = nil
+    ) -> ConnectionID {
         if let address = SocketAddress(host: host, port: port) {
-            return connect(to: [address], host: address.host, timeout: timeout)
+            return connect(to: [address], host: address.host, timeout: timeout, tls: tls)
         }
         guard !isShutDown else { return ConnectionID(rawValue: 0) }
         let (id, connection) = connections.claim(.resolving)
         attempts[id] = ConnectAttempt(host: host, deadline: now + timeout)
+        guard secure(id, connection, tls, host: host, port: port) else { return id }
         timers.set(.connect(id), at: now + timeout)
         guard !host.isEmpty, !host.utf8.contains(0), UInt16(exactly: port) != nil else {
             end(id, connection, .resolveFailed("\"\(host)\" port \(port) is not an address"), reset: false)
@@ -43,14 +48,19 @@ extension Transport {
     }
 
     /// Opens a connection to one address, which may be a Unix socket.
-    public func connect(to address: SocketAddress, timeout: Duration) -> ConnectionID {
-        connect(to: [address], host: address.host, timeout: timeout)
+    public func connect(
+        to address: SocketAddress, timeout: Duration, tls: TLSClientSettings? = nil
+    ) -> ConnectionID {
+        connect(to: [address], host: address.host, timeout: timeout, tls: tls)
     }
 
-    private func connect(to addresses: [SocketAddress], host: String, timeout: Duration) -> ConnectionID {
+    private func connect(
+        to addresses: [SocketAddress], host: String, timeout: Duration, tls: TLSClientSettings?
+    ) -> ConnectionID {
         guard !isShutDown else { return ConnectionID(rawValue: 0) }
         let (id, connection) = connections.claim(.resolving)
         attempts[id] = ConnectAttempt(host: host, deadline: now + timeout, addresses: addresses)
+        guard secure(id, connection, tls, host: host, port: addresses.first?.port ?? 0) else { return id }
         tryNextAddress(id, connection)
         return id
     }
@@ -75,9 +85,12 @@ extension Transport {
             let error = begin(id, connection, address)
             switch error {
             case 0:
-                connection.pointee.phase = .open
                 attempts[id] = nil
                 timers.cancel(.connect(id))
+                if let layer = connection.pointee.secure {
+                    return beginHandshake(id, connection, layer, .opened(address))
+                }
+                connection.pointee.phase = .open
                 report(id, .opened(address))
                 if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
                 return
@@ -131,6 +144,7 @@ extension Transport {
         guard events & CB_EPOLLOUT != 0 else { return }
         attempts[id] = nil
         timers.cancel(.connect(id))
+        if let layer = connection.pointee.secure { return beginHandshake(id, connection, layer, .opened(address)) }
         connection.pointee.phase = .open
         if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
         delegate?.connectionOpened(id, peer: address, transport: self)

@@ -35,10 +35,11 @@ public struct ListenerID: Hashable, Sendable {
 /// Called on the loop only, and never from within a call to the transport: what `send`, `connect`, `abort` and the others
 /// lead to is reported in a later turn. A delegate may call anything on the transport from every one of these.
 public protocol TransportDelegate: AnyObject {
+    /// On a listener with TLS, called when the handshake is done.
     func connectionAccepted(
         _ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
-    /// An outgoing connection stands. Bytes sent before now leave after this call.
+    /// An outgoing connection stands, its TLS included. Bytes sent before now leave after this call.
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport)
 
     /// `bytes` are never empty, at most ``TransportLimits/receiveBufferBytes``, and valid only during the call.
@@ -63,6 +64,21 @@ public protocol TransportDelegate: AnyObject {
 
     /// The listener rests for ``TransportLimits/acceptRest`` because descriptors or memory ran out, or the like.
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport)
+
+    /// A connection to a listener with TLS ended before its handshake was done; ``connectionAccepted`` was not and will
+    /// not be called for it.
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport)
+
+    /// Files of certificates have changed. Without an error the new ones are in force for new connections; with one the
+    /// old stay in force.
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport)
+}
+
+/// Whose certificates ``TransportDelegate/certificatesChanged(_:error:transport:)`` is about.
+public enum CertificateUser: Equatable, Sendable {
+    case listener(ListenerID)
+    /// Outgoing connections with settings that read these files.
+    case client(files: [String])
 }
 
 extension TransportDelegate {
@@ -71,6 +87,10 @@ extension TransportDelegate {
     public func deadlineReached(now: MonotonicInstant, transport: Transport) {}
     public func turnWillFlush(now: MonotonicInstant, transport: Transport) {}
     public func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {}
+    public func handshakeFailed(
+        _ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {}
+    public func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {}
 }
 
 /// What a loop has done since it started: for metrics, and for tests that count system calls instead of nanoseconds.
