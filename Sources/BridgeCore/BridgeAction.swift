@@ -13,8 +13,9 @@ public enum BridgeAction: Equatable {
     case resumeReading(ClientID)
     /// Flush what is queued, then close. `clientClosed` still follows.
     case closeClient(ClientID)
-    /// Open a TCP connection for a room; answered by `upstreamConnected` or `upstreamClosed`.
-    case connectUpstream(RoomID, host: String, port: Int, timeout: Duration)
+    /// Open a TCP connection for a room, with TLS when it is to be secure; answered by `upstreamConnected`, when TLS stands
+    /// too, or by `upstreamClosed`.
+    case connectUpstream(RoomID, host: String, port: Int, isSecure: Bool, timeout: Duration)
     case sendUpstream(RoomID, ByteSlice)
     /// Close a room's connection: after flushing, or at once. No `upstreamClosed` is expected for it.
     case closeUpstream(RoomID, flush: Bool)

@@ -91,7 +91,8 @@ final class UpstreamSession {
         state = .connecting
         context.emit(
             .connectUpstream(
-                room, host: settings.url.host, port: Int(settings.url.port), timeout: settings.connectTimeout))
+                room, host: settings.url.host, port: Int(settings.url.port), isSecure: settings.url.isSecure,
+                timeout: settings.connectTimeout))
     }
 
     func transportOpened(_ context: BridgeContext) -> [LinkEvent] {

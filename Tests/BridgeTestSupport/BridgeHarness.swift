@@ -219,7 +219,7 @@ public final class BridgeHarness {
             taps[client.rawValue]?.isClosed = true
             outputs.append(.clientClosed(client.rawValue))
             bridge.clientClosed(client, reason: "Connection closed", now: clock.now)
-        case .connectUpstream(let room, _, _, _): connectRequested(room.index)
+        case .connectUpstream(let room, _, _, _, _): connectRequested(room.index)
         case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
         case .closeUpstream(let room, _):
             if let event = upstreams[room.index].disconnected() { record(room.index, event) }

@@ -1,4 +1,5 @@
 import Dialects
+import Transport
 
 /// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
 /// says, and files and variables have been read.
@@ -34,6 +35,28 @@ struct ServerConfiguration: Equatable, Sendable {
 
 struct ListenerConfiguration: Equatable, Sendable {
     var bind = ListenerAddress(scheme: .irc, endpoint: HostPort(host: "127.0.0.1", port: ListenerAddress.defaultPort))
+    /// Paths of PEM files; only for `ircs://`, which needs both.
+    var certificate = ""
+    var key = ""
+    var minimumTLS = TLSVersion.v1_2
+    /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
+    var clientAuthorities = ""
+}
+
+/// How a room's `wss://` is secured.
+struct UpstreamTLSConfiguration: Equatable, Sendable {
+    /// A PEM file; empty: the system's authorities.
+    var authorities = ""
+    /// Paths of PEM files; both or none.
+    var clientCertificate = ""
+    var clientKey = ""
+    /// Empty: the URL's host.
+    var serverName = ""
+    /// SHA-256 digests of public keys, 32 bytes each.
+    var pins: [[UInt8]] = []
+    var minimumVersion = TLSVersion.v1_2
+    /// Nothing is checked.
+    var isInsecure = false
 }
 
 struct RoomConfiguration: Equatable, Sendable {
@@ -72,6 +95,7 @@ struct RoomConfiguration: Equatable, Sendable {
     /// Offered in Sec-WebSocket-Protocol, in order.
     var subprotocols: [String] = []
     var headers: [UpstreamHeader] = []
+    var tls = UpstreamTLSConfiguration()
     var userAgent = "chatbridge/\(BuildInformation.version)"
     var connectTimeout: Duration = .seconds(10)
     var handshakeTimeout: Duration = .seconds(10)

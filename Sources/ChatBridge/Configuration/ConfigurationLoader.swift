@@ -105,7 +105,7 @@ struct ConfigurationCompletion {
         checkListeners()
     }
 
-    private func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }
+    func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }
 
     // MARK: - Server
 
@@ -170,11 +170,12 @@ struct ConfigurationCompletion {
             if origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
             room.url = room.url?.filled(room: room.upstreamRoom)
             checkBackoff(room.backoff, at: at)
+            checkTLS(room, at: at)
             configuration.rooms[index] = room
         }
     }
 
-    private func isRefused(_ path: String) -> Bool {
+    func isRefused(_ path: String) -> Bool {
         guard let origin = origin(path) else { return false }
         return reader.problems.contains { $0.origin == origin }
     }
@@ -213,6 +214,7 @@ struct ConfigurationCompletion {
                     seen[bind.endpoint] = place
                 }
             }
+            checkTLS(listener, at: "listeners[\(index)]")
             guard !bind.isLoopback else { continue }
             switch bind.scheme {
             case .irc:
@@ -220,7 +222,7 @@ struct ConfigurationCompletion {
                     place,
                     "plain text beyond loopback must say so: write \"irc+insecure://\(bind.endpoint)\" "
                         + "(or bind 127.0.0.1)")
-            case .ircInsecure:
+            case .ircInsecure, .ircs:
                 if !isLoginSettled {
                     reader.report(
                         place,

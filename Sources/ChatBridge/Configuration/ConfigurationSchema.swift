@@ -43,7 +43,12 @@ enum ConfigurationSchema {
 
     static let listener: [ConfigurationKey<ListenerConfiguration>] = [
         ConfigurationKey(
-            "bind", \.bind, .listenerAddress, "irc:// on loopback, irc+insecure:// where others can listen in")
+            "bind", \.bind, .listenerAddress,
+            "irc:// on loopback, ircs:// with TLS, irc+insecure:// where others can listen in"),
+        ConfigurationKey("cert", \.certificate, .string(), "ircs: a PEM file, own certificate first; read again on change"),
+        ConfigurationKey("key", \.key, .string(), "ircs: a PEM file with the certificate's private key"),
+        ConfigurationKey("min_tls", \.minimumTLS, .choice, "ircs: 1.2 | 1.3"),
+        ConfigurationKey("client_ca", \.clientAuthorities, .string(), "ircs: ask for client certificates signed by these"),
     ]
 
     // MARK: - Rooms
@@ -52,7 +57,7 @@ enum ConfigurationSchema {
         ConfigurationKey("name", \.name, .string(ConfigurationChecks.roomName), "a-z 0-9 _ -; used in logs"),
         ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel), "default: \"#\" and the name"),
         ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine), "the channel's topic"),
-        ConfigurationKey("url", \.url, .upstreamURL, "ws://HOST[:PORT]/PATH; {room} is upstream_room"),
+        ConfigurationKey("url", \.url, .upstreamURL, "ws:// or wss://HOST[:PORT]/PATH; {room} is upstream_room"),
         ConfigurationKey(
             "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.oneLine),
             "id or name on the backend; default: the name"),
@@ -68,6 +73,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "subprotocol", \.subprotocols, .subprotocols, "offered in Sec-WebSocket-Protocol, in order"),
         ConfigurationKey("headers", \.headers, .headers, "more fields for the handshake; values are never shown"),
+        ConfigurationKey("tls", \.tls, .section(upstreamTLS, inline: true), "how wss:// is secured"),
         ConfigurationKey("user_agent", \.userAgent, .string(ConfigurationChecks.headerValue), "sent in the handshake"),
         ConfigurationKey(
             "connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1)), "for the TCP connection"),
@@ -81,6 +87,17 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "backoff", \.backoff, .section(backoff, inline: true), "what is not written is the dialect's own"),
         ConfigurationKey("queue", \.queue, .section(queue, inline: true), "what is said while the upstream is away"),
+    ]
+
+    static let upstreamTLS: [ConfigurationKey<UpstreamTLSConfiguration>] = [
+        ConfigurationKey("ca", \.authorities, .string(), "a PEM file; default: the system's authorities"),
+        ConfigurationKey("client_cert", \.clientCertificate, .string(), "a PEM file, shown when the server asks"),
+        ConfigurationKey("client_key", \.clientKey, .string(), "a PEM file with its private key"),
+        ConfigurationKey(
+            "server_name", \.serverName, .string(ConfigurationChecks.tlsName), "SNI and checked name; default: the host"),
+        ConfigurationKey("pin_sha256", \.pins, .pins, "the server's key must be one of these"),
+        ConfigurationKey("min_version", \.minimumVersion, .choice, "1.2 | 1.3"),
+        ConfigurationKey("insecure", \.isInsecure, .boolean, "true: nothing is checked, anybody can listen in"),
     ]
 
     /// Largest frame or message, in bytes; each room may hold one such buffer.

@@ -13,6 +13,9 @@ final class BridgeDriver: TransportDelegate {
 
     private let bridge: Bridge
     private let sendQueueBytes: Int
+    /// By the index of the room.
+    private let upstreamTLS: [TLSClientSettings]
+    private var handshakeNotes = NoteAllowance()
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
@@ -22,10 +25,15 @@ final class BridgeDriver: TransportDelegate {
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
+    ///   - upstreamTLS: how each room's connection is secured where its URL says so, in the order of the bridge's rooms.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
-    init(bridge: Bridge, sendQueueBytes: Int, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void) {
+    init(
+        bridge: Bridge, sendQueueBytes: Int, upstreamTLS: [TLSClientSettings] = [],
+        note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
+    ) {
         self.bridge = bridge
+        self.upstreamTLS = upstreamTLS
         self.sendQueueBytes = sendQueueBytes
         self.note = note
         self.isStopped = stopped
@@ -47,6 +55,17 @@ final class BridgeDriver: TransportDelegate {
         listeners = []
         bridge.shutdown(now: Self.now(transport))
         run(transport)
+    }
+
+    /// Reads the listeners' certificates again, changed or not.
+    func reloadCertificates(_ transport: Transport) {
+        for listener in listeners {
+            do throws(TLSSetupError) {
+                try transport.reloadCertificates(listener)
+            } catch {
+                noteCertificates(.listener(listener), error)
+            }
+        }
     }
 
     // MARK: - What the transport says
@@ -92,7 +111,8 @@ final class BridgeDriver: TransportDelegate {
 
     private static func quitReason(_ end: StreamEnd) -> String {
         switch end {
-        case .endOfStream: "Connection closed"
+        // Many IRC clients leave without TLS's goodbye; to the others in the room that is no different.
+        case .endOfStream, .tlsTruncated: "Connection closed"
         case .sendQueueExceeded: "SendQ exceeded"
         default: "Connection lost: \(end)"
         }
@@ -116,6 +136,37 @@ final class BridgeDriver: TransportDelegate {
                 ["errno": String(errno)]))
     }
 
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        guard let left = handshakeNotes.take(transport.now) else { return }
+        note(
+            BridgeNote(
+                .info, "client-handshake-failed", "a client's TLS handshake failed: \(end)",
+                ["peer": peer.host, "more": left > 0 ? "" : "not logged for a while"]))
+    }
+
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
+        noteCertificates(user, error)
+    }
+
+    private func noteCertificates(_ user: CertificateUser, _ error: TLSSetupError?) {
+        let whose =
+            switch user {
+            case .listener: "listener"
+            case .client(let files): files.joined(separator: ", ")
+            }
+        if let error {
+            note(
+                BridgeNote(
+                    .error, "accept-certificate-kept", "a changed certificate is not used, the old one stays: \(error)",
+                    ["for": whose]))
+        } else {
+            note(
+                BridgeNote(
+                    .info, "accept-certificate-renewed", "a changed certificate is in force for new connections",
+                    ["for": whose]))
+        }
+    }
+
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
@@ -137,8 +188,11 @@ final class BridgeDriver: TransportDelegate {
         case .resumeReading(let client): transport.resumeReading(ConnectionID(rawValue: client.rawValue))
         case .closeClient(let client):
             transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
-        case .connectUpstream(let room, let host, let port, let timeout):
-            let id = transport.connect(host: host, port: port, timeout: timeout)
+        case .connectUpstream(let room, let host, let port, let isSecure, let timeout):
+            // Where settings are missing the strict ones count: never none.
+            let strict = UpstreamTLSConfiguration().settings()
+            let settings = upstreamTLS.indices.contains(room.index) ? upstreamTLS[room.index] : strict
+            let id = transport.connect(host: host, port: port, timeout: timeout, tls: isSecure ? settings : nil)
             roomsByConnection[id] = room
             connectionsByRoom[room] = id
         case .sendUpstream(let room, let slice):
@@ -157,5 +211,25 @@ final class BridgeDriver: TransportDelegate {
             isStopped()
             isStopped = {}
         }
+    }
+}
+
+/// Keeps strangers from filling the log: so many notes in a while, then silence until it is over.
+private struct NoteAllowance {
+    static let notes = 20
+    static let period: Duration = .seconds(60)
+
+    private var left = NoteAllowance.notes
+    private var since: MonotonicInstant?
+
+    /// Notes left after this one; nil when it is not to be written.
+    mutating func take(_ now: MonotonicInstant) -> Int? {
+        if since.map({ now >= $0 + Self.period }) ?? true {
+            since = now
+            left = Self.notes
+        }
+        guard left > 0 else { return nil }
+        left -= 1
+        return left
     }
 }

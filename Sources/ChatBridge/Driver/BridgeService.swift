@@ -33,6 +33,14 @@ struct BridgeService {
                 "few-descriptors", "the process may not open as many files as limits.max_clients needs",
                 ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
         }
+        for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
+            log.warn(
+                "upstream-insecure", "nothing of the server's certificate is checked: anybody in between can read along",
+                ["room": LogValue(room.name)])
+        }
+        let byName = Dictionary(
+            configuration.rooms.map { ($0.name, $0.tls.settings()) }, uniquingKeysWith: { first, _ in first })
+        let upstreamTLS = settings.rooms.map { byName[$0.name] ?? UpstreamTLSConfiguration().settings() }
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
             let loop = try NetworkLoop.start(name: "network")
@@ -41,14 +49,16 @@ struct BridgeService {
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, note: note,
+                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS, note: note,
                     stopped: { end.finish() })
                 transport.delegate = driver
                 var addresses: [SocketAddress] = []
                 var listeners: [ListenerID] = []
                 for listener in configuration.listeners {
                     let endpoint = listener.bind.endpoint
-                    let (id, _) = try transport.listen(ListenOptions(host: endpoint.host, port: endpoint.port))
+                    var options = ListenOptions(host: endpoint.host, port: endpoint.port)
+                    options.tls = listener.tlsSettings()
+                    let (id, _) = try transport.listen(options)
                     listeners.append(id)
                     addresses += transport.addresses(of: id)
                 }
@@ -61,12 +71,17 @@ struct BridgeService {
         }
     }
 
-    /// SIGTERM and SIGINT stop in order; a second one ends the process at once.
+    /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the certificates again.
     func stopOnSignals(_ log: Logger) async throws(StartError) {
         do {
             try await loop.run { transport throws(TransportError) in
                 var signals = 0
-                try transport.watchSignals([SIGTERM, SIGINT]) { signal, transport in
+                try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
+                    if signal == SIGHUP {
+                        log.info("certificates-reread", "reading the listeners' certificates again")
+                        (transport.delegate as? BridgeDriver)?.reloadCertificates(transport)
+                        return
+                    }
                     signals += 1
                     guard signals == 1 else { _exit(1) }
                     log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])

@@ -150,11 +150,16 @@ extension Unicode.Scalar.Properties {
 
 extension TLSSource {
     /// For sentences.
-    var name: String { path ?? "the given PEM text" }
+    var name: String {
+        switch self {
+        case .file(let path): path
+        case .pem(_, let name): name
+        }
+    }
 
     func read() throws(TLSSetupError) -> [UInt8] {
         switch self {
-        case .pem(let bytes): return bytes
+        case .pem(let bytes, _): return bytes
         case .file(let path):
             let descriptor = open(path, O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { throw .unreadable(path: path, reason: errorText(errno)) }

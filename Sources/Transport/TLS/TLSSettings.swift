@@ -2,7 +2,8 @@
 public enum TLSSource: Hashable, Sendable {
     /// Read when it is needed, and again when it has changed.
     case file(String)
-    case pem([UInt8])
+    /// `name` is what sentences call it.
+    case pem([UInt8], name: String = "the given PEM text")
 }
 
 /// The oldest version of the protocol that is accepted. Older ones than these are broken.
@@ -85,6 +86,9 @@ extension TLSClientSettings {
 
 extension TLSSource {
     var path: String? {
-        if case .file(let path) = self { path } else { nil }
+        switch self {
+        case .file(let path): path
+        case .pem: nil
+        }
     }
 }
