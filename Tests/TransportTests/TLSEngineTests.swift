@@ -259,7 +259,7 @@ struct TLSEngineTests {
         client.identity = Self.certificates.stranger.identity
         let stranger = try EnginePair(client, server)
         stranger.pump()
-        #expect(stranger.server.engine.state == .failed(.unknownIssuer(issuer: "Test Authority")))
+        #expect(stranger.server.engine.state == .failed(.unknownIssuer(issuer: "Strange Authority")))
         guard case .failed(.certificateRefusedByPeer) = stranger.client.engine.state else {
             Issue.record("the client says \(stranger.client.engine.state)")
             return

@@ -28,6 +28,7 @@ struct TestCertificates: Sendable {
             var root = maker(["Test Authority"])
             root.isAuthority = true
             let authority = try root.make()
+            root.names = ["Strange Authority"]
             let strangeAuthority = try root.make()
             let here = ["chat.test", "127.0.0.1"]
             return TestCertificates(

@@ -103,11 +103,15 @@ struct TLSTransportTests {
         let test = try await TestLoop()
         let address = try await test.listen(Self.listening)
         let client = try await test.run { transport, probe in
-            probe.onAccepted = { id, transport in transport.pauseReading(id) }
+            probe.onAccepted = { id, transport in
+                if probe.accepted.count == 1 { transport.pauseReading(id) }
+            }
             let id = transport.connect(to: address, timeout: .seconds(10), tls: Self.certificates.trusting)
             // Goes out with the end of the handshake, so that it comes in one piece with it.
             transport.send(id, "first words")
-            probe.onOpened = { id, transport in transport.closeAfterFlush(id, linger: .seconds(10)) }
+            probe.onOpened = { opened, transport in
+                if opened == id { transport.closeAfterFlush(id, linger: .seconds(10)) }
+            }
             return id
         }
         #expect(await test.until { probe, _ in !probe.accepted.isEmpty })
@@ -463,7 +467,10 @@ final class TemporaryFiles: Sendable {
 
     init() throws {
         var template = Array("/tmp/chatbridge-test-XXXXXX".utf8CString)
-        directory = try #require(template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress) }.map { String(cString: $0) })
+        let made = template.withUnsafeMutableBufferPointer { buffer in
+            buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) }
+        }
+        directory = try #require(made)
     }
 
     deinit {

@@ -72,7 +72,8 @@ extension ConfigurationCompletion {
     mutating func checkTLS(_ room: RoomConfiguration, at path: String) {
         guard let url = room.url else { return }
         guard url.isSecure else {
-            if let place = origin("\(path).tls") {
+            // A room may repeat what the defaults say, as a printed configuration does.
+            if let place = origin("\(path).tls"), room.tls != configuration.roomDefaults.tls {
                 reader.report(place, "room \"\(room.name)\" has TLS settings, but its url begins with ws://")
             }
             return

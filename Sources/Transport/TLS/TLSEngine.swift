@@ -82,7 +82,12 @@ final class TLSEngine {
         if let session = sessions.session(for: key) { SSL_set_session(ssl, session) }
     }
 
-    deinit { SSL_free(ssl) }
+    deinit {
+        // OpenSSL forbids resuming a session whose connection ended without a goodbye. Since TLS 1.1 a cut is no reason to,
+        // and a lost link is just when a short handshake is wanted. Source: RFC 5246 §7.2.1.
+        if state == .open { SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
+        SSL_free(ssl)
+    }
 
     private static func makeSSL(_ context: TLSContext) throws(TLSSetupError) -> OpaquePointer {
         ERR_clear_error()
