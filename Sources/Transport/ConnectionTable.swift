@@ -66,8 +66,8 @@ struct Connection: ~Copyable {
     var phase = Phase.free
 
     /// Whether something waits to be handed to the kernel.
-    var hasUnsent: Bool { !queue.isEmpty || secure?.outbound.isEmpty == false }
-    var unsentByteCount: Int { queue.byteCount &+ (secure?.outbound.byteCount ?? 0) }
+    var hasUnsent: Bool { !queue.isEmpty || secure?.engine.outbound.isEmpty == false }
+    var unsentByteCount: Int { queue.byteCount &+ (secure?.engine.outbound.byteCount ?? 0) }
 }
 
 /// Connections by slot. Slots lie in blocks that never move, so a pointer stays valid while the owner's callbacks open

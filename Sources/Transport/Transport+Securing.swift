@@ -146,12 +146,11 @@ extension Transport {
                 delegate?.connectionReceived(id, plain, transport: self)
             }
         }
-        layer.collect()
         if layer.engine.state == .failed(.notTLS), layer.engine.isServer, let first = bytes.first, first < 0x80,
             case .accepted(let listener, _) = layer.introduction
         {
             let answer = listeners[listener]?.security?.settings.plainTextAnswer ?? ""
-            if !answer.isEmpty { layer.outbound.append(ByteSlice(answer)) }
+            if !answer.isEmpty { layer.engine.outbound.append(ByteSlice(answer)) }
         }
         settle(id, connection, layer)
     }
@@ -165,7 +164,6 @@ extension Transport {
         case .securing, .open: break
         default: return
         }
-        layer.collect()
         if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
         switch layer.engine.state {
         case .handshaking: return
@@ -224,10 +222,7 @@ extension Transport {
         default: return
         }
         guard connection.pointee.queue.isEmpty else { return encryptQueued(connection, layer) }
-        if connection.pointee.phase != .open {
-            layer.engine.closeNotify()
-            layer.collect()
-        }
+        if connection.pointee.phase != .open { layer.engine.closeNotify() }
     }
 
     /// Slices looked at for one encryption; a queue may hold very many small ones.
@@ -238,10 +233,6 @@ extension Transport {
         let record = tls.recordBuffer.bytes
         var filled = 0
         var taken = 0
-        func encrypt(_ bytes: UnsafeRawBufferPointer) {
-            layer.engine.encrypt(bytes)
-            layer.collect()
-        }
         let limit = min(connection.pointee.queue.sliceCount, Self.slicesPerEncryption)
         connection.pointee.queue.forEachPending(limit: limit) { slice in
             var rest = UnsafeRawBufferPointer(rebasing: slice.prefix(TLSLimits.bytesPerEncryption - taken))
@@ -251,18 +242,18 @@ extension Transport {
                 let part = UnsafeRawBufferPointer(rebasing: rest[..<count])
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
                 if count == record.count {
-                    encrypt(part)
+                    layer.engine.encrypt(part)
                     continue
                 }
                 UnsafeMutableRawBufferPointer(rebasing: record[filled...]).copyMemory(from: part)
                 filled += count
                 if filled == record.count {
-                    encrypt(UnsafeRawBufferPointer(record))
+                    layer.engine.encrypt(UnsafeRawBufferPointer(record))
                     filled = 0
                 }
             }
         }
-        if filled > 0 { encrypt(UnsafeRawBufferPointer(rebasing: record[..<filled])) }
+        if filled > 0 { layer.engine.encrypt(UnsafeRawBufferPointer(rebasing: record[..<filled])) }
         connection.pointee.queue.consume(taken)
     }
 
@@ -275,9 +266,8 @@ extension Transport {
         _ failure: TLSFailure
     ) {
         layer.failure = .tlsFailed(failure)
-        layer.collect()
         connection.pointee.queue.removeAll()
-        guard !layer.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {
+        guard !layer.engine.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {
             return end(id, connection, .tlsFailed(failure), reset: false)
         }
         leaveHandshake(id, layer)

@@ -17,6 +17,15 @@ extension Transport {
         }
         guard !connection.pointee.flags.contains(.writeBroken) else { return }
         connection.pointee.queue.append(slice)
+        if connection.pointee.unsentByteCount > Int(connection.pointee.sendLimit) {
+            // Much at once is no proof of a slow reader: first see what the kernel takes of it.
+            if connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBlocked) {
+                flush(id, connection)
+                guard connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) else {
+                    return
+                }
+            }
+        }
         let queued = connection.pointee.unsentByteCount
         if queued > Int(connection.pointee.sendLimit) {
             end(id, connection, .sendQueueExceeded(limit: Int(connection.pointee.sendLimit)), reset: true)
@@ -79,11 +88,11 @@ extension Transport {
         var budget = TransportLimits.writeBudgetBytes
         while true {
             if let layer {
-                if layer.outbound.isEmpty { encryptNext(connection, layer) }
+                if layer.engine.outbound.isEmpty { encryptNext(connection, layer) }
                 if case .failed(let failure) = layer.engine.state, layer.failure == nil {
                     return failSecurely(id, connection, layer, failure)
                 }
-                if layer.outbound.isEmpty { break }
+                if layer.engine.outbound.isEmpty { break }
             } else if connection.pointee.queue.isEmpty {
                 break
             }
@@ -94,13 +103,13 @@ extension Transport {
             let descriptor = connection.pointee.descriptor
             let written =
                 if let layer {
-                    write(descriptor, &layer.outbound)
+                    write(descriptor, &layer.engine.outbound)
                 } else {
                     write(descriptor, &connection.pointee.queue)
                 }
             if written > 0 {
                 if let layer {
-                    layer.outbound.consume(Int(written))
+                    layer.engine.outbound.consume(Int(written))
                 } else {
                     connection.pointee.queue.consume(Int(written))
                 }
@@ -169,7 +178,7 @@ extension Transport {
         if mayHaveSent, connection.pointee.flags.isDisjoint(with: [.paused, .endReported]) {
             // The peer is gone, but its last words may still lie in the receive buffer.
             connection.pointee.queue.removeAll()
-            connection.pointee.secure?.outbound.removeAll()
+            connection.pointee.secure?.engine.outbound.removeAll()
             connection.pointee.flags.formUnion([.writeBroken, .readable, .readToEnd])
             enlistForReading(id, connection)
         } else {

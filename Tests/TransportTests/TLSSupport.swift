@@ -58,20 +58,24 @@ extension MadeCertificate {
     var keyDigest: [UInt8] { certificate?.keyDigest ?? [] }
 }
 
+extension TLSEngine {
+    /// What is to be sent, as if the socket had taken it.
+    func takeOutbound() -> [UInt8] {
+        var bytes: [UInt8] = []
+        outbound.forEachPending(limit: outbound.sliceCount) { bytes.append(contentsOf: $0) }
+        outbound.removeAll()
+        return bytes
+    }
+}
+
 /// Two engines wired to each other in memory.
 final class EnginePair {
     final class Side {
         let engine: TLSEngine
-        let output: TLSOutput
         var received: [UInt8] = []
-        /// Everything that it sent, to be replayed.
-        var sent: [UInt8] = []
         private let buffer = RawBuffer(byteCount: 4096)
 
-        init(_ output: TLSOutput, _ engine: TLSEngine) {
-            self.output = output
-            self.engine = engine
-        }
+        init(_ engine: TLSEngine) { self.engine = engine }
 
         func receive(_ bytes: [UInt8]) {
             bytes.withUnsafeBytes { raw in
@@ -80,9 +84,7 @@ final class EnginePair {
         }
 
         func takeOutput() -> [UInt8] {
-            let bytes = output.take()?.withUnsafeBytes { Array($0) } ?? []
-            sent += bytes
-            return bytes
+            engine.takeOutbound()
         }
 
         func encrypt(_ text: String) { Array(text.utf8).withUnsafeBytes { engine.encrypt($0) } }
@@ -95,16 +97,13 @@ final class EnginePair {
         _ clientSettings: TLSClientSettings, _ serverSettings: TLSServerSettings, host: String = "chat.test",
         sessions: TLSSessionStore = TLSSessionStore(), serverContext: TLSContext? = nil
     ) throws {
-        let (clientOutput, serverOutput) = (TLSOutput(), TLSOutput())
+        let output = TLSOutput()
         client = Side(
-            clientOutput,
             try TLSEngine(
                 connecting: try TLSContext(client: clientSettings), settings: clientSettings, host: host, port: 1,
-                output: clientOutput, sessions: sessions))
+                output: output, sessions: sessions))
         server = Side(
-            serverOutput,
-            try TLSEngine(
-                accepting: try serverContext ?? TLSContext(server: serverSettings), output: serverOutput))
+            try TLSEngine(accepting: try serverContext ?? TLSContext(server: serverSettings), output: output))
         client.engine.begin()
     }
 

@@ -402,7 +402,6 @@ struct TLSTransportTests {
 /// A blocking TLS client on a socket of its own, for ends that the transport would not make.
 final class TLSRawClient {
     private let socket: RawSocket
-    private let output = TLSOutput()
     private let engine: TLSEngine
     private let buffer = RawBuffer(byteCount: 65536)
     private var received: [UInt8] = []
@@ -412,7 +411,7 @@ final class TLSRawClient {
         let settings = TestCertificates.shared.trusting
         engine = try TLSEngine(
             connecting: try TLSContext(client: settings), settings: settings, host: "chat.test", port: port,
-            output: output, sessions: TLSSessionStore())
+            output: TLSOutput(), sessions: TLSSessionStore())
     }
 
     var isEnded: Bool { engine.state == .ended }
@@ -455,9 +454,8 @@ final class TLSRawClient {
     }
 
     private func flush() {
-        output.take()?.withUnsafeBytes { bytes in
-            #expect(Glibc.send(socket.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
-        }
+        let bytes = engine.takeOutbound()
+        #expect(Glibc.send(socket.descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
     }
 }
 

@@ -22,6 +22,7 @@ final class BridgeDriver: TransportDelegate {
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var isDeadlineStale = true
     private var listeners: [ListenerID] = []
+    private var housekeeping = Housekeeping()
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
@@ -119,6 +120,7 @@ final class BridgeDriver: TransportDelegate {
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
         bridge.timerFired(now: Self.now(transport))
         run(transport)
     }
@@ -126,7 +128,8 @@ final class BridgeDriver: TransportDelegate {
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         guard isDeadlineStale else { return }
         isDeadlineStale = false
-        transport.setDeadline(bridge.nextDeadline())
+        let deadlines = [bridge.nextDeadline(), housekeeping.nextDeadline(now)]
+        transport.setDeadline(deadlines.compactMap { $0 }.min())
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -171,7 +174,9 @@ final class BridgeDriver: TransportDelegate {
 
     private func run(_ transport: Transport) {
         isDeadlineStale = true
-        for action in bridge.takeActions() { run(action, transport) }
+        let actions = bridge.takeActions()
+        housekeeping.worked(actions.count)
+        for action in actions { run(action, transport) }
     }
 
     private func run(_ action: BridgeAction, _ transport: Transport) {
@@ -231,5 +236,43 @@ private struct NoteAllowance {
         guard left > 0 else { return nil }
         left -= 1
         return left
+    }
+}
+
+/// When to give freed memory back: a storm of joins or a large NAMES leaves the heap full of holes, and an idle client
+/// would go on costing what it cost at the worst moment.
+struct Housekeeping {
+    /// Actions after which there may be something to give back.
+    static let enoughWork = 2000
+    /// How often to look whether the moment is quiet. The heap is walked then, which takes milliseconds.
+    static let interval: Duration = .seconds(5)
+    /// Fewer actions than this in an interval: quiet.
+    static let quiet = 200
+
+    private var work = 0
+    private var workAtLook = 0
+    private var lookAt: MonotonicInstant?
+
+    mutating func worked(_ actions: Int) { work += actions }
+
+    mutating func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
+        if lookAt == nil, work >= Self.enoughWork {
+            workAtLook = work
+            lookAt = now + Self.interval
+        }
+        return lookAt
+    }
+
+    /// Whether to give back now.
+    mutating func isDue(_ now: MonotonicInstant) -> Bool {
+        guard let due = lookAt, now >= due else { return false }
+        guard work - workAtLook < Self.quiet else {
+            workAtLook = work
+            lookAt = now + Self.interval
+            return false
+        }
+        lookAt = nil
+        work = 0
+        return true
     }
 }

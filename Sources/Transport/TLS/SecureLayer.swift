@@ -1,6 +1,6 @@
 import WireBytes
 
-/// What a secured connection has beside a plain one: an engine, and bytes on their way between it and the two ends.
+/// What a secured connection has beside a plain one: an engine, and what is still to be told to the owner.
 final class SecureLayer {
     /// Who is to be told when the handshake is done.
     enum Introduction {
@@ -14,9 +14,6 @@ final class SecureLayer {
 
     let engine: TLSEngine
     var introduction: Introduction
-    /// Encrypted bytes that wait for the kernel. At most one encryption's worth beyond handshake and alerts: the rest
-    /// stays plain, and shared with others, in the connection's queue.
-    var outbound = OutboundQueue()
     /// Plain bytes that came in one piece with what made the owner pause.
     var held: [ByteSlice] = []
     /// Why the connection is being closed, when TLS is the reason.
@@ -39,11 +36,6 @@ final class SecureLayer {
 
     /// Whether the peer said goodbye and has not got ours.
     var owesGoodbye: Bool { engine.state == .ended && engine.canCloseNotify }
-
-    /// Takes what the engine has just made.
-    func collect() {
-        if let made = engine.output.take() { outbound.append(made) }
-    }
 }
 
 /// What one listener's connections are secured with.

@@ -5,8 +5,8 @@ import WireBytes
 /// One side of a TLS connection: bytes in, bytes out, no sockets.
 ///
 /// What the socket brought goes into ``receive(_:into:_:)``, plain bytes come out; plain bytes go into ``encrypt(_:)``. What
-/// the socket has to send lies in ``output`` after every call. OpenSSL reaches both through a BIO whose callbacks are below:
-/// it reads straight from the caller's bytes and writes straight into the output's chunk, so that a connection at rest holds
+/// the socket has to send lies in ``outbound`` after every call. OpenSSL reaches both through a BIO whose callbacks are below:
+/// it reads straight from the caller's bytes and writes straight into the chunk that is sent, so that a connection at rest holds
 /// neither.
 ///
 /// All input is always consumed: OpenSSL keeps an unfinished record, and nothing else is left.
@@ -18,14 +18,16 @@ final class TLSEngine {
         case open
         /// The peer said that it sends no more. We may still send.
         case ended
-        /// What OpenSSL wants to tell the peer of it lies in the output.
+        /// What OpenSSL wants to tell the peer of it lies in ``outbound``.
         case failed(TLSFailure)
     }
 
     private(set) var state = State.handshaking
     let isServer: Bool
-    /// Shared by all engines of a loop; whoever calls one takes the bytes before another is called.
-    let output: TLSOutput
+    /// Encrypted bytes for the socket. The owner takes them away.
+    var outbound = OutboundQueue()
+    /// Shared by all engines of a loop; empty but during a call of OpenSSL, so that nobody finds another's bytes in it.
+    private let output: TLSOutput
     /// What was wrong with the peer's certificate, once something was.
     private var verdict: TLSFailure?
     private let context: TLSContext
@@ -56,7 +58,7 @@ final class TLSEngine {
         try attach()
     }
 
-    /// The connecting side. The first bytes are in the output after ``begin()``.
+    /// The connecting side. The first bytes are in ``outbound`` after ``begin()``.
     ///
     /// - Parameters:
     ///   - host: a name or a numeric address, as the operator wrote it.
@@ -152,6 +154,7 @@ final class TLSEngine {
         while filled < buffer.count {
             ERR_clear_error()
             let count = SSL_read(ssl, buffer.baseAddress.map { $0 + filled }, Int32(clamping: buffer.count - filled))
+            collect()
             if count > 0 {
                 filled += Int(count)
                 if filled == buffer.count {
@@ -167,13 +170,14 @@ final class TLSEngine {
         }
     }
 
-    /// Encrypts `bytes` into the output. Nothing happens unless the connection is open or the peer alone has ended.
+    /// Encrypts `bytes` into ``outbound``. Nothing happens unless the connection is open or the peer alone has ended.
     func encrypt(_ bytes: UnsafeRawBufferPointer) {
         guard state == .open || state == .ended, !sentCloseNotify else { return }
         var rest = bytes
         while !rest.isEmpty {
             ERR_clear_error()
             let written = SSL_write(ssl, rest.baseAddress, Int32(clamping: rest.count))
+            collect()
             guard written > 0 else { return judge(SSL_get_error(ssl, written)) }
             rest = UnsafeRawBufferPointer(rebasing: rest[min(Int(written), rest.count)...])
         }
@@ -185,6 +189,7 @@ final class TLSEngine {
         sentCloseNotify = true
         ERR_clear_error()
         _ = SSL_shutdown(ssl)
+        collect()
         ERR_clear_error()
     }
 
@@ -218,6 +223,7 @@ final class TLSEngine {
     private func handshake() {
         ERR_clear_error()
         let result = SSL_do_handshake(ssl)
+        collect()
         guard result == 1 else { return judge(SSL_get_error(ssl, result)) }
         state = .open
         // A resumed session is not verified anew, so its key is compared here.
@@ -226,6 +232,10 @@ final class TLSEngine {
         {
             state = .failed(.notPinned(found: certificate.pin))
         }
+    }
+
+    private func collect() {
+        if let made = output.take() { outbound.append(made) }
     }
 
     private func judge(_ outcome: Int32) {
@@ -370,7 +380,7 @@ final class TLSEngine {
     }
 }
 
-/// Where the engines of one loop put what the sockets have to send.
+/// The chunks that the engines of one loop write into.
 final class TLSOutput {
     private var writer = ByteWriter()
 
