@@ -48,7 +48,7 @@ let package = Package(
             ["ChatModel", "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "WireBytes", "Digests"]),
 
         // What touches the machine.
-        core("Transport", ["CSystem", "WireBytes"]),
+        core("Transport", ["CSystem", "CTLS", "WireBytes"]),
         core(
             "Studio",
             ["ChatModel", "Dialects", "JSONText", "WSProtocol", "HTTPProtocol", "Transport", "WireBytes"]),

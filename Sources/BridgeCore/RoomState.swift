@@ -35,7 +35,7 @@ extension UpstreamSession {
     var condition: RoomState.Link {
         switch state {
         case .open: isUp ? .up : .connecting
-        case .gated, .connecting, .handshaking: .connecting
+        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking: .connecting
         case .waiting: .waiting
         case .stopped, .closing: .stopped
         }

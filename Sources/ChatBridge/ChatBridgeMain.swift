@@ -17,6 +17,8 @@ struct ChatBridgeMain {
             case .check(let options, let check):
                 status = OfflineCommands.check(
                     options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
+            case .cert(let options):
+                status = OfflineCommands.cert(options, output: writeOutput, errors: writeError)
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
             case .autobahnClient(let url, let agent, let only):

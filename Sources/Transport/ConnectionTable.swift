@@ -1,15 +1,17 @@
 import WireBytes
 
-/// What the transport knows of one connection, in 56 bytes. Addresses, names and protocol state are the owner's.
+/// What the transport knows of one connection, in 64 bytes. Addresses, names and protocol state are the owner's.
 struct Connection: ~Copyable {
     /// Where a connection stands.
     enum Phase: UInt8 {
         /// The slot is unused.
         case free
-        /// Waiting for addresses. Can transition to: connecting, open (Unix sockets), ended.
+        /// Waiting for addresses. Can transition to: connecting, securing or open (Unix sockets), ended.
         case resolving
-        /// Waiting for the peer's answer. Can transition to: connecting (next address), open, ended.
+        /// Waiting for the peer's answer. Can transition to: connecting (next address), securing, open, ended.
         case connecting
+        /// The TLS handshake is under way. Can transition to: open, flushing, ended.
+        case securing
         /// Can transition to: flushing, retired, ended.
         case open
         /// We close when everything queued is sent; input is discarded. Can transition to: lingering, ended.
@@ -51,7 +53,10 @@ struct Connection: ~Copyable {
         static let silent = Flags(rawValue: 4096)
     }
 
+    /// What the owner wants sent. On a secured connection this is plain until there is room in the kernel for it.
     var queue = OutboundQueue()
+    /// What stands between the queue and the socket, on secured connections.
+    var secure: SecureLayer?
     var descriptor: Int32 = -1
     var generation: UInt32 = 0
     /// In bytes; `.max` means that nobody asked.
@@ -59,6 +64,10 @@ struct Connection: ~Copyable {
     var sendLimit = UInt32(clamping: TransportLimits.sendLimitBytes)
     var flags: Flags = []
     var phase = Phase.free
+
+    /// Whether something waits to be handed to the kernel.
+    var hasUnsent: Bool { !queue.isEmpty || secure?.engine.outbound.isEmpty == false }
+    var unsentByteCount: Int { queue.byteCount &+ (secure?.engine.outbound.byteCount ?? 0) }
 }
 
 /// Connections by slot. Slots lie in blocks that never move, so a pointer stays valid while the owner's callbacks open

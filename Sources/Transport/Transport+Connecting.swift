@@ -34,17 +34,22 @@ extension Transport {
     ///
     /// Names are looked up on another thread. Their addresses are raced: one is tried after the other, the families taking
     /// turns, without waiting longer than ``TransportLimits/connectionAttemptDelay`` for the ones before; the first to
-    /// answer is taken. `timeout` covers everything.
+    /// answer is taken. `timeout` covers everything but TLS; a handshake has ``TLSLimits/handshakeTimeout``.
+    ///
+    /// - Parameter tls: how the connection is secured; nil: not at all.
     ///
     /// Source: RFC 8305 §3 to §5. The system's resolver gives both families in one answer, so there is no resolution
     /// delay to wait for.
-    public func connect(host: String, port: Int, timeout: Duration) -> ConnectionID {
+    public func connect(
+        host: String, port: Int, timeout: Duration, tls: TLSClientSettings? = nil
+    ) -> ConnectionID {
         if let address = SocketAddress(host: host, port: port) {
-            return connect(toFirstOf: [address], host: address.host, timeout: timeout)
+            return connect(toFirstOf: [address], host: address.host, timeout: timeout, tls: tls)
         }
         guard !isShutDown else { return ConnectionID(rawValue: 0) }
         let (id, connection) = connections.claim(.resolving)
         attempts[id] = ConnectAttempt(host: host, deadline: now + timeout)
+        guard secure(id, connection, tls, host: host, port: port) else { return id }
         timers.set(.connect(id), at: now + timeout)
         guard !host.isEmpty, !host.utf8.contains(0), UInt16(exactly: port) != nil else {
             end(id, connection, .resolveFailed("\"\(host)\" port \(port) is not an address"), reset: false)
@@ -58,17 +63,22 @@ extension Transport {
     }
 
     /// Opens a connection to one address, which may be a Unix socket.
-    public func connect(to address: SocketAddress, timeout: Duration) -> ConnectionID {
-        connect(toFirstOf: [address], host: address.host, timeout: timeout)
+    public func connect(
+        to address: SocketAddress, timeout: Duration, tls: TLSClientSettings? = nil
+    ) -> ConnectionID {
+        connect(toFirstOf: [address], host: address.host, timeout: timeout, tls: tls)
     }
 
     /// Opens a connection to whichever of `addresses` answers first; they are raced as those of a name are.
     ///
     /// - Parameter host: what people call the place, for sentences.
-    public func connect(toFirstOf addresses: [SocketAddress], host: String, timeout: Duration) -> ConnectionID {
+    public func connect(
+        toFirstOf addresses: [SocketAddress], host: String, timeout: Duration, tls: TLSClientSettings? = nil
+    ) -> ConnectionID {
         guard !isShutDown else { return ConnectionID(rawValue: 0) }
         let (id, connection) = connections.claim(.resolving)
         attempts[id] = ConnectAttempt(host: host, deadline: now + timeout)
+        guard secure(id, connection, tls, host: host, port: addresses.first?.port ?? 0) else { return id }
         race(id, connection, addresses)
         return id
     }
@@ -101,8 +111,7 @@ extension Transport {
             switch begin(id, address) {
             case .stands(let descriptor):
                 attempts[id] = attempt
-                stand(id, connection, descriptor)
-                report(id, .opened(address))
+                if stand(id, connection, descriptor, address) { report(id, .opened(address)) }
                 return
             case .underWay(let tag):
                 attempt.racers.append(tag)
@@ -171,8 +180,9 @@ extension Transport {
             let modified = cb_epoll_modify(executor.epoll, racer.descriptor, Self.connectionEvents, id.rawValue)
             if modified >= 0 {
                 racers[tag] = nil
-                stand(id, connection, racer.descriptor)
-                delegate?.connectionOpened(id, peer: racer.address, transport: self)
+                if stand(id, connection, racer.descriptor, racer.address) {
+                    delegate?.connectionOpened(id, peer: racer.address, transport: self)
+                }
                 return
             }
             error = -modified
@@ -184,12 +194,20 @@ extension Transport {
         startNextRacer(id, connection)
     }
 
-    /// A racer has won: its socket is the connection's.
-    private func stand(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ descriptor: Int32) {
+    /// A racer has won: its socket is the connection's. False when TLS comes before the owner is told.
+    private func stand(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ descriptor: Int32,
+        _ address: SocketAddress
+    ) -> Bool {
         connection.pointee.descriptor = descriptor
-        connection.pointee.phase = .open
         abandonAttempt(id)
+        if let layer = connection.pointee.secure {
+            beginHandshake(id, connection, layer, .opened(address))
+            return false
+        }
+        connection.pointee.phase = .open
         if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
+        return true
     }
 
     func connectTimerFired(_ id: ConnectionID) {

@@ -21,6 +21,8 @@ public struct ListenOptions: Hashable, Sendable {
     public var backlog = TransportLimits.backlog
     /// Whether `::` leaves IPv4 alone. Without, IPv4 peers appear as ``SocketAddress/ipv4(_:port:)`` all the same.
     public var v6Only = true
+    /// How connections are secured; nil: not at all.
+    public var tls: TLSServerSettings?
     /// Bytes of the kernel's send buffer for each accepted connection; nil leaves it to the kernel's own tuning.
     public var sendBufferBytes: Int?
 
@@ -33,6 +35,7 @@ public struct ListenOptions: Hashable, Sendable {
 struct Listener {
     var tags: [UInt32]
     var addresses: [SocketAddress]
+    var security: ListenerSecurity?
 }
 
 struct ListenerSocket {
@@ -49,6 +52,7 @@ extension Transport {
     /// - Throws: what the kernel said about the first address, when none could be bound.
     public func listen(_ options: ListenOptions) throws(TransportError) -> (ListenerID, SocketAddress) {
         guard !isShutDown else { throw .systemCallFailed(call: "listen", errno: ECANCELED) }
+        let security = try options.tls.map(makeSecurity)
         let sockets: [(descriptor: Int32, address: SocketAddress)]
         switch options.place {
         case .host(let host, let port):
@@ -78,7 +82,9 @@ extension Transport {
             listener.tags.append(tag)
             listener.addresses.append(socket.address)
         }
+        listener.security = security
         listeners[id] = listener
+        if security?.watchesFiles == true { watchCertificateFiles() }
         guard let first = sockets.first else { throw .resolveFailed("there is no address to listen on") }
         return (id, first.address)
     }
@@ -89,6 +95,7 @@ extension Transport {
     /// Stops listening and removes the socket file. Connections accepted before live on.
     public func closeListener(_ id: ListenerID) {
         guard let listener = listeners.removeValue(forKey: id) else { return }
+        if listener.security != nil { abortHandshakes(of: id) }
         for tag in listener.tags {
             timers.cancel(.acceptRest(tag))
             guard let socket = listenerSockets.removeValue(forKey: tag) else { continue }
@@ -109,6 +116,10 @@ extension Transport {
         for _ in 0..<TransportLimits.acceptsPerTurn {
             // The delegate may close the listener while we accept.
             guard let socket = listenerSockets[tag] else { return }
+            if listeners[socket.id]?.security != nil, tls.acceptedHandshakes >= TLSLimits.handshakesAtOnce {
+                rest(tag, socket)
+                return
+            }
             var storage = sockaddr_storage()
             var length = UInt32(MemoryLayout<sockaddr_storage>.size)
             let descriptor = cb_accept(socket.descriptor, &storage, &length)
@@ -134,6 +145,9 @@ extension Transport {
 
     private func accepted(_ descriptor: Int32, peer: SocketAddress, listener: ListenerID) {
         guard let delegate else { return cb_close(descriptor) }
+        if let security = listeners[listener]?.security {
+            return acceptSecurely(descriptor, peer: peer, listener: listener, security)
+        }
         let (id, connection) = connections.claim(.open)
         connection.pointee.descriptor = descriptor
         guard register(id, descriptor) >= 0 else {
@@ -162,9 +176,13 @@ extension Transport {
     }
 
     private func restAccepting(_ tag: UInt32, _ socket: ListenerSocket, errno: Int32) {
+        rest(tag, socket)
+        delegate?.acceptSuspended(socket.id, errno: errno, transport: self)
+    }
+
+    private func rest(_ tag: UInt32, _ socket: ListenerSocket) {
         _ = cb_epoll_modify(executor.epoll, socket.descriptor, 0, ConnectionID.specialTag(tag))
         timers.set(.acceptRest(tag), at: now + TransportLimits.acceptRest)
-        delegate?.acceptSuspended(socket.id, errno: errno, transport: self)
     }
 
     func resumeAccepting(_ tag: UInt32) {

@@ -12,12 +12,12 @@ extension Transport {
     public func send(_ id: ConnectionID, _ slice: ByteSlice) {
         guard let connection = connections.find(id), slice.count > 0 else { return }
         switch connection.pointee.phase {
-        case .resolving, .connecting, .open: break
+        case .resolving, .connecting, .securing, .open: break
         case .free, .flushing, .lingering, .retired, .ended: return
         }
         guard !connection.pointee.flags.contains(.writeBroken) else { return }
         connection.pointee.queue.append(slice)
-        if connection.pointee.queue.byteCount > Int(connection.pointee.sendLimit) {
+        if connection.pointee.unsentByteCount > Int(connection.pointee.sendLimit) {
             // Much at once is no proof of a slow reader: first see what the kernel takes of it.
             if connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBlocked) {
                 flush(id, connection)
@@ -26,7 +26,7 @@ extension Transport {
                 }
             }
         }
-        let queued = connection.pointee.queue.byteCount
+        let queued = connection.pointee.unsentByteCount
         if queued > Int(connection.pointee.sendLimit) {
             end(id, connection, .sendQueueExceeded(limit: Int(connection.pointee.sendLimit)), reset: true)
             return
@@ -36,7 +36,7 @@ extension Transport {
     }
 
     /// Bytes that wait to be handed to the kernel; 0 for ended connections.
-    public func queuedByteCount(_ id: ConnectionID) -> Int { connections.find(id)?.pointee.queue.byteCount ?? 0 }
+    public func queuedByteCount(_ id: ConnectionID) -> Int { connections.find(id)?.pointee.unsentByteCount ?? 0 }
 
     /// Asks for ``TransportDelegate/connectionDrained(_:transport:)`` each time the queue falls to `bytes` or fewer after
     /// having been above. At first nothing is reported.
@@ -44,7 +44,7 @@ extension Transport {
         guard let connection = connections.find(id) else { return }
         connection.pointee.lowWater = UInt32(clamping: bytes)
         connection.pointee.flags.remove(.aboveLowWater)
-        if connection.pointee.queue.byteCount > bytes { connection.pointee.flags.insert(.aboveLowWater) }
+        if connection.pointee.unsentByteCount > bytes { connection.pointee.flags.insert(.aboveLowWater) }
     }
 
     /// Asks for one ``TransportDelegate/connectionDrained(_:transport:)`` as soon as nothing is queued, which may be the
@@ -81,18 +81,38 @@ extension Transport {
 
     private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         switch connection.pointee.phase {
-        case .open, .flushing, .retired: break
+        case .securing, .open, .flushing, .retired: break
         case .free, .resolving, .connecting, .lingering, .ended: return
         }
+        let layer = connection.pointee.secure
         var budget = TransportLimits.writeBudgetBytes
-        while !connection.pointee.queue.isEmpty {
+        while true {
+            if let layer {
+                if layer.engine.outbound.isEmpty { encryptNext(connection, layer) }
+                if case .failed(let failure) = layer.engine.state, layer.failure == nil {
+                    return failSecurely(id, connection, layer, failure)
+                }
+                if layer.engine.outbound.isEmpty { break }
+            } else if connection.pointee.queue.isEmpty {
+                break
+            }
             guard budget > 0 else {
                 enlistForFlush(id, connection)
                 break
             }
-            let written = write(connection)
+            let descriptor = connection.pointee.descriptor
+            let written =
+                if let layer {
+                    write(descriptor, &layer.engine.outbound)
+                } else {
+                    write(descriptor, &connection.pointee.queue)
+                }
             if written > 0 {
-                connection.pointee.queue.consume(Int(written))
+                if let layer {
+                    layer.engine.outbound.consume(Int(written))
+                } else {
+                    connection.pointee.queue.consume(Int(written))
+                }
                 counters.bytesSent &+= Int(written)
                 budget -= Int(written)
             } else if written == 0 || written == -Int64(EAGAIN) {
@@ -106,9 +126,9 @@ extension Transport {
         switch connection.pointee.phase {
         case .open:
             noteDrained(id, connection)
-        case .flushing where connection.pointee.queue.isEmpty:
+        case .flushing where !connection.pointee.hasUnsent:
             beginLingering(id, connection)
-        case .retired where connection.pointee.queue.isEmpty:
+        case .retired where !connection.pointee.hasUnsent:
             forget(id, connection)
         default:
             break
@@ -116,18 +136,17 @@ extension Transport {
     }
 
     /// One system call with as many slices as it takes. Answers what the kernel did: bytes, or the negated errno.
-    private func write(_ connection: UnsafeMutablePointer<Connection>) -> Int64 {
+    private func write(_ descriptor: Int32, _ queue: inout OutboundQueue) -> Int64 {
         counters.sendCalls &+= 1
-        let descriptor = connection.pointee.descriptor
-        if connection.pointee.queue.sliceCount == 1 {
+        if queue.sliceCount == 1 {
             var result: Int64 = 0
-            connection.pointee.queue.forEachPending(limit: 1) { result = cb_send(descriptor, $0.baseAddress, $0.count) }
+            queue.forEachPending(limit: 1) { result = cb_send(descriptor, $0.baseAddress, $0.count) }
             return result
         }
-        let limit = min(connection.pointee.queue.sliceCount, TransportLimits.spansPerWrite)
+        let limit = min(queue.sliceCount, TransportLimits.spansPerWrite)
         return withUnsafeTemporaryAllocation(of: cb_span.self, capacity: limit) { spans in
             var filled = 0
-            connection.pointee.queue.forEachPending(limit: limit) { bytes in
+            queue.forEachPending(limit: limit) { bytes in
                 spans.initializeElement(at: filled, to: cb_span(base: bytes.baseAddress, count: bytes.count))
                 filled &+= 1
             }
@@ -136,7 +155,7 @@ extension Transport {
     }
 
     private func noteDrained(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        let queued = connection.pointee.queue.byteCount
+        let queued = connection.pointee.unsentByteCount
         var drained = false
         if connection.pointee.flags.contains(.aboveLowWater), queued <= Int(connection.pointee.lowWater) {
             connection.pointee.flags.remove(.aboveLowWater)
@@ -154,10 +173,12 @@ extension Transport {
 
     private func sendFailed(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, errno: Int32) {
         if connection.pointee.phase == .retired { return forget(id, connection) }
-        let mayHaveSent = connection.pointee.phase == .open && (errno == EPIPE || errno == ECONNRESET)
+        let stands = connection.pointee.phase == .open || connection.pointee.phase == .securing
+        let mayHaveSent = stands && (errno == EPIPE || errno == ECONNRESET)
         if mayHaveSent, connection.pointee.flags.isDisjoint(with: [.paused, .endReported]) {
             // The peer is gone, but its last words may still lie in the receive buffer.
             connection.pointee.queue.removeAll()
+            connection.pointee.secure?.engine.outbound.removeAll()
             connection.pointee.flags.formUnion([.writeBroken, .readable, .readToEnd])
             enlistForReading(id, connection)
         } else {
@@ -187,6 +208,7 @@ extension Transport {
 
     func readFromReady() {
         guard !ready.isEmpty else { return }
+        tls.stepsLeft = TLSLimits.handshakeStepsPerTurn
         swap(&ready, &readyNow)
         for id in readyNow {
             guard let connection = connections.find(id) else { continue }
@@ -203,20 +225,28 @@ extension Transport {
                 return
             }
             switch connection.pointee.phase {
-            case .open where !connection.pointee.flags.contains(.endReported), .flushing, .lingering: break
+            case .open where !connection.pointee.flags.contains(.endReported), .securing, .flushing, .lingering: break
             default: return
             }
+            let layer = connection.pointee.secure
+            if let layer, !prepareToRead(id, connection, layer) { return }
+            let capacity = layer == nil ? receiveBuffer.count : TLSLimits.receiveBytes
             counters.receiveCalls &+= 1
-            let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, receiveBuffer.count)
+            let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, capacity)
             if count > 0 {
                 budget -= Int(count)
                 counters.bytesReceived &+= Int(count)
-                if connection.pointee.phase == .open {
-                    deliver(id, UnsafeRawBufferPointer(rebasing: receiveBuffer[..<Int(count)]))
+                let bytes = UnsafeRawBufferPointer(rebasing: receiveBuffer[..<Int(count)])
+                if connection.pointee.phase == .open || connection.pointee.phase == .securing {
+                    if let layer {
+                        receiveSecurely(id, connection, layer, bytes)
+                    } else {
+                        delegate?.connectionReceived(id, bytes, transport: self)
+                    }
                     // The owner may have closed it, and the slot may even have a new tenant.
                     guard connections.find(id) != nil else { return }
                 }
-                if count < receiveBuffer.count, !connection.pointee.flags.contains(.readToEnd) {
+                if count < capacity, layer?.isUnsettled != true, !connection.pointee.flags.contains(.readToEnd) {
                     connection.pointee.flags.remove(.readable)
                     return
                 }
@@ -237,20 +267,23 @@ extension Transport {
         enlistForReading(id, connection)
     }
 
-    private func deliver(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
-        delegate?.connectionReceived(id, bytes, transport: self)
-    }
-
     private func peerEnded(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        if connection.pointee.flags.contains(.writeBroken) {
+        if connection.pointee.phase == .securing {
+            end(id, connection, .tlsFailed(.closedDuringHandshake), reset: false)
+        } else if connection.pointee.flags.contains(.writeBroken) {
             end(id, connection, .reset, reset: false)
         } else if connection.pointee.phase == .open {
-            // Reported in the next turn, so that answers the owner makes at the end of this one are queued before.
-            connection.pointee.flags.insert(.endReported)
-            report(id, .closed(.endOfStream))
+            reportEnd(id, connection, connection.pointee.secure == nil ? .endOfStream : .tlsTruncated)
         } else if connection.pointee.phase == .lingering {
             end(id, connection, .closedByUs, reset: false)
         }
+    }
+
+    /// The peer sends no more. Reported in the next turn, so that answers the owner makes at the end of this one are queued
+    /// before.
+    func reportEnd(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ reason: StreamEnd) {
+        connection.pointee.flags.insert(.endReported)
+        report(id, .closed(reason))
     }
 
     // MARK: - Closing
@@ -261,7 +294,7 @@ extension Transport {
     public func closeAfterFlush(_ id: ConnectionID, linger: Duration) {
         guard let connection = connections.find(id) else { return }
         switch connection.pointee.phase {
-        case .resolving, .connecting:
+        case .resolving, .connecting, .securing:
             end(id, connection, .closedByUs, reset: false)
         case .open where !connection.pointee.flags.contains(.endReported):
             connection.pointee.phase = .flushing
@@ -301,7 +334,7 @@ extension Transport {
             // Zero linger: this turn's write has not been tried yet. Afterwards the timer is due again.
             flushFinally(id, connection)
         } else {
-            end(id, connection, .closedByUs, reset: !connection.pointee.queue.isEmpty)
+            end(id, connection, .closedByUs, reset: connection.pointee.hasUnsent)
         }
     }
 
@@ -309,7 +342,7 @@ extension Transport {
         connection.pointee.flags.remove(.dirty)
         flush(id, connection)
         if connections.find(id) != nil, connection.pointee.phase == .flushing {
-            end(id, connection, .closedByUs, reset: !connection.pointee.queue.isEmpty)
+            end(id, connection, .closedByUs, reset: connection.pointee.hasUnsent)
         }
     }
 
@@ -323,14 +356,15 @@ extension Transport {
         abandonAttempt(id)
         connection.pointee.queue.removeAll()
         connection.pointee.phase = .ended
+        if let layer = connection.pointee.secure { leaveHandshake(id, layer) }
         guard !connection.pointee.flags.contains(.endReported) else { return }
         connection.pointee.flags.insert(.endReported)
-        report(id, .closed(byUs ? .closedByUs : reason))
+        report(id, .closed(byUs ? connection.pointee.secure?.failure ?? .closedByUs : reason))
     }
 
     /// Drops a connection whose end the owner already knows.
     private func forget(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        closeDescriptor(connection, reset: !connection.pointee.queue.isEmpty)
+        closeDescriptor(connection, reset: connection.pointee.hasUnsent)
         timers.cancel(.linger(id))
         connections.release(id)
     }
@@ -346,7 +380,7 @@ extension Transport {
 extension Connection.Phase {
     var isBeforeClosing: Bool {
         switch self {
-        case .resolving, .connecting, .open: true
+        case .resolving, .connecting, .securing, .open: true
         case .free, .flushing, .lingering, .retired, .ended: false
         }
     }

@@ -8,8 +8,8 @@ import WireBytes
 /// send. Reached only on the loop's thread, through ``NetworkLoop/run(_:)``, hence not `Sendable`.
 ///
 /// Descriptors are registered once, edge-triggered, for everything; the flags of ``Connection`` remember what the
-/// kernel said. TLS will sit where bytes cross between socket and delegate: in `deliver` after a read, and where `send`
-/// appends to the queue.
+/// kernel said. TLS sits where bytes cross between socket and owner, in a ``SecureLayer`` of those connections that have
+/// it: behind a read, and before a write.
 public final class Transport {
     /// Held strongly until the loop stops.
     public var delegate: (any TransportDelegate)?
@@ -35,8 +35,10 @@ public final class Transport {
 
     enum TimerKey: Hashable {
         case connect(ConnectionID)
+        case handshake(ConnectionID)
         case linger(ConnectionID)
         case acceptRest(UInt32)
+        case certificates
     }
 
     var reports: [(id: ConnectionID, report: Report)] = []
@@ -68,6 +70,10 @@ public final class Transport {
     var signalDescriptor: Int32 = -1
     var watchedSignals: [Int32] = []
     var signalHandler: ((Int32, Transport) -> Void)?
+    // MARK: TLS
+
+    let tls = TLSState()
+
     static let signalTag: UInt32 = 1
     static let firstListenerTag: UInt32 = 16
 
@@ -131,7 +137,7 @@ public final class Transport {
     }
 
     private func waitMilliseconds() -> Int32 {
-        if !reports.isEmpty || !ready.isEmpty || !dirty.isEmpty || executor.hasWork { return 0 }
+        if !reports.isEmpty || !tls.reports.isEmpty || !ready.isEmpty || !dirty.isEmpty || executor.hasWork { return 0 }
         guard let next = [deadline, timers.next()].compactMap(\.self).min() else { return -1 }
         let clock = SystemClock.monotonic()
         if next <= clock { return 0 }
@@ -171,7 +177,7 @@ public final class Transport {
         }
         if events & (CB_EPOLLOUT | CB_EPOLLHUP | CB_EPOLLERR) != 0, connection.pointee.flags.contains(.writeBlocked) {
             connection.pointee.flags.remove(.writeBlocked)
-            if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
+            if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
         }
     }
 
@@ -179,8 +185,10 @@ public final class Transport {
         while let key = timers.popDue(now) {
             switch key {
             case .connect(let id): connectTimerFired(id)
+            case .handshake(let id): handshakeTimerFired(id)
             case .linger(let id): lingerTimerFired(id)
             case .acceptRest(let tag): resumeAccepting(tag)
+            case .certificates: checkCertificateFiles()
             }
         }
     }
@@ -190,6 +198,7 @@ public final class Transport {
     func report(_ id: ConnectionID, _ report: Report) { reports.append((id, report)) }
 
     private func deliverReports() {
+        deliverCertificateReports()
         guard !reports.isEmpty else { return }
         swap(&reports, &reportsNow)
         for (id, report) in reportsNow {
@@ -203,7 +212,10 @@ public final class Transport {
                     delegate?.connectionDrained(id, transport: self)
                 }
             case .closed(let end):
-                if !connection.pointee.flags.contains(.silent) {
+                if connection.pointee.flags.contains(.silent) {
+                } else if case .accepted(let listener, let peer)? = connection.pointee.secure?.introduction {
+                    delegate?.handshakeFailed(end, listener: listener, peer: peer, transport: self)
+                } else {
                     delegate?.connectionClosed(id, end, transport: self)
                 }
                 leave(id, connection)
@@ -214,7 +226,8 @@ public final class Transport {
 
     /// The end was reported: the slot is given back, or kept without the owner's knowledge while its last bytes leave.
     private func leave(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        if connection.pointee.phase == .ended || connection.pointee.queue.isEmpty {
+        let isDone = !connection.pointee.hasUnsent && connection.pointee.secure?.owesGoodbye != true
+        if connection.pointee.phase == .ended || isDone {
             closeDescriptor(connection, reset: false)
             connections.release(id)
         } else {

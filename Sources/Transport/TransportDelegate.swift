@@ -35,13 +35,17 @@ public struct ListenerID: Hashable, Sendable {
 /// Called on the loop only, and never from within a call to the transport: what `send`, `connect`, `abort` and the others
 /// lead to is reported in a later turn. A delegate may call anything on the transport from every one of these.
 public protocol TransportDelegate: AnyObject {
+    /// On a listener with TLS, called when the handshake is done.
     func connectionAccepted(
         _ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
-    /// An outgoing connection stands. Bytes sent before now leave after this call.
+    /// An outgoing connection stands, its TLS included. Bytes sent before now leave after this call.
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport)
 
     /// `bytes` are never empty, at most ``TransportLimits/receiveBufferBytes``, and valid only during the call.
+    /// TLS stands on a connection for which ``Transport/startTLS(_:_:host:)`` asked.
+    func connectionSecured(_ id: ConnectionID, transport: Transport)
+
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport)
 
     /// The queue fell to the mark of ``Transport/setLowWater(_:bytes:)`` after having been above it, or is empty after
@@ -63,14 +67,34 @@ public protocol TransportDelegate: AnyObject {
 
     /// The listener rests for ``TransportLimits/acceptRest`` because descriptors or memory ran out, or the like.
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport)
+
+    /// A connection to a listener with TLS ended before its handshake was done; ``connectionAccepted`` was not and will
+    /// not be called for it.
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport)
+
+    /// Files of certificates have changed. Without an error the new ones are in force for new connections; with one the
+    /// old stay in force.
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport)
+}
+
+/// Whose certificates ``TransportDelegate/certificatesChanged(_:error:transport:)`` is about.
+public enum CertificateUser: Equatable, Sendable {
+    case listener(ListenerID)
+    /// Outgoing connections with settings that read these files.
+    case client(files: [String])
 }
 
 extension TransportDelegate {
     public func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {}
+    public func connectionSecured(_ id: ConnectionID, transport: Transport) {}
     public func connectionDrained(_ id: ConnectionID, transport: Transport) {}
     public func deadlineReached(now: MonotonicInstant, transport: Transport) {}
     public func turnWillFlush(now: MonotonicInstant, transport: Transport) {}
     public func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {}
+    public func handshakeFailed(
+        _ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {}
+    public func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {}
 }
 
 /// What a loop has done since it started: for metrics, and for tests that count system calls instead of nanoseconds.

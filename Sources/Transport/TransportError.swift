@@ -21,6 +21,8 @@ public enum TransportError: Error, Equatable, Sendable {
     case notASocket(path: String)
     /// The descriptor is no listening stream socket.
     case notAListener(descriptor: Int32)
+    /// The listener's certificate, key or authorities cannot be used.
+    case tlsUnusable(TLSSetupError)
 }
 
 extension TransportError: CustomStringConvertible {
@@ -36,6 +38,7 @@ extension TransportError: CustomStringConvertible {
         case .unixPathTooLong(let path, let limit): "the socket path \(path) is longer than \(limit) bytes"
         case .notASocket(let path): "\(path) exists and is not a socket"
         case .notAListener(let descriptor): "descriptor \(descriptor) is not a listening stream socket"
+        case .tlsUnusable(let error): error.description
         }
     }
 
@@ -67,6 +70,13 @@ public enum StreamEnd: Equatable, Sendable {
     case receiveFailed(errno: Int32)
     /// More was queued than ``Transport/setSendLimit(_:bytes:)`` allows: the peer reads too slowly, or not at all.
     case sendQueueExceeded(limit: Int)
+    /// TLS could not be made or went wrong; nothing that was delivered is in doubt.
+    case tlsFailed(TLSFailure)
+    /// The stream ended without TLS's own mark of the end. A client that vanished, or somebody between who cut off what
+    /// was still to come.
+    ///
+    /// Source: RFC 8446 §6.1.
+    case tlsTruncated
 }
 
 extension StreamEnd: CustomStringConvertible {
@@ -79,6 +89,8 @@ extension StreamEnd: CustomStringConvertible {
         case .closedByUs: "closed on this side"
         case .sendFailed(let errno): "sending failed: \(errorText(errno))"
         case .receiveFailed(let errno): "receiving failed: \(errorText(errno))"
+        case .tlsFailed(let failure): failure.description
+        case .tlsTruncated: "the connection was cut off without a TLS goodbye"
         case .sendQueueExceeded(let limit): "the other side reads too slowly: more than \(limit) bytes were waiting"
         }
     }

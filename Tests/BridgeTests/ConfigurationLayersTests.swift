@@ -141,7 +141,7 @@ struct ConfigurationLayersTests {
                     "CHATBRIDGE_UPSTREAM_URL": "http://x/", "CHATBRIDGE_TOKEN": "a", "CHATBRIDGE_TOKEN_FILE": "/t",
                 ]) == [
                     "CHATBRIDGE_TOKEN_FILE: excludes CHATBRIDGE_TOKEN; keep one of them",
-                    "CHATBRIDGE_UPSTREAM_URL: the URL must be that of the WebSocket and begin with ws://",
+                    "CHATBRIDGE_UPSTREAM_URL: the URL must be that of the WebSocket and begin with ws:// or wss://",
                 ])
     }
 

@@ -18,6 +18,8 @@ final class Probe: TransportDelegate {
     var opened: [ConnectionID] = []
     var acceptedBy: [ConnectionID: ListenerID] = [:]
     var suspensions: [Int32] = []
+    var handshakeFailures: [StreamEnd] = []
+    var certificateChanges: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// How often an end, an opening or a drain was reported while a call into the transport was under way.
     var reentries = 0
     var isCalling = false
@@ -95,6 +97,16 @@ final class Probe: TransportDelegate {
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) { suspensions.append(errno) }
 
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        if isCalling { reentries += 1 }
+        handshakeFailures.append(end)
+    }
+
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
+        if isCalling { reentries += 1 }
+        certificateChanges.append((user, error))
+    }
+
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         var left: [Waiter] = []
         for waiter in waiters {
@@ -151,10 +163,12 @@ final class TestLoop: Sendable {
 
     /// A listener and a connection to it from the same loop: the connecting end and the accepted one.
     func pair(
-        _ options: ListenOptions = ListenOptions(host: "127.0.0.1", port: 0)
+        _ options: ListenOptions = ListenOptions(host: "127.0.0.1", port: 0), tls: TLSClientSettings? = nil
     ) async throws -> (client: ConnectionID, server: ConnectionID) {
         let address = try await listen(options)
-        let client = try await run { transport, _ in transport.connect(to: address, timeout: .seconds(10)) }
+        let client = try await run { transport, _ in
+            transport.connect(to: address, timeout: .seconds(10), tls: tls)
+        }
         try #require(await until { probe, _ in probe.opened.contains(client) && !probe.accepted.isEmpty })
         let server = try await run { _, probe in try #require(probe.accepted.last) }
         return (client, server)

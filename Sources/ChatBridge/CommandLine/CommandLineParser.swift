@@ -29,6 +29,15 @@ struct GlobalOptions: Equatable, Sendable {
     }
 }
 
+enum CertOptions: Equatable, Sendable {
+    /// How long a certificate may be valid, in days: a hundred years.
+    static let maxDays = 36_500
+
+    /// No names: this machine's.
+    case selfSigned(names: [String], directory: String, days: Int)
+    case fingerprint(file: String)
+}
+
 struct CheckOptions: Equatable, Sendable {
     var print = false
     var json = false
@@ -41,6 +50,7 @@ enum Invocation: Equatable, Sendable {
     /// `port` nil: the studio's own choice.
     case studio(GlobalOptions, port: UInt16?)
     case check(GlobalOptions, CheckOptions)
+    case cert(CertOptions)
     case version
     case help(CommandName?)
     /// `only`: one case, from 1; nil: all of them and the report.
@@ -59,8 +69,10 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 enum ExitCode {
     static let ok: Int32 = 0
     static let usage: Int32 = 64
+    static let noInput: Int32 = 66
     static let unavailable: Int32 = 69
     static let software: Int32 = 70
+    static let cannotCreate: Int32 = 73
     static let configuration: Int32 = 78
 }
 
@@ -94,7 +106,7 @@ enum CommandLineParser {
         where !(CommandTable.globalFlags + command.flags).contains(where: { $0.name == flag.name }) {
             throw UsageError(message: "\"\(command.name.rawValue)\" has no --\(flag.name)")
         }
-        if command.operandName == nil || split.operands.count > 1, let extra = split.operands.last {
+        if command.operandName == nil || split.operands.count > command.maxOperands, let extra = split.operands.last {
             throw UsageError(message: "\"\(extra)\" is too much: \"\(command.name.rawValue)\" takes no such argument")
         }
 
@@ -107,6 +119,7 @@ enum CommandLineParser {
         case .check:
             return .check(
                 options, CheckOptions(print: split.value(of: "print") != nil, json: split.value(of: "json") != nil))
+        case .cert: return .cert(try certOptions(split))
         case .version: return .version
         case .help:
             guard let word = split.operands.first else { return .help(nil) }
@@ -137,6 +150,34 @@ enum CommandLineParser {
             throw UsageError(message: "--port \"\(text)\" is not a port (0 to 65535)")
         }
         return number
+    }
+
+    private static func certOptions(_ split: Words) throws(UsageError) -> CertOptions {
+        switch split.operands.first {
+        case "self-signed":
+            if split.operands.count > 1 {
+                throw UsageError(message: "\"\(split.operands[1])\" is too much: names are written --name HOST")
+            }
+            var days = 365
+            if let text = split.value(of: "days") {
+                guard let number = Int(text), (1...CertOptions.maxDays).contains(number) else {
+                    throw UsageError(message: "--days \"\(text)\" is not a number from 1 to \(CertOptions.maxDays)")
+                }
+                days = number
+            }
+            let names = split.flags.filter { $0.name == "name" }.map(\.value)
+            return .selfSigned(names: names, directory: split.value(of: "out") ?? ".", days: days)
+        case "fingerprint":
+            guard split.operands.count == 2, let file = split.operands.last else {
+                throw UsageError(message: "\"cert fingerprint\" needs a file: cert fingerprint FILE")
+            }
+            return .fingerprint(file: file)
+        case let word?:
+            let hint = NearestName.hint(for: word, among: ["self-signed", "fingerprint"])
+            throw UsageError(message: "\"cert\" has no \"\(word)\"\(hint); there are self-signed and fingerprint FILE")
+        case nil:
+            throw UsageError(message: "\"cert\" needs a word: self-signed, or fingerprint FILE")
+        }
     }
 
     // MARK: - Words

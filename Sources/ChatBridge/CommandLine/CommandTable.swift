@@ -16,7 +16,7 @@ struct CommandFlag: Sendable {
 }
 
 enum CommandName: String, CaseIterable, Sendable {
-    case run, demo, studio, check, version, help
+    case run, demo, studio, check, cert, version, help
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
 }
@@ -28,6 +28,7 @@ struct CommandRow: Sendable {
     let summary: String
     /// What may stand behind the name without dashes, or nil for nothing.
     let operandName: String?
+    var maxOperands = 1
     let flags: [CommandFlag]
     /// Lines below the summary in the command's own help.
     let details: [String]
@@ -70,6 +71,18 @@ enum CommandTable {
                 CommandFlag("json", "print the result as JSON"),
             ],
             details: ["Prints every problem as FILE:LINE:COLUMN: MESSAGE and exits 78, or \"ok\" and 0."]),
+        CommandRow(
+            name: .cert, summary: "make a certificate, or show what one is known by",
+            operandName: "self-signed|fingerprint FILE", maxOperands: 2,
+            flags: [
+                CommandFlag("name", value: "HOST", "self-signed: a name or address (repeatable)"),
+                CommandFlag("out", value: "DIR", "self-signed: where to put cert.pem and key.pem"),
+                CommandFlag("days", value: "N", "self-signed: how long it is valid; default 365"),
+            ],
+            details: [
+                "self-signed writes cert.pem and key.pem for an ircs:// listener, and never over",
+                "files that exist. fingerprint prints what accounts and pin_sha256 compare with.",
+            ]),
         CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: []),
         CommandRow(
             name: .help, summary: "show help, of a command if one is named", operandName: "COMMAND", flags: [],

@@ -1,4 +1,5 @@
 import Dialects
+import Transport
 
 /// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
 /// says, and files and variables have been read.
@@ -40,9 +41,31 @@ struct ListenerConfiguration: Equatable, Sendable {
     var mode: UInt32?
     /// Who shares a socket file, by name or number; nil: the process's own group.
     var group: String?
+    /// Paths of PEM files; only for `ircs://`, which needs both.
+    var certificate = ""
+    var key = ""
+    var minimumTLS = TLSVersion.v1_2
+    /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
+    var clientAuthorities = ""
 
     /// The owner and the group may connect.
     static let defaultMode: UInt32 = 0o660
+}
+
+/// How a room's `wss://` is secured.
+struct UpstreamTLSConfiguration: Equatable, Sendable {
+    /// A PEM file; empty: the system's authorities.
+    var authorities = ""
+    /// Paths of PEM files; both or none.
+    var clientCertificate = ""
+    var clientKey = ""
+    /// Empty: the URL's host.
+    var serverName = ""
+    /// SHA-256 digests of public keys, 32 bytes each.
+    var pins: [[UInt8]] = []
+    var minimumVersion = TLSVersion.v1_2
+    /// Nothing is checked.
+    var isInsecure = false
 }
 
 struct RoomConfiguration: Equatable, Sendable {
@@ -91,6 +114,7 @@ struct RoomConfiguration: Equatable, Sendable {
     var headers: [UpstreamHeader] = []
     var auth = AuthConfiguration()
     var proxy = UpstreamProxy.environment
+    var tls = UpstreamTLSConfiguration()
     var userAgent = "chatbridge/\(BuildInformation.version)"
     var connectTimeout: Duration = .seconds(10)
     var handshakeTimeout: Duration = .seconds(10)

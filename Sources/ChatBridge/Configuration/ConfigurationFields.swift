@@ -1,4 +1,6 @@
 import Dialects
+import Transport
+import WireBytes
 
 // Forms that serve one field each, and what makes its text acceptable.
 
@@ -113,6 +115,21 @@ extension ConfigurationForm where Value == [String] {
     }
 }
 
+extension ConfigurationForm where Value == [[UInt8]] {
+    /// Pins as `chatbridge cert fingerprint` prints them; curl's `sha256//` in front is taken too.
+    static var pins: Self {
+        list(of: "pins") { text throws(AddressError) in
+            let base64 = text.hasPrefix("sha256//") ? String(text.dropFirst(8)) : text
+            guard let digest = Base64.decode(base64), digest.count == 32 else {
+                throw AddressError("\"\(text)\" is not the base64 of a SHA-256 digest, as \"chatbridge cert fingerprint\" prints")
+            }
+            return digest
+        } print: {
+            Base64.encode($0)
+        }
+    }
+}
+
 extension ConfigurationForm where Value == [UpstreamHeader] {
     static var headers: Self {
         map(of: "header fields", dash: true, key: \.name) { name, text throws(MapError) in
@@ -210,6 +227,11 @@ enum ConfigurationChecks {
         // The dot tells a server from a person in an IRC source.
         text.utf8.count <= maxServerNameBytes && text.contains(".") && text.first != "." && text.last != "."
             && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2E || $0 == 0x2D }
+    }
+
+    @Sendable static func tlsName(_ text: String) -> String? {
+        let isName = text.utf8.count <= 253 && text.utf8.allSatisfy { isAlphanumeric($0) || "-._:".utf8.contains($0) }
+        return isName ? nil : "\"\(text)\" is not a host name or an address"
     }
 
     @Sendable static func network(_ text: String) -> String? {

@@ -177,6 +177,7 @@ struct ConfigurationCompletion {
                     origin("\(at).require_subprotocol") ?? whole, "require_subprotocol needs a subprotocol to offer")
             }
             checkBackoff(room.backoff, at: at)
+            checkTLS(room, at: at)
             configuration.rooms[index] = room
         }
     }
@@ -226,6 +227,7 @@ struct ConfigurationCompletion {
                     seen[bind.endpoint] = place
                 }
             }
+            checkTLS(listener, at: "listeners[\(index)]")
             guard !bind.isLoopback else { continue }
             switch bind.scheme {
             case .irc:
@@ -234,7 +236,7 @@ struct ConfigurationCompletion {
                     "plain text beyond loopback must say so: write \"irc+insecure://\(bind.endpoint)\" "
                         + "(or bind 127.0.0.1)")
             case .ircUnix: break
-            case .ircInsecure:
+            case .ircInsecure, .ircs:
                 if !isLoginSettled {
                     reader.report(
                         place,

@@ -47,11 +47,15 @@ enum ConfigurationSchema {
     static let listener: [ConfigurationKey<ListenerConfiguration>] = [
         ConfigurationKey(
             "bind", \.bind, .listenerAddress,
-            "irc:// on loopback, irc+insecure:// where others can listen in, irc+unix:///PATH"),
+            "irc:// on loopback, ircs:// with TLS, irc+insecure:// where others can listen in, irc+unix:///PATH"),
         ConfigurationKey("mode", \.mode, .permissions, "of a socket file, in octal; default: \"0660\""),
         ConfigurationKey(
             "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: ""),
             "of a socket file, by name or number"),
+        ConfigurationKey("cert", \.certificate, .string(), "ircs: a PEM file, own certificate first; read again on change"),
+        ConfigurationKey("key", \.key, .string(), "ircs: a PEM file with the certificate's private key"),
+        ConfigurationKey("min_tls", \.minimumTLS, .choice, "ircs: 1.2 | 1.3"),
+        ConfigurationKey("client_ca", \.clientAuthorities, .string(), "ircs: ask for client certificates signed by these"),
     ]
 
     // MARK: - Rooms
@@ -61,7 +65,8 @@ enum ConfigurationSchema {
         ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel), "default: \"#\" and the name"),
         ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine), "the channel's topic"),
         ConfigurationKey(
-            "url", \.url, .upstreamURL, "ws://HOST[:PORT]/PATH or ws+unix:///SOCKET:/PATH; {room} is upstream_room"),
+            "url", \.url, .upstreamURL,
+            "ws:// or wss://HOST[:PORT]/PATH, or ws+unix:///SOCKET:/PATH; {room} is upstream_room"),
         ConfigurationKey(
             "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.oneLine),
             "id or name on the backend; default: the name"),
@@ -83,6 +88,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "proxy", \.proxy, .proxy,
             "http://USER:PASSWORD@HOST:PORT, \"off\", or \"\": what HTTPS_PROXY and the like say"),
+        ConfigurationKey("tls", \.tls, .section(upstreamTLS, inline: true), "how wss:// is secured"),
         ConfigurationKey("user_agent", \.userAgent, .string(ConfigurationChecks.headerValue), "sent in the handshake"),
         ConfigurationKey(
             "connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1)), "for the TCP connection"),
@@ -126,6 +132,17 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "format", \.format, authText(ConfigurationChecks.authFormat),
             "for header: {token} is the token; default: \"{token}\""),
+    ]
+
+    static let upstreamTLS: [ConfigurationKey<UpstreamTLSConfiguration>] = [
+        ConfigurationKey("ca", \.authorities, .string(), "a PEM file; default: the system's authorities"),
+        ConfigurationKey("client_cert", \.clientCertificate, .string(), "a PEM file, shown when the server asks"),
+        ConfigurationKey("client_key", \.clientKey, .string(), "a PEM file with its private key"),
+        ConfigurationKey(
+            "server_name", \.serverName, .string(ConfigurationChecks.tlsName), "SNI and checked name; default: the host"),
+        ConfigurationKey("pin_sha256", \.pins, .pins, "the server's key must be one of these"),
+        ConfigurationKey("min_version", \.minimumVersion, .choice, "1.2 | 1.3"),
+        ConfigurationKey("insecure", \.isInsecure, .boolean, "true: nothing is checked, anybody can listen in"),
     ]
 
     /// Largest frame or message, in bytes; each room may hold one such buffer.

@@ -73,13 +73,22 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     enum Scheme: String, CaseIterable, Sendable {
         /// Plain text; loopback only.
         case irc
+        case ircs
         /// Plain text where others can read it; the name is the consent.
         case ircInsecure = "irc+insecure"
         /// A socket file.
         case ircUnix = "irc+unix"
+
+        /// The port that IRC clients try first. Source: RFC 7194 for TLS.
+        var defaultPort: Int {
+            switch self {
+            case .irc, .ircInsecure, .ircUnix: ListenerAddress.defaultPort
+            case .ircs: 6697
+            }
+        }
     }
 
-    /// The port that IRC clients try first.
+    /// The port of plain IRC.
     static let defaultPort = 6667
 
     var scheme: Scheme
@@ -91,7 +100,8 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     var isLoopback: Bool { isUnixSocket || endpoint.isLoopback }
     var isUnixSocket: Bool { scheme == .ircUnix }
 
-    /// Parses `irc://HOST[:PORT]`, `irc+insecure://HOST[:PORT]` and `irc+unix:///PATH`. Port 0 takes any free port.
+    /// Parses `irc://HOST[:PORT]`, `ircs://HOST[:PORT]`, `irc+insecure://HOST[:PORT]` and `irc+unix:///PATH`. Port 0 takes
+    /// any free port.
     init(parsing text: String) throws(AddressError) {
         let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
         guard let mark = text.firstRange(of: "://") else {
@@ -107,7 +117,7 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
             return
         }
         if rest.last == "/" { rest.removeLast() }
-        endpoint = try HostPort(parsing: rest, defaultPort: Self.defaultPort)
+        endpoint = try HostPort(parsing: rest, defaultPort: scheme.defaultPort)
     }
 
     init(scheme: Scheme, endpoint: HostPort) {
@@ -133,11 +143,11 @@ enum UnixSocketPath {
 
 /// The WebSocket that a room connects to.
 struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
-    /// Plain WebSocket port. Source: RFC 6455 §3.
-    static let defaultPort = 80
     /// Longest URL, in bytes; servers commonly refuse request lines beyond 8 KiB.
     static let maxByteCount = 4096
 
+    /// Whether it is `wss://`.
+    var isSecure: Bool
     /// For `ws+unix` the host is the absolute path of the socket and the port 0.
     var endpoint: HostPort
     /// Whether the peer is a socket file.
@@ -148,9 +158,12 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
     /// The URL as it is dialled. May contain a token: do not log it.
     var text: String {
         if isUnixSocket { return "ws+unix://\(endpoint.host):\(resource.revealed)" }
-        let authority = endpoint.port == Self.defaultPort ? hostText : endpoint.description
-        return "ws://\(authority)\(resource.revealed)"
+        let authority = endpoint.port == Self.defaultPort(isSecure: isSecure) ? hostText : endpoint.description
+        return "\(isSecure ? "wss" : "ws")://\(authority)\(resource.revealed)"
     }
+
+    /// Source: RFC 6455 §3.
+    private static func defaultPort(isSecure: Bool) -> Int { isSecure ? 443 : 80 }
 
     private var hostText: String { endpoint.isIPv6Literal ? "[\(endpoint.host)]" : endpoint.host }
 
@@ -166,7 +179,8 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
         return text[...mark] + blanked.joined(separator: "&")
     }
 
-    /// Parses `ws://HOST[:PORT][/PATH][?QUERY]` and `ws+unix:///SOCKET[:/PATH[?QUERY]]`: visible ASCII, no fragment, no credentials. `{room}` may stand in the path
+    /// Parses `ws://HOST[:PORT][/PATH][?QUERY]`, the same with `wss://`, and `ws+unix:///SOCKET[:/PATH[?QUERY]]`: visible
+    /// ASCII, no fragment, no credentials. `{room}` may stand in the path
     /// and the query, for ``filled(room:)``.
     ///
     /// Messages never repeat the path or the query.
@@ -177,18 +191,17 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
             throw AddressError("the URL is longer than \(Self.maxByteCount) bytes")
         }
         guard let mark = text.firstRange(of: "://") else {
-            throw AddressError("a URL is written as ws://HOST[:PORT]/PATH")
+            throw AddressError("a URL is written as wss://HOST[:PORT]/PATH")
         }
         switch text[..<mark.lowerBound] {
-        case "ws": break
-        case "ws+unix": isUnixSocket = true
-        case "wss":
-            throw AddressError(
-                "this version has no TLS and cannot connect to wss://; "
-                    + "use ws:// to a TLS-terminating proxy on this machine")
+        case "ws": isSecure = false
+        case "wss": isSecure = true
+        case "ws+unix":
+            isSecure = false
+            isUnixSocket = true
         case "http", "https":
-            throw AddressError("the URL must be that of the WebSocket and begin with ws://")
-        case let scheme: throw AddressError("unknown scheme \"\(scheme)://\"; known schemes: ws://, ws+unix://")
+            throw AddressError("the URL must be that of the WebSocket and begin with ws:// or wss://")
+        case let scheme: throw AddressError("unknown scheme \"\(scheme)://\"; known schemes: ws://, wss://, ws+unix://")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw AddressError("the URL contains a space, a control or a non-ASCII character; percent-encode it")
@@ -215,7 +228,7 @@ struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
             throw AddressError(
                 "the URL carries credentials; send them as a header: headers = { Authorization = \"…\" }")
         }
-        endpoint = try HostPort(parsing: rest[..<end], defaultPort: Self.defaultPort)
+        endpoint = try HostPort(parsing: rest[..<end], defaultPort: Self.defaultPort(isSecure: isSecure))
         guard endpoint.port > 0 else { throw AddressError("port 0 cannot be connected to") }
         let path = rest[end...]
         try Self.checkPlaceholders(path)

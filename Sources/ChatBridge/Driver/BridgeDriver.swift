@@ -15,6 +15,11 @@ final class BridgeDriver: TransportDelegate {
     private let sendQueueBytes: Int
     /// What a room shows to its backend, read anew at each call.
     private let credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>
+    /// By the index of the room.
+    private let upstreamTLS: [TLSClientSettings]
+    /// Rooms whose connection begins TLS behind a proxy.
+    private var securing: Set<RoomID> = []
+    private var handshakeNotes = NoteAllowance()
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
@@ -24,16 +29,18 @@ final class BridgeDriver: TransportDelegate {
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
+    ///   - upstreamTLS: how each room's connection is secured where its URL says so, in the order of the bridge's rooms.
     ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
     init(
-        bridge: Bridge, sendQueueBytes: Int,
+        bridge: Bridge, sendQueueBytes: Int, upstreamTLS: [TLSClientSettings] = [],
         credentials: @escaping (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> = { _ in
             .success(UpstreamCredentials())
         }, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
     ) {
         self.bridge = bridge
+        self.upstreamTLS = upstreamTLS
         self.sendQueueBytes = sendQueueBytes
         self.credentials = credentials
         self.note = note
@@ -58,6 +65,17 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
+    /// Reads the listeners' certificates again, changed or not.
+    func reloadCertificates(_ transport: Transport) {
+        for listener in listeners {
+            do throws(TLSSetupError) {
+                try transport.reloadCertificates(listener)
+            } catch {
+                noteCertificates(.listener(listener), error)
+            }
+        }
+    }
+
     // MARK: - What the transport says
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
@@ -79,6 +97,12 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
+    func connectionSecured(_ id: ConnectionID, transport: Transport) {
+        guard let room = roomsByConnection[id], securing.remove(room) != nil else { return }
+        bridge.upstreamSecured(room, now: Self.now(transport))
+        run(transport)
+    }
+
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         if let room = roomsByConnection[id] {
             bridge.upstreamReceived(room, bytes, now: Self.now(transport))
@@ -96,6 +120,7 @@ final class BridgeDriver: TransportDelegate {
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
         if let room = roomsByConnection.removeValue(forKey: id) {
             connectionsByRoom[room] = nil
+            securing.remove(room)
             bridge.upstreamClosed(room, reason: end.description, now: Self.now(transport))
         } else {
             bridge.clientClosed(
@@ -106,7 +131,8 @@ final class BridgeDriver: TransportDelegate {
 
     private static func quitReason(_ end: StreamEnd) -> String {
         switch end {
-        case .endOfStream: "Connection closed"
+        // Many IRC clients leave without TLS's goodbye; to the others in the room that is no different.
+        case .endOfStream, .tlsTruncated: "Connection closed"
         case .sendQueueExceeded: "SendQ exceeded"
         default: "Connection lost: \(end)"
         }
@@ -130,6 +156,37 @@ final class BridgeDriver: TransportDelegate {
                 ["errno": String(errno)]))
     }
 
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        guard let left = handshakeNotes.take(transport.now) else { return }
+        note(
+            BridgeNote(
+                .info, "client-handshake-failed", "a client's TLS handshake failed: \(end)",
+                ["peer": peer.host, "more": left > 0 ? "" : "not logged for a while"]))
+    }
+
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
+        noteCertificates(user, error)
+    }
+
+    private func noteCertificates(_ user: CertificateUser, _ error: TLSSetupError?) {
+        let whose =
+            switch user {
+            case .listener: "listener"
+            case .client(let files): files.joined(separator: ", ")
+            }
+        if let error {
+            note(
+                BridgeNote(
+                    .error, "accept-certificate-kept", "a changed certificate is not used, the old one stays: \(error)",
+                    ["for": whose]))
+        } else {
+            note(
+                BridgeNote(
+                    .info, "accept-certificate-renewed", "a changed certificate is in force for new connections",
+                    ["for": whose]))
+        }
+    }
+
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
@@ -142,8 +199,9 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
-    private func tlsIsMissing(_ room: RoomID, _ transport: Transport) {
-        bridge.upstreamClosed(room, reason: "this version has no TLS", now: Self.now(transport))
+    /// How a room's connection is secured. Where settings are missing the strict ones count: never none.
+    private func tlsSettings(_ room: RoomID) -> TLSClientSettings {
+        upstreamTLS.indices.contains(room.index) ? upstreamTLS[room.index] : UpstreamTLSConfiguration().settings()
     }
 
     private func run(_ action: BridgeAction, _ transport: Transport) {
@@ -163,20 +221,18 @@ final class BridgeDriver: TransportDelegate {
         case .readCredentials(let room):
             bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
-            guard !isSecure else { return tlsIsMissing(room, transport) }
+            let tls = isSecure ? tlsSettings(room) : nil
             let id =
                 switch endpoint {
-                case .host(let host, let port): transport.connect(host: host, port: port, timeout: timeout)
-                case .unix(let path): transport.connect(to: .unix(path: path), timeout: timeout)
+                case .host(let host, let port): transport.connect(host: host, port: port, timeout: timeout, tls: tls)
+                case .unix(let path): transport.connect(to: .unix(path: path), timeout: timeout, tls: tls)
                 }
             roomsByConnection[id] = room
             connectionsByRoom[room] = id
-        case .startTLS(let room, _):
-            if let id = connectionsByRoom.removeValue(forKey: room) {
-                roomsByConnection[id] = nil
-                transport.abort(id, silently: true)
-            }
-            tlsIsMissing(room, transport)
+        case .startTLS(let room, let host):
+            guard let id = connectionsByRoom[room] else { break }
+            securing.insert(room)
+            transport.startTLS(id, tlsSettings(room), host: host)
         case .sendUpstream(let room, let slice):
             if let id = connectionsByRoom[room] { transport.send(id, slice) }
         case .closeUpstream(let room, let flush):
@@ -193,6 +249,26 @@ final class BridgeDriver: TransportDelegate {
             isStopped()
             isStopped = {}
         }
+    }
+}
+
+/// Keeps strangers from filling the log: so many notes in a while, then silence until it is over.
+private struct NoteAllowance {
+    static let notes = 20
+    static let period: Duration = .seconds(60)
+
+    private var left = NoteAllowance.notes
+    private var since: MonotonicInstant?
+
+    /// Notes left after this one; nil when it is not to be written.
+    mutating func take(_ now: MonotonicInstant) -> Int? {
+        if since.map({ now >= $0 + Self.period }) ?? true {
+            since = now
+            left = Self.notes
+        }
+        guard left > 0 else { return nil }
+        left -= 1
+        return left
     }
 }
 

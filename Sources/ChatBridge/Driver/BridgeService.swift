@@ -38,6 +38,14 @@ struct BridgeService {
                 "few-descriptors", "the process may not open as many files as limits.max_clients needs",
                 ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
         }
+        for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
+            log.warn(
+                "upstream-insecure", "nothing of the server's certificate is checked: anybody in between can read along",
+                ["room": LogValue(room.name)])
+        }
+        let byName = Dictionary(
+            configuration.rooms.map { ($0.name, $0.tls.settings()) }, uniquingKeysWith: { first, _ in first })
+        let upstreamTLS = settings.rooms.map { byName[$0.name] ?? UpstreamTLSConfiguration().settings() }
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
             let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
@@ -50,7 +58,7 @@ struct BridgeService {
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes,
+                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS,
                     credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server)
@@ -85,7 +93,11 @@ struct BridgeService {
 
     private static func listenOptions(_ listener: ListenerConfiguration) throws(StartError) -> ListenOptions {
         let bind = listener.bind
-        guard bind.isUnixSocket else { return ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port) }
+        guard bind.isUnixSocket else {
+            var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
+            options.tls = listener.tlsSettings()
+            return options
+        }
         var group: UInt32?
         if let name = listener.group, !name.isEmpty {
             guard let number = UInt32(name) ?? SystemGroups.number(of: name) else {
@@ -97,12 +109,17 @@ struct BridgeService {
             .unix(path: bind.endpoint.host, mode: listener.mode ?? ListenerConfiguration.defaultMode, group: group))
     }
 
-    /// SIGTERM and SIGINT stop in order; a second one ends the process at once.
+    /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the certificates again.
     func stopOnSignals(_ log: Logger) async throws(StartError) {
         do {
             try await loop.run { transport throws(TransportError) in
                 var signals = 0
-                try transport.watchSignals([SIGTERM, SIGINT]) { signal, transport in
+                try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
+                    if signal == SIGHUP {
+                        log.info("certificates-reread", "reading the listeners' certificates again")
+                        (transport.delegate as? LoopHouse)?.bridge.reloadCertificates(transport)
+                        return
+                    }
                     signals += 1
                     guard signals == 1 else { _exit(1) }
                     log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])

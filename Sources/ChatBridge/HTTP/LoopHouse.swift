@@ -43,6 +43,10 @@ final class LoopHouse: TransportDelegate {
         owner(id).connectionOpened(id, peer: peer, transport: transport)
     }
 
+    func connectionSecured(_ id: ConnectionID, transport: Transport) {
+        owner(id).connectionSecured(id, transport: transport)
+    }
+
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         owner(id).connectionReceived(id, bytes, transport: transport)
     }
@@ -69,6 +73,14 @@ final class LoopHouse: TransportDelegate {
             next = next.map { min($0, deadline) } ?? deadline
         }
         transport.setDeadline(next)
+    }
+
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        owner(listener).handshakeFailed(end, listener: listener, peer: peer, transport: transport)
+    }
+
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
+        bridge.certificatesChanged(user, error: error, transport: transport)
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {

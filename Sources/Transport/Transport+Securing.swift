@@ -1,0 +1,293 @@
+import CSystem
+import WireBytes
+
+// TLS on connections: the handshake, and bytes between socket, engine and owner.
+
+extension Transport {
+    // MARK: - Questions
+
+    /// SHA-256 of the certificate that the peer showed, as 64 hexadecimal digits; nil where it showed none or the
+    /// connection is plain. On listeners it was verified against the listener's authorities.
+    public func peerCertificateFingerprint(_ id: ConnectionID) -> String? {
+        connections.find(id)?.pointee.secure?.engine.peerCertificate?.fingerprint
+    }
+
+    /// Version and cipher, as `TLSv1.3 TLS_AES_256_GCM_SHA384`; nil for plain connections.
+    public func securityDescription(_ id: ConnectionID) -> String? {
+        guard let connection = connections.find(id), connection.pointee.phase != .securing else { return nil }
+        return connection.pointee.secure?.engine.description
+    }
+
+    /// Whether the connection took up an earlier session of the same place and settings.
+    public func isSessionResumed(_ id: ConnectionID) -> Bool {
+        connections.find(id)?.pointee.secure?.engine.isResumed ?? false
+    }
+
+    // MARK: - Beginning
+
+    /// Gives an outgoing connection its engine. False when the settings cannot be used; the end is reported then.
+    func secure(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ settings: TLSClientSettings?,
+        host: String, port: Int
+    ) -> Bool {
+        guard let settings else { return true }
+        do throws(TLSSetupError) {
+            let engine = try TLSEngine(
+                connecting: try clientContext(settings), settings: settings, host: host, port: port,
+                output: tls.output, sessions: tls.sessions)
+            connection.pointee.secure = SecureLayer(engine, .opened(nil))
+            return true
+        } catch {
+            end(id, connection, .tlsFailed(.unusable(error)), reset: false)
+            return false
+        }
+    }
+
+    /// Begins TLS on an outgoing connection that stands, such as one through a proxy; answered by
+    /// ``TransportDelegate/connectionSecured(_:transport:)`` or by its end. What is sent from now on is encrypted.
+    ///
+    /// - Parameter host: whom the certificate must name.
+    public func startTLS(_ id: ConnectionID, _ settings: TLSClientSettings, host: String) {
+        guard let connection = connections.find(id), connection.pointee.phase == .open,
+            connection.pointee.secure == nil, secure(id, connection, settings, host: host, port: 0),
+            let layer = connection.pointee.secure
+        else { return }
+        beginHandshake(id, connection, layer, .secured)
+    }
+
+    func acceptSecurely(
+        _ descriptor: Int32, peer: SocketAddress, listener: ListenerID, _ security: ListenerSecurity
+    ) {
+        let engine: TLSEngine
+        do throws(TLSSetupError) {
+            engine = try TLSEngine(accepting: security.context, output: tls.output)
+        } catch {
+            // No memory. The listener itself is in order.
+            return cb_close(descriptor)
+        }
+        let (id, connection) = connections.claim(.securing)
+        connection.pointee.descriptor = descriptor
+        guard register(id, descriptor) >= 0 else {
+            closeDescriptor(connection, reset: false)
+            connections.release(id)
+            return
+        }
+        counters.accepted &+= 1
+        tls.acceptedHandshakes += 1
+        let layer = SecureLayer(engine, .accepted(listener, peer))
+        connection.pointee.secure = layer
+        beginHandshake(id, connection, layer, layer.introduction)
+    }
+
+    func beginHandshake(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
+        _ introduction: SecureLayer.Introduction
+    ) {
+        layer.introduction = introduction
+        connection.pointee.phase = .securing
+        timers.set(.handshake(id), at: now + TLSLimits.handshakeTimeout)
+        layer.engine.begin()
+        settle(id, connection, layer)
+    }
+
+    /// The handshake is over, one way or the other.
+    func leaveHandshake(_ id: ConnectionID, _ layer: SecureLayer) {
+        guard timers[.handshake(id)] != nil else { return }
+        timers.cancel(.handshake(id))
+        if case .accepted = layer.introduction { tls.acceptedHandshakes -= 1 }
+    }
+
+    func handshakeTimerFired(_ id: ConnectionID) {
+        guard let connection = connections.find(id), let layer = connection.pointee.secure else { return }
+        // The timer is gone, and with it the mark by which the end would know of the handshake.
+        if case .accepted = layer.introduction { tls.acceptedHandshakes -= 1 }
+        end(id, connection, .tlsFailed(.handshakeTimedOut), reset: true)
+    }
+
+    /// Drops those whom the delegate does not know yet, without a word.
+    func abortHandshakes(of listener: ListenerID) {
+        for id in connections.ids {
+            guard let connection = connections.find(id), connection.pointee.phase == .securing,
+                case .accepted(listener, _)? = connection.pointee.secure?.introduction
+            else { continue }
+            abort(id, silently: true)
+        }
+    }
+
+    // MARK: - Receiving
+
+    /// Settles what an earlier piece left. False when nothing may be read now.
+    func prepareToRead(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
+    ) -> Bool {
+        switch connection.pointee.phase {
+        case .securing:
+            guard tls.stepsLeft > 0 else {
+                enlistForReading(id, connection)
+                return false
+            }
+            tls.stepsLeft -= 1
+            return true
+        case .open:
+            while let piece = layer.held.first, !connection.pointee.flags.contains(.paused) {
+                layer.held.removeFirst()
+                piece.withUnsafeBytes { delegate?.connectionReceived(id, $0, transport: self) }
+                guard connections.find(id) != nil, connection.pointee.phase == .open else { return false }
+            }
+            settle(id, connection, layer)
+            return connections.find(id) != nil && connection.pointee.phase == .open
+                && connection.pointee.flags.isDisjoint(with: [.paused, .endReported])
+        default:
+            return true
+        }
+    }
+
+    /// Takes what the socket brought, delivers what it holds, and deals with what it says about the connection.
+    func receiveSecurely(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
+        _ bytes: UnsafeRawBufferPointer
+    ) {
+        layer.engine.receive(bytes, into: tls.plainBuffer.bytes) { plain in
+            introduce(id, connection, layer)
+            // The owner may have closed the connection in the meantime; then nobody wants the rest.
+            guard connections.find(id) != nil, connection.pointee.phase == .open else { return }
+            if connection.pointee.flags.contains(.paused) {
+                layer.held.append(ByteSlice(copying: plain))
+                connection.pointee.flags.insert(.readable)
+            } else {
+                delegate?.connectionReceived(id, plain, transport: self)
+            }
+        }
+        if layer.engine.state == .failed(.notTLS), layer.engine.isServer, let first = bytes.first, first < 0x80,
+            case .accepted(let listener, _) = layer.introduction
+        {
+            let answer = listeners[listener]?.security?.settings.plainTextAnswer ?? ""
+            if !answer.isEmpty { layer.engine.outbound.append(ByteSlice(answer)) }
+        }
+        settle(id, connection, layer)
+    }
+
+    /// Draws the conclusions from where the engine stands. Harmless when there are none.
+    private func settle(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
+    ) {
+        guard connections.find(id) != nil else { return }
+        switch connection.pointee.phase {
+        case .securing, .open: break
+        default: return
+        }
+        if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
+        switch layer.engine.state {
+        case .handshaking: return
+        case .open: introduce(id, connection, layer)
+        case .ended:
+            introduce(id, connection, layer)
+            guard mayEnd(id, connection, layer) else { return }
+            reportEnd(id, connection, .endOfStream)
+        case .failed(let failure):
+            guard mayEnd(id, connection, layer) else { return }
+            failSecurely(id, connection, layer, failure)
+        }
+    }
+
+    /// Whether the owner is ready to hear of an end. One who pauses hears of it, after what is held, when it resumes.
+    private func mayEnd(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
+    ) -> Bool {
+        guard connections.find(id) != nil else { return false }
+        switch connection.pointee.phase {
+        case .securing: return true
+        case .open where connection.pointee.flags.contains(.endReported): return false
+        case .open:
+            guard connection.pointee.flags.contains(.paused) || layer.hasHeld else { return true }
+            connection.pointee.flags.insert(.readable)
+            return false
+        default: return false
+        }
+    }
+
+    /// The handshake is done: from now on the connection is like any other.
+    private func introduce(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
+    ) {
+        guard connection.pointee.phase == .securing else { return }
+        leaveHandshake(id, layer)
+        connection.pointee.phase = .open
+        let introduction = layer.introduction
+        layer.introduction = .done
+        if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
+        switch introduction {
+        case .done, .opened(nil): break
+        case .opened(let peer?): delegate?.connectionOpened(id, peer: peer, transport: self)
+        case .secured: delegate?.connectionSecured(id, transport: self)
+        case .accepted(let listener, let peer):
+            delegate?.connectionAccepted(id, listener: listener, peer: peer, transport: self)
+        }
+    }
+
+    // MARK: - Sending
+
+    /// Makes the next records, when there is something to say: what is queued, and the goodbye behind the last of it.
+    func encryptNext(_ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer) {
+        guard layer.failure == nil else { return }
+        switch connection.pointee.phase {
+        case .open, .flushing, .retired: break
+        default: return
+        }
+        guard connection.pointee.queue.isEmpty else { return encryptQueued(connection, layer) }
+        if connection.pointee.phase != .open { layer.engine.closeNotify() }
+    }
+
+    /// Slices looked at for one encryption; a queue may hold very many small ones.
+    private static let slicesPerEncryption = 1024
+
+    /// Encrypts the beginning of the queue in records as full as can be.
+    private func encryptQueued(_ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer) {
+        let record = tls.recordBuffer.bytes
+        var filled = 0
+        var taken = 0
+        let limit = min(connection.pointee.queue.sliceCount, Self.slicesPerEncryption)
+        connection.pointee.queue.forEachPending(limit: limit) { slice in
+            var rest = UnsafeRawBufferPointer(rebasing: slice.prefix(TLSLimits.bytesPerEncryption - taken))
+            taken += rest.count
+            while !rest.isEmpty {
+                let count = min(rest.count, record.count - filled)
+                let part = UnsafeRawBufferPointer(rebasing: rest[..<count])
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                if count == record.count {
+                    layer.engine.encrypt(part)
+                    continue
+                }
+                UnsafeMutableRawBufferPointer(rebasing: record[filled...]).copyMemory(from: part)
+                filled += count
+                if filled == record.count {
+                    layer.engine.encrypt(UnsafeRawBufferPointer(record))
+                    filled = 0
+                }
+            }
+        }
+        if filled > 0 { layer.engine.encrypt(UnsafeRawBufferPointer(rebasing: record[..<filled])) }
+        connection.pointee.queue.consume(taken)
+    }
+
+    // MARK: - Failing
+
+    /// Ends a connection whose TLS went wrong. What the engine wants to tell the peer of it still leaves, and the peer gets
+    /// a moment to read it.
+    func failSecurely(
+        _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
+        _ failure: TLSFailure
+    ) {
+        layer.failure = .tlsFailed(failure)
+        connection.pointee.queue.removeAll()
+        guard !layer.engine.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {
+            return end(id, connection, .tlsFailed(failure), reset: false)
+        }
+        leaveHandshake(id, layer)
+        connection.pointee.phase = .flushing
+        connection.pointee.flags.remove(.paused)
+        timers.set(.linger(id), at: now + TransportLimits.lingeringClose)
+        if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
+        enlistForFlush(id, connection)
+    }
+}
