@@ -17,6 +17,11 @@ struct ChatBridgeMain {
             case .check(let options, let check):
                 status = OfflineCommands.check(
                     options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
+            case .hashPassword(let iterations):
+                status = HashPasswordCommand.run(iterations: iterations, output: writeOutput, errors: writeError) {
+                    () throws(HashPasswordCommand.InputError) in
+                    try HashPasswordCommand.readStandardInput(prompt: writeError)
+                }
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
             }

@@ -16,7 +16,9 @@ struct CommandFlag: Sendable {
 }
 
 enum CommandName: String, CaseIterable, Sendable {
-    case run, demo, studio, check, version, help
+    case run, demo, studio, check
+    case hashPassword = "hash-password"
+    case version, help
 }
 
 /// A command: what it is called, what it takes and what it says of itself.
@@ -66,6 +68,13 @@ enum CommandTable {
                 CommandFlag("json", "print the result as JSON"),
             ],
             details: ["Prints every problem as FILE:LINE:COLUMN: MESSAGE and exits 78, or \"ok\" and 0."]),
+        CommandRow(
+            name: .hashPassword, summary: "make the hash of a password for [[accounts]]", operandName: nil,
+            flags: [CommandFlag("iterations", value: "N", "cost of each check; default 600000")],
+            details: [
+                "Reads the password from the terminal without showing it, or one line from standard",
+                "input, and prints $scram-sha-256$... for password in [[accounts]] or [identity].",
+            ]),
         CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: []),
         CommandRow(
             name: .help, summary: "show help, of a command if one is named", operandName: "COMMAND", flags: [],

@@ -83,6 +83,8 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
 
     var description: String { "\(scheme.rawValue)://\(endpoint)" }
     var isLoopback: Bool { endpoint.isLoopback }
+    /// Whether a password may cross what it accepts: nobody can listen in, or the operator said that they may.
+    var allowsLogin: Bool { isLoopback || scheme != .irc }
 
     /// Parses `irc://HOST[:PORT]` and `irc+insecure://HOST[:PORT]`. Port 0 takes any free port.
     init(parsing text: String) throws(AddressError) {

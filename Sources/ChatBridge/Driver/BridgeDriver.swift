@@ -11,6 +11,11 @@ final class BridgeDriver: TransportDelegate {
     /// How long a backend may take to read what was written before the connection is closed.
     static let upstreamLinger: Duration = .seconds(2)
 
+    /// Passwords checked at a time. Each takes a core for a good part of a second; the loop and the rest need theirs.
+    static let passwordThreads = 2
+    /// Passwords that wait for a thread; with more, the last would wait longer than clients do.
+    static let maxWaitingPasswords = 64
+
     private let bridge: Bridge
     private let sendQueueBytes: Int
     private let note: (BridgeNote) -> Void
@@ -18,14 +23,22 @@ final class BridgeDriver: TransportDelegate {
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var isDeadlineStale = true
-    private var listeners: [ListenerID] = []
+    private var listeners: [ListenerID: ListenerAddress] = [:]
+    private let loop: NetworkLoop
+    private let passwordWorkers = WorkPool(
+        name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
 
     /// - Parameters:
+    ///   - loop: where the driver lives; answers of other threads come back through it.
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
-    init(bridge: Bridge, sendQueueBytes: Int, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void) {
+    init(
+        bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int, note: @escaping (BridgeNote) -> Void,
+        stopped: @escaping () -> Void
+    ) {
         self.bridge = bridge
+        self.loop = loop
         self.sendQueueBytes = sendQueueBytes
         self.note = note
         self.isStopped = stopped
@@ -35,7 +48,7 @@ final class BridgeDriver: TransportDelegate {
         Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
     }
 
-    func start(_ transport: Transport, listeners: [ListenerID]) {
+    func start(_ transport: Transport, listeners: [ListenerID: ListenerAddress]) {
         self.listeners = listeners
         bridge.start(now: Self.now(transport))
         run(transport)
@@ -43,8 +56,8 @@ final class BridgeDriver: TransportDelegate {
 
     /// Lets nobody in any more, then stops in order. The ports are free at once, for whoever comes next.
     func shutdown(_ transport: Transport) {
-        for listener in listeners { transport.closeListener(listener) }
-        listeners = []
+        for listener in listeners.keys { transport.closeListener(listener) }
+        listeners = [:]
         bridge.shutdown(now: Self.now(transport))
         run(transport)
     }
@@ -53,8 +66,12 @@ final class BridgeDriver: TransportDelegate {
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         transport.setSendLimit(id, bytes: sendQueueBytes)
+        let bind = listeners[listener]
         bridge.clientOpened(
-            ClientID(rawValue: id.rawValue), origin: ClientOrigin(address: peer.host, isLocal: peer.isLoopback),
+            ClientID(rawValue: id.rawValue),
+            origin: ClientOrigin(
+                address: peer.host, isLocal: peer.isLoopback, isListenerLocal: bind?.isLoopback ?? false,
+                allowsLogin: bind?.allowsLogin ?? false),
             now: Self.now(transport))
         run(transport)
     }
@@ -152,10 +169,29 @@ final class BridgeDriver: TransportDelegate {
             } else {
                 transport.abort(id, silently: true)
             }
+        case .checkPassword(let check): run(check, transport)
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()
             isStopped = {}
         }
+    }
+
+    private func run(_ check: PasswordCheck, _ transport: Transport) {
+        let loop = self.loop
+        let isTaken = passwordWorkers.submit {
+            let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
+            loop.enqueue { transport in
+                (transport.delegate as? BridgeDriver)?.passwordChecked(check, verdict, transport)
+            }
+        }
+        guard !isTaken else { return }
+        note(BridgeNote(.warn, "login-overload", "too many passwords wait to be checked; one was not"))
+        passwordChecked(check, .unavailable, transport)
+    }
+
+    private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {
+        bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Self.now(transport))
+        run(transport)
     }
 }

@@ -41,15 +41,15 @@ struct BridgeService {
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, note: note,
+                    bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes, note: note,
                     stopped: { end.finish() })
                 transport.delegate = driver
                 var addresses: [SocketAddress] = []
-                var listeners: [ListenerID] = []
+                var listeners: [ListenerID: ListenerAddress] = [:]
                 for listener in configuration.listeners {
                     let endpoint = listener.bind.endpoint
                     let (id, _) = try transport.listen(ListenOptions(host: endpoint.host, port: endpoint.port))
-                    listeners.append(id)
+                    listeners[id] = listener.bind
                     addresses += transport.addresses(of: id)
                 }
                 driver.start(transport, listeners: listeners)
