@@ -40,6 +40,7 @@ conformance: setup
 
 bench: setup
 	$(SWIFT) run -c release --package-path Benchmarks codec-bench
+	scripts/bench-fanout
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources

@@ -181,7 +181,8 @@ extension Bridge {
 
     /// Whether the client may come in now. False: it waits for a verdict, or was told that it may not.
     func admit(_ session: IRCSession) -> Bool {
-        let gaveUp = session.sasl.abandon() || session.passwordTry.map { $0.purpose == .sasl && !$0.isAbandoned } == true
+        let gaveUp =
+            session.sasl.abandon() || session.passwordTry.map { $0.purpose == .sasl && !$0.isAbandoned } == true
         if gaveUp {
             session.passwordTry?.isAbandoned = true
             reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)

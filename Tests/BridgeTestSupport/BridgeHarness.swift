@@ -81,7 +81,7 @@ public final class BridgeHarness {
     ) {
         taps[client] = ClientTap()
         bridge.clientOpened(
-            ClientID(rawValue: client), 
+            ClientID(rawValue: client),
             origin: ClientOrigin(address: address, isLocal: isLocal, allowsLogin: allowsLogin), now: clock.now)
         settle()
     }

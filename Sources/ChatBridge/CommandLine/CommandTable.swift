@@ -72,8 +72,9 @@ enum CommandTable {
             name: .hashPassword, summary: "make the hash of a password for [[accounts]]", operandName: nil,
             flags: [CommandFlag("iterations", value: "N", "cost of each check; default 600000")],
             details: [
-                "Reads the password from the terminal without showing it, or one line from standard",
-                "input, and prints $scram-sha-256$... for password in [[accounts]] or [identity].",
+                "Reads the password from the terminal without showing it, or one line from",
+                "standard input, and prints $scram-sha-256$..., which is what password in",
+                "[[accounts]] and in [identity] takes.",
             ]),
         CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: []),
         CommandRow(

@@ -220,7 +220,8 @@ struct ConfigurationCompletion {
             }
             for room in account.rooms where room != AccountConfiguration.allRooms && !rooms.contains(room) {
                 let hint = NearestName.hint(for: room, among: rooms)
-                reader.report(origin("\(at).rooms") ?? whole, "\(called) has a room \"\(room)\" that is not in [[rooms]]\(hint)")
+                reader.report(
+                    origin("\(at).rooms") ?? whole, "\(called) has a room \"\(room)\" that is not in [[rooms]]\(hint)")
             }
         }
         if configuration.identity.requireLogin == .always, configuration.accounts.isEmpty,

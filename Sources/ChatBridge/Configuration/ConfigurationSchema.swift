@@ -114,7 +114,9 @@ enum ConfigurationSchema {
     static let identity: [ConfigurationKey<IdentityConfiguration>] = [
         ConfigurationKey(
             "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback) | always"),
-        ConfigurationKey("password", \.password, .password, group: "password", "one PASS for everybody, plain or as hash-password prints it"),
+        ConfigurationKey(
+            "password", \.password, .password, group: "password",
+            "one PASS for everybody, plain or as hash-password prints it"),
         ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with the password"),
         ConfigurationKey(
             "password_credential", \.password, .passwordCredential, group: "password",

@@ -31,7 +31,8 @@ extension BridgeSettings {
                 : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
             instanceID: instanceID, password: password,
             accounts: configuration.accounts.compactMap(AccountSettings.init),
-            requireLogin: LoginRequirement(configuration.identity.requireLogin), nicks: NickSettings(configuration.identity.nicks),
+            requireLogin: LoginRequirement(configuration.identity.requireLogin),
+            nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain)
     }
 }
