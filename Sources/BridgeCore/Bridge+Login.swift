@@ -30,6 +30,8 @@ struct PasswordTry {
 extension Bridge {
     /// Failed logins of one connection before it is closed.
     static let maxLoginTries = 5
+    /// Clients of one account at a time: what one does reaches all of them, so their number multiplies what one can cost.
+    static let maxClientsPerAccount = 25
 
     func account(named name: String) -> AccountSettings? { accounts[IRCCasemapping.ascii.fold(name)] }
 
@@ -252,17 +254,22 @@ extension Bridge {
     /// Enters a client as one more of a person who is here.
     func attach(_ session: IRCSession, to personID: PersonID) {
         let others = sessions(of: personID)
+        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
+        registeredCount += 1
         context.identities.modify(personID) { $0.clients.append(session.id) }
         guard let person = context.identities[personID] else { return }
         session.state = .registered(personID)
         session.nick = person.nick
         session.realname = person.realname
+        registered(session)
         welcome(session)
         if person.away != nil {
             reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
         }
         for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
     }
+
+    private func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
 
     /// A client that is here already logged in.
     private func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
@@ -281,6 +288,7 @@ extension Bridge {
         guard let oldID = session.person, let person = context.identities[shared] else { return }
         let rooms = session.rooms
         let others = sessions(of: shared)
+        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
         tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
         for id in rooms { room(id)?.leave(session.id, context) }
         whowas.remember(old, at: context.now.wall)

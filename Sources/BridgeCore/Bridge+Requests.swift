@@ -54,9 +54,7 @@ extension Bridge {
         guard session.state == .registering, let nick = session.nick, let user = session.user else { return }
         guard admit(session) else { return }
         if let account = session.account, let here = person(of: account) {
-            registeredCount += 1
-            attach(session, to: here)
-            return registered(session)
+            return attach(session, to: here)
         }
         // Another may have taken the nick between NICK and the end of registration.
         if let refusal = context.identities.refusal(nick: nick, holder: nil, account: session.account?.name) {
@@ -73,7 +71,7 @@ extension Bridge {
         welcome(session)
     }
 
-    private func registered(_ session: IRCSession) {
+    func registered(_ session: IRCSession) {
         context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
         context.note(
             .info, "client-registered", "an IRC user is here",

@@ -290,7 +290,15 @@ final class IdentityMap {
             absentCount += 1
             absentQueue.append((id, now))
         }
+        // Somebody who comes and goes all day leaves an entry each time, behind others that may stay for 30 days.
+        if absentQueue.count - absentHead > 2 * absentCount + 1024 {
+            absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.person.absentSince == $0.since }
+            absentHead = 0
+        }
     }
+
+    /// Entries that wait to be forgotten, stale ones included.
+    var absenceEntryCount: Int { absentQueue.count - absentHead }
 
     private func freeNick(_ base: String, displayName: String, backend: String) -> String {
         if isFree(base) { return base }

@@ -243,6 +243,18 @@ struct BridgeBehaviourTests {
         #expect(next.first?.contains("urgent") == true, "\(next)")
     }
 
+    @Test("lines without a penalty are bounded too, and a normal client never notices")
+    func freeLines() throws {
+        let harness = try Self.harness(limits: LimitSettings())
+        Self.enter(harness, 1)
+        _ = harness.takeOutputs()
+        harness.advance(by: .seconds(60))
+        harness.receive(1, Array(String(repeating: "CAP LIST\r\n", count: 3000).utf8))
+        #expect(harness.takeLines(1).count < 110)
+        harness.advance(by: .seconds(10))
+        #expect((150...250).contains(harness.takeLines(1).count))
+    }
+
     // MARK: - Numbers
 
     @Test("two thousand clients in one room: a message is one action a way of showing it")

@@ -116,6 +116,21 @@ struct IdentityMapTests {
         #expect(map[first.id] == nil)
     }
 
+    @Test("coming and going all day leaves no trail")
+    func comingAndGoing() {
+        let first = meet("0", "Early")
+        map.entered(first.id)
+        map.left(first.id, now: at(0))
+        let person = meet("1", "Remy")
+        for second in Int64(1)...5000 {
+            map.entered(person.id)
+            map.left(person.id, now: at(second))
+        }
+        #expect(map.absenceEntryCount < 1100)
+        meet("x", "X", at: 31 * 24 * 3600)
+        #expect(map[first.id] == nil && map[person.id] == nil)
+    }
+
     @Test("a person in two rooms is present until they left both")
     func twoRooms() {
         let first = meet("1", "Remy")

@@ -194,7 +194,7 @@ struct RecentMessagesTests {
         var recent = RecentMessages()
         for number in 0..<count {
             recent.append(
-                msgid: "m\(number)", upstreamID: ChatID("u\(number)"), puppet: nil, nick: "n", excerpt: "",
+                msgid: "m\(number)", upstreamID: ChatID("u\(number)"), puppet: nil, nick: "n", text: "",
                 at: ChatTimestamp(milliseconds: Int64(number)))
         }
         return recent
@@ -222,7 +222,7 @@ struct RecentMessagesTests {
         var recent = RecentMessages()
         func add(_ msgid: String, _ id: String) {
             recent.append(
-                msgid: msgid, upstreamID: ChatID(id), puppet: nil, nick: "n", excerpt: "",
+                msgid: msgid, upstreamID: ChatID(id), puppet: nil, nick: "n", text: "",
                 at: ChatTimestamp(milliseconds: 0))
         }
         add("first", "x")

@@ -1,10 +1,10 @@
 // The load: a chat backend that speaks, and IRC clients that listen.
 //
-//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE PID
+//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS]
 //
 // Waits for one WebSocket connection, joins CLIENTS to #lobby, speaks a warm-up, then MESSAGES: RATE a second, or with
 // RATE 0 as fast as everybody receives (64 at most on the way, 16 a write). Prints one JSON line: deliveries, CPU seconds
-// of process PID over that time, latencies in microseconds, and memory of PID a client. "all" is false when a client did
+// of the relay, whose process number comes on standard input, over that time, latencies in microseconds, and its memory a client, after IDLE_SECONDS of silence. "all" is false when a client did
 // not get every line exactly once.
 
 #define _GNU_SOURCE
@@ -195,7 +195,7 @@ static uint64_t percentile(double p) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 7) return 64;
+    if (argc < 6) return 64;
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
@@ -241,6 +241,8 @@ int main(int argc, char **argv) {
         struct epoll_event e;
         if (epoll_wait(epoll, &e, 1, 100) == 0) quiet++; else { quiet = 0; poll_clients(0, 0); }
     }
+    // Idle means idle: the bridge gives memory back once it has been quiet for some seconds.
+    if (argc > 6) sleep(atoi(argv[6]));
     long idle = anonymous_kib(pid);
     memset(received, 0, clients * sizeof *received);
     // The first message makes the bridge announce the speaker: one line more.

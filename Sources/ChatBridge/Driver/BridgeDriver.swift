@@ -27,6 +27,7 @@ final class BridgeDriver: TransportDelegate {
     private let loop: NetworkLoop
     private let passwordWorkers = WorkPool(
         name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
+    private var housekeeping = Housekeeping()
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
@@ -116,6 +117,7 @@ final class BridgeDriver: TransportDelegate {
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
         bridge.timerFired(now: Self.now(transport))
         run(transport)
     }
@@ -123,7 +125,8 @@ final class BridgeDriver: TransportDelegate {
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         guard isDeadlineStale else { return }
         isDeadlineStale = false
-        transport.setDeadline(bridge.nextDeadline())
+        let deadlines = [bridge.nextDeadline(), housekeeping.nextDeadline(now)]
+        transport.setDeadline(deadlines.compactMap { $0 }.min())
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -137,7 +140,9 @@ final class BridgeDriver: TransportDelegate {
 
     private func run(_ transport: Transport) {
         isDeadlineStale = true
-        for action in bridge.takeActions() { run(action, transport) }
+        let actions = bridge.takeActions()
+        housekeeping.worked(actions.count)
+        for action in actions { run(action, transport) }
     }
 
     private func run(_ action: BridgeAction, _ transport: Transport) {
@@ -193,5 +198,43 @@ final class BridgeDriver: TransportDelegate {
     private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {
         bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Self.now(transport))
         run(transport)
+    }
+}
+
+/// When to give freed memory back: a storm of joins or a large NAMES leaves the heap full of holes, and an idle client
+/// would go on costing what it cost at the worst moment.
+struct Housekeeping {
+    /// Actions after which there may be something to give back.
+    static let enoughWork = 2000
+    /// How often to look whether the moment is quiet. The heap is walked then, which takes milliseconds.
+    static let interval: Duration = .seconds(5)
+    /// Fewer actions than this in an interval: quiet.
+    static let quiet = 200
+
+    private var work = 0
+    private var workAtLook = 0
+    private var lookAt: MonotonicInstant?
+
+    mutating func worked(_ actions: Int) { work += actions }
+
+    mutating func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
+        if lookAt == nil, work >= Self.enoughWork {
+            workAtLook = work
+            lookAt = now + Self.interval
+        }
+        return lookAt
+    }
+
+    /// Whether to give back now.
+    mutating func isDue(_ now: MonotonicInstant) -> Bool {
+        guard let due = lookAt, now >= due else { return false }
+        guard work - workAtLook < Self.quiet else {
+            workAtLook = work
+            lookAt = now + Self.interval
+            return false
+        }
+        lookAt = nil
+        work = 0
+        return true
     }
 }

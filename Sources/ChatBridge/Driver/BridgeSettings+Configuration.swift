@@ -33,7 +33,8 @@ extension BridgeSettings {
             accounts: configuration.accounts.compactMap(AccountSettings.init),
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain)
+            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
+            notesChatText: configuration.log.messages)
     }
 }
 
