@@ -210,12 +210,16 @@ private final class RandomConversation {
             "WHOIS R1", "AWAY :gone", "AWAY", "SETNAME :x", "MARKREAD #lobby timestamp=2026-11-21T12:10:00.000Z",
             "CAP REQ :-echo-message", "CAP REQ :message-tags", "PRIVMSG R1 :x", "PRIVMSG n\(messageNumber - 1) :x",
             "PRIVMSG #lobby :" + String(repeating: "long é ", count: 60), "QUIT :x", "MODE #lobby +b", "WHOWAS n1",
-            "AUTHENTICATE PLAIN", "AUTHENTICATE " + pick(Self.responses), "AUTHENTICATE " + pick(Self.responses),
-            "AUTHENTICATE *", "CAP REQ sasl", "NICK alice",
             "PRIVMSG #lobby :\u{1}ACTION " + String(repeating: "wa ves ", count: 60) + "\u{1}",
         ]
         var bytes: [UInt8]
-        if chance(15) {
+        if chance(8) {
+            let lines = [
+                "CAP REQ sasl\r\nAUTHENTICATE PLAIN\r\nAUTHENTICATE " + pick(Self.responses), "AUTHENTICATE *",
+                "NICK alice",
+            ]
+            bytes = Array((pick(lines) + "\r\n").utf8)
+        } else if chance(15) {
             bytes = Array("@+typing=active TAGMSG #lobby\r\n".utf8)
         } else {
             bytes = Array((label + pick(lines) + "\r\n").utf8)
@@ -403,6 +407,6 @@ struct BridgeLawTests {
             #expect(problems == [], "seed \(seed)")
             seenCount += conversation.seenCount
         }
-        #expect(seenCount > 100, "the conversations were too quiet to prove anything")
+        #expect(seenCount > 50, "the conversations were too quiet to prove anything")
     }
 }

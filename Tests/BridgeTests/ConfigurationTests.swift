@@ -182,7 +182,8 @@ struct ConfigurationTests {
             "[identity]\npassword = \"$scram-sha-256$4096$W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3Otc$wfPLwcE6\"",
             "chatbridge.toml:3:12: the keys of a password's hash are 32 bytes each, in base64"),
         ProblemCase(
-            "a hash with a salt of one byte", "[identity]\npassword = \"$scram-sha-256$4096$QQ==$WG5d8oPm3Otc$wfPLwcE6\"",
+            "a hash with a salt of one byte",
+            "[identity]\npassword = \"$scram-sha-256$4096$QQ==$WG5d8oPm3Otc$wfPLwcE6\"",
             "chatbridge.toml:3:12: the salt of a password's hash is 8 to 64 bytes in base64"),
         ProblemCase(
             "a handshake header", "[room_defaults]\nheaders = { Upgrade = \"x\" }",

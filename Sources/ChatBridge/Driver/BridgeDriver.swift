@@ -191,7 +191,7 @@ final class BridgeDriver: TransportDelegate {
             }
         }
         guard !isTaken else { return }
-        note(BridgeNote(.warn, "login-overload", "too many passwords wait to be checked; one was not"))
+        note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be checked; one was not"))
         passwordChecked(check, .unavailable, transport)
     }
 
