@@ -63,7 +63,7 @@ let package = Package(
         .target(
             name: "BridgeTestSupport",
             dependencies: [
-                "WireBytes", "BridgeCore", "ChatModel", "Dialects", "IRCProtocol", "JSONText", "WSProtocol",
+                "WireBytes", "BridgeCore", "ChatModel", "Dialects", "Digests", "IRCProtocol", "JSONText", "WSProtocol",
                 "HTTPProtocol",
             ],
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
@@ -77,7 +77,7 @@ let package = Package(
             "BridgeTests",
             [
                 "BridgeCore", "ChatBridge", "Studio", "Transport", "ChatModel", "Dialects", "IRCProtocol", "WSProtocol",
-                "HTTPProtocol", "JSONText", "WireBytes",
+                "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             resources: [.copy("Transcripts")]),
     ],

@@ -179,10 +179,10 @@ extension Bridge: ClientDoor {
     private func listStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard next < rooms.count else { return (session.numeric(.rplListEnd, "End of /LIST"), nil) }
         let room = rooms[next]
-        let isWanted =
+        let isNamed =
             only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
         let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
-        return (isWanted ? line : nil, .list(nextRoom: next + 1, only: only))
+        return (isNamed && mayEnter(room, session) ? line : nil, .list(nextRoom: next + 1, only: only))
     }
 
     func topic(of room: Room) -> String { room.settings.topic }
@@ -217,12 +217,11 @@ extension Bridge: ClientDoor {
     }
 
     func isLocal(_ person: Person) -> Bool {
-        if case .local = person.kind { return true }
-        return false
+        person.kind == .local
     }
 
     func idleSeconds(_ person: Person) -> Int64 {
-        guard case .local(let client) = person.kind, let session = sessions[client] else { return 0 }
-        return max(0, (context.now.wall.milliseconds - session.lastSpokeAt.milliseconds) / 1000)
+        guard let spoke = person.clients.compactMap({ sessions[$0]?.lastSpokeAt.milliseconds }).max() else { return 0 }
+        return max(0, (context.now.wall.milliseconds - spoke) / 1000)
     }
 }

@@ -110,7 +110,7 @@ extension Bridge {
             let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
             return refuse(verb, session.numeric(.errNoSuchNick, shown, "No such nick"), session)
         }
-        guard case .local(let client) = target.kind else { return refusePrivate(verb, target, text, session) }
+        guard isLocal(target) else { return refusePrivate(verb, target, text, session) }
         let msgid = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), IRCTag("msgid", msgid),
@@ -120,8 +120,13 @@ extension Bridge {
             tags: tags + clientTags, source: person.source, command: verb.rawValue,
             params: [target.nick] + (text.map { [$0] } ?? []))
         let pieces = MessageRendering.pieces(of: line)
-        for piece in pieces { deliver(piece, to: client, label: nil) }
+        for client in target.clients { for piece in pieces { deliver(piece, to: client, label: nil) } }
         echo(pieces, to: session.id, label: nil)
+        // The same person's other clients: a line from oneself to another is understood only by who asked for such.
+        for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {
+            guard other.caps.contains(.echoMessage) || other.caps.contains(.selfMessage) else { continue }
+            for piece in pieces { deliver(piece, to: other.id, label: nil) }
+        }
         if verb == .privmsg, let away = target.away {
             reply(session.numeric(.rplAway, target.nick, away), session)
         }

@@ -6,7 +6,7 @@ import IRCProtocol
 extension Bridge {
     func who(_ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) {
         if mask.hasPrefix("#") {
-            if let room = room(channel: mask) {
+            if let room = room(channel: mask), mayEnter(room, session) {
                 session.longAnswers.append(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
                 return
             }
@@ -22,7 +22,7 @@ extension Bridge {
     /// The rooms in which a person is.
     private func visibleChannels(of person: Person) -> [String] {
         switch person.kind {
-        case .local(let client): return sessions[client]?.rooms.compactMap { room($0)?.channel } ?? []
+        case .local: return person.clients.first.flatMap { sessions[$0] }?.rooms.compactMap { room($0)?.channel } ?? []
         case .remote(let key):
             guard let id = context.identities.known(key) else { return [] }
             return rooms.lazy.filter { $0.settings.backend == key.backend && $0.remotes[id] != nil }.map(\.channel)
@@ -51,10 +51,13 @@ extension Bridge {
             reply(session.numeric(.rplWhoisServer, person.nick, settings.serverName, "On IRC"), session)
         }
         if let away = person.away { reply(session.numeric(.rplAway, person.nick, away), session) }
+        if isLocal(person), let account = person.account, self.account(named: account)?.isAdmin == true {
+            reply(session.numeric(.rplWhoisOperator, person.nick, "is an administrator of this bridge"), session)
+        }
         if let account = person.account {
             reply(session.numeric(.rplWhoisAccount, person.nick, account, "is logged in as"), session)
         }
-        if case .local(let client) = person.kind, let other = sessions[client] {
+        if let other = person.clients.first.flatMap({ sessions[$0] }) {
             reply(
                 session.numeric(
                     .rplWhoisIdle, person.nick, String(idleSeconds(person)),

@@ -41,6 +41,7 @@ extension Bridge {
                     session.id, profile: session.caps.renderingProfile,
                     hasReadMarker: session.caps.contains(.readMarker))
             }
+        case .authenticate(let param): authenticate(param, session)
         case .quit(let reason): close(session, reason: reason)
         }
     }
@@ -51,31 +52,33 @@ extension Bridge {
 
     private func register(_ session: IRCSession) {
         guard session.state == .registering, let nick = session.nick, let user = session.user else { return }
-        if let password = settings.password,
-            !constantTimeEqual(Array(password.utf8), Array((session.password ?? "").utf8))
-        {
-            context.note(.warn, "wrong-password", "a client gave a wrong password", ["address": session.origin.address])
-            reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
-            return close(session, reason: "Password incorrect")
+        guard admit(session) else { return }
+        if let account = session.account, let here = person(of: account) {
+            return attach(session, to: here)
         }
-        session.password = nil
         // Another may have taken the nick between NICK and the end of registration.
-        if let refusal = context.identities.refusal(nick: nick, holder: nil) {
+        if let refusal = context.identities.refusal(nick: nick, holder: nil, account: session.account?.name) {
             session.nick = nil
             return refuse(nick, refusal, session)
         }
         let person = context.identities.addLocal(
             client: session.id, nick: nick, ident: user, host: IdentityMap.hostname(settings.serverName),
-            realname: session.realname)
+            realname: session.realname, account: session.account?.name)
+        if let account = session.account { accountPeople[account.name] = person }
         session.state = .registered(person)
         registeredCount += 1
-        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
-        context.note(
-            .info, "client-registered", "an IRC user is here", ["address": session.origin.address, "nick": nick])
+        registered(session)
         welcome(session)
     }
 
-    private func welcome(_ session: IRCSession) {
+    func registered(_ session: IRCSession) {
+        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        context.note(
+            .info, "client-registered", "an IRC user is here",
+            ["address": session.origin.address, "nick": session.displayNick, "account": session.account?.name ?? ""])
+    }
+
+    func welcome(_ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         reply(
             session.numeric(.rplWelcome, "Welcome to the \(settings.network) network, \(person.source)"), session)
@@ -107,9 +110,11 @@ extension Bridge {
     // MARK: - Nick and name
 
     private func changeNick(_ nick: String, _ session: IRCSession) {
-        if let refusal = context.identities.refusal(nick: nick, holder: session.person) {
-            return refuse(nick, refusal, session)
-        }
+        let refusal = context.identities.refusal(
+            nick: nick, holder: session.person, account: session.account?.name)
+        // Who is still to log in may be the one for whom the nick is kept; registration looks again.
+        let mayComeToOwnIt = session.person == nil && context.identities.belongsToAccount(nick: nick)
+        if let refusal, refusal == .erroneous || !mayComeToOwnIt { return refuse(nick, refusal, session) }
         guard let personID = session.person, let person = context.identities[personID] else {
             session.nick = nick
             for request in session.registrationStep() { perform(request, session) }
@@ -121,17 +126,18 @@ extension Bridge {
             source: person.source, command: "NICK", params: [nick])
         whowas.remember(person, at: context.now.wall)
         context.identities.rename(personID, to: nick)
-        session.nick = nick
+        let clients = sessions(of: personID)
+        for client in clients { client.nick = nick }
         reply(line, session)
         tellPeers(of: session, line)
-        for id in session.rooms { room(id)?.renamed(session.id, context) }
+        for client in clients { for id in client.rooms { room(id)?.renamed(client.id, context) } }
     }
 
     private func setRealname(_ realname: String, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let kept = IRCSession.cleanRealname(realname)
         context.identities.modify(personID) { $0.realname = kept }
-        session.realname = kept
+        for client in sessions(of: personID) { client.realname = kept }
         let line = IRCMessage(source: person.source, command: "SETNAME", params: [kept])
         reply(line, session)
         tellPeers(of: session, line)
@@ -160,12 +166,29 @@ extension Bridge {
 
     private func join(_ channel: String, _ session: IRCSession) {
         guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard session.person != nil, !session.rooms.contains(room.id) else { return }
+        guard mayEnter(room, session) else {
+            return reply(
+                session.numeric(.errInviteOnlyChan, room.channel, "Your account may not enter this room"), session)
+        }
+        // The one who asked first, so that the others in the room are told once, and a label is answered.
+        enter(room, session)
+        for other in sessions(of: session.person) where other !== session {
+            enter(room, other)
+            pullLongAnswers(other)
+        }
+    }
+
+    /// Puts a client into a room and tells it what it must know.
+    ///
+    /// - Parameter isSilent: the client has the room open already.
+    func enter(_ room: Room, _ session: IRCSession, isSilent: Bool = false) {
         guard let personID = session.person, !session.rooms.contains(room.id) else { return }
         room.join(
             session.id, person: personID, profile: session.caps.renderingProfile,
-            hasReadMarker: session.caps.contains(.readMarker), context)
+            hasReadMarker: session.caps.contains(.readMarker), receipts: session.account?.receipts, context)
         session.rooms.append(room.id)
-        guard let person = context.identities[personID] else { return }
+        guard !isSilent, let person = context.identities[personID] else { return }
         reply(room.joinMessage(person, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }
         reply(room.markerMessage(of: session.id, context), session)
@@ -190,8 +213,10 @@ extension Bridge {
             source: person.source, command: "PART", params: [room.channel] + (reason.map { [$0] } ?? []))
         reply(line, session)
         room.broadcast(line, except: session.id, context)
-        room.leave(session.id, context)
-        session.rooms.removeAll { $0 == room.id }
+        for client in sessions(of: personID) {
+            room.leave(client.id, context)
+            client.rooms.removeAll { $0 == room.id }
+        }
     }
 
     private func names(_ channels: [String], _ session: IRCSession) {
@@ -199,7 +224,7 @@ extension Bridge {
             return reply(session.numeric(.rplEndOfNames, "*", "End of /NAMES list"), session)
         }
         for channel in channels {
-            if let room = room(channel: channel) {
+            if let room = room(channel: channel), mayEnter(room, session) {
                 session.longAnswers.append(.names(room.id, cursor: 0))
             } else {
                 let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
@@ -279,7 +304,10 @@ extension Bridge {
 
     private func moveMarker(_ channel: String, to at: ChatTimestamp, _ session: IRCSession) {
         guard let room = markerRoom(channel, session) else { return }
-        room.moveMarker(of: session.id, to: at, context)
-        reply(room.markerMessage(of: session.id, context), session)
+        let moved = room.moveMarker(of: session.id, to: at, context)
+        let line = room.markerMessage(of: session.id, context)
+        reply(line, session)
+        guard moved else { return }
+        for other in sessions(of: session.person) where other !== session { reply(line, other) }
     }
 }

@@ -1,5 +1,6 @@
 import ChatModel
 import Dialects
+import Digests
 import IRCProtocol
 public import WireBytes
 
@@ -30,6 +31,13 @@ public final class Bridge {
     private var addressUse: [String: AddressUse] = [:]
     private var addressSweepCount = Bridge.rememberedAddresses
     var phase: Phase = .running
+    let accounts: [String: AccountSettings]
+    /// Who is here as an account, by the account's name.
+    var accountPeople: [String: PersonID] = [:]
+    /// Iterations that every check of an account's password takes.
+    let passwordCost: Int
+    var lastAttempt: UInt64 = 0
+    var loginThrottle = LoginThrottle()
     let isupport: [[String]]
     let startedAt: ChatTimestamp
     private var batchNumber: UInt64 = 0
@@ -52,6 +60,9 @@ public final class Bridge {
         self.settings = settings
         self.context = BridgeContext(settings: settings, now: now, random: random)
         self.startedAt = now.wall
+        self.accounts = Dictionary(
+            settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
+        self.passwordCost = settings.accounts.map(\.password.iterations).max() ?? SCRAMVerifier.defaultIterations
         self.isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
             awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
@@ -237,6 +248,7 @@ public final class Bridge {
             switch key {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
+            case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
             case .link(let id): if let room = room(id) { room.handle(room.link.timerFired(context), context) }
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
@@ -370,6 +382,7 @@ public final class Bridge {
     /// Takes the client out of everything and tells who saw them.
     private func quit(_ session: IRCSession, reason: String) {
         if let personID = session.person, let person = context.identities[personID] {
+            guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
             let line = IRCMessage(
                 tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
                 source: person.source, command: "QUIT", params: [UpstreamSession.printable(reason)])
@@ -377,15 +390,29 @@ public final class Bridge {
             for id in session.rooms { room(id)?.leave(session.id, context) }
             whowas.remember(person, at: context.now.wall)
             context.identities.remove(personID)
+            if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }
             registeredCount -= 1
         }
+        noteEnd(of: session, reason)
+        forget(session)
+    }
+
+    /// One client of a person goes; nobody else sees it while the person has others.
+    private func quitAmongOthers(_ session: IRCSession, _ personID: PersonID, _ reason: String) {
+        for id in session.rooms { room(id)?.leave(session.id, context) }
+        context.identities.modify(personID) { $0.clients.removeAll { $0 == session.id } }
+        registeredCount -= 1
+        noteEnd(of: session, reason)
+        forget(session)
+    }
+
+    private func noteEnd(of session: IRCSession, _ reason: String) {
         context.note(
             .debug, "client-closed", "a client is gone",
             [
                 "address": session.origin.address, "nick": session.nick ?? "",
                 "reason": UpstreamSession.printable(reason),
             ])
-        forget(session)
     }
 
     private func forget(_ session: IRCSession) {
@@ -393,17 +420,20 @@ public final class Bridge {
         sessions[session.id] = nil
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
+        context.timers.cancel(.loginAnswer(session.id))
         guard !session.origin.isLocal else { return }
         addressUse[session.origin.address]?.clients -= 1
     }
 
-    /// A line for everybody who shares a room with the client, each once; not for the client itself.
+    /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
+    /// itself.
     func tellPeers(of session: IRCSession, _ line: IRCMessage) {
         if session.rooms.count == 1, let room = room(session.rooms[0]) {
             return room.broadcast(line, except: session.id, context)
         }
         var peers: Set<ClientID> = []
         for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
+        for other in sessions(of: session.person) { peers.insert(other.id) }
         peers.remove(session.id)
         for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, label: nil) }
     }

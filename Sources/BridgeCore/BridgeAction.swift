@@ -24,6 +24,8 @@ public enum BridgeAction: Equatable {
     case sendUpstream(RoomID, ByteSlice)
     /// Close a room's connection: after flushing, or at once. No `upstreamClosed` is expected for it.
     case closeUpstream(RoomID, flush: Bool)
+    /// Check a password on another thread; answered by `passwordChecked`, also when it cannot be done.
+    case checkPassword(PasswordCheck)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped

@@ -13,8 +13,11 @@ public struct BridgeSettings: Sendable {
     public var motd: [String]
     /// Part of our people's ids upstream, so that two bridges never share a person.
     public var instanceID: String
-    /// What a client must give with PASS; nil when anybody may connect.
-    public var password: String?
+    /// What a client without an account must give with PASS; nil when there is no such password.
+    public var password: ServerPassword?
+    /// Who may log in; names are unique without regard to ASCII case.
+    public var accounts: [AccountSettings]
+    public var requireLogin: LoginRequirement
     public var casemapping: IRCCasemapping
     public var nicks: NickSettings
     public var limits: LimitSettings
@@ -26,7 +29,8 @@ public struct BridgeSettings: Sendable {
 
     public init(
         serverName: String, network: String = "chatbridge", version: String = "0", motd: [String] = [],
-        instanceID: String, password: String? = nil, casemapping: IRCCasemapping = .ascii,
+        instanceID: String, password: ServerPassword? = nil, accounts: [AccountSettings] = [],
+        requireLogin: LoginRequirement = .never, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
         drain: Duration = .seconds(10), notesChatText: Bool = false
     ) {
@@ -36,6 +40,8 @@ public struct BridgeSettings: Sendable {
         self.motd = motd
         self.instanceID = instanceID
         self.password = password
+        self.accounts = accounts
+        self.requireLogin = requireLogin
         self.casemapping = casemapping
         self.nicks = nicks
         self.limits = limits

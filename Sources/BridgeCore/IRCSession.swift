@@ -39,6 +39,7 @@ enum SessionRequest: Equatable {
     /// MOTD, LUSERS, VERSION, TIME or INFO.
     case query(IRCCommand)
     case capabilitiesChanged
+    case authenticate(String)
     case quit(String)
 }
 
@@ -54,10 +55,17 @@ public struct ClientOrigin: Equatable, Sendable {
     public var address: String
     /// Loopback and unix sockets: limits by address do not apply.
     public var isLocal: Bool
+    /// Whether the listener can be reached from this machine only. Not the peer's address: a proxy makes everybody local.
+    public var isListenerLocal: Bool
+    /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
+    public var allowsLogin: Bool
 
-    public init(address: String, isLocal: Bool) {
+    /// - Parameter isListenerLocal: nil: as the address is.
+    public init(address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true) {
         self.address = address
         self.isLocal = isLocal
+        self.isListenerLocal = isListenerLocal ?? isLocal
+        self.allowsLogin = allowsLogin
     }
 }
 
@@ -94,6 +102,16 @@ final class IRCSession {
     var realname = ""
     var password: String?
 
+    // Login.
+    /// As whom the client logged in.
+    var account: AccountSettings?
+    /// The client gave the server's password.
+    var isAdmitted = false
+    var sasl = IRCSASLExchange()
+    /// A password that is being checked, or whose refusal waits to be told.
+    var passwordTry: PasswordTry?
+    var failedTries = 0
+
     // Flow.
     var isReadingPaused = false
     var lastReceivedAt: MonotonicInstant
@@ -121,7 +139,12 @@ final class IRCSession {
         self.serverName = settings.serverName
         self.connectedAt = now.wall
         self.decoder = IRCLineDecoder(limits: IRCLimits())
-        self.negotiation = IRCCapabilityNegotiation(available: Self.capabilities)
+        let hasAccounts = !settings.accounts.isEmpty
+        var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
+        if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
+        self.negotiation = IRCCapabilityNegotiation(
+            available: offered,
+            values: [.sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")])
         self.budget = TokenBucket(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         self.lastReceivedAt = now.monotonic
         self.lastSpokeAt = now.wall
@@ -130,11 +153,13 @@ final class IRCSession {
     /// What this bridge offers: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
-        // Hosts and accounts of connected people do not change, and nobody is invited anywhere, until accounts and
-        // moderation exist.
-        for absent in [IRCCapability.chghost, .accountNotify, .inviteNotify] { offered.remove(absent) }
-        return offered
+        // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
+        for absent in [IRCCapability.chghost, .inviteNotify, .sasl] { offered.remove(absent) }
+        return offered.subtracting(accountCapabilities)
     }()
+
+    /// What has a meaning only where people can log in.
+    static let accountCapabilities: IRCCapabilitySet = [.accountNotify, .selfMessage]
 
     var caps: IRCCapabilitySet { negotiation.enabled }
     var displayNick: String { nick ?? "*" }
@@ -202,6 +227,7 @@ final class IRCSession {
         case .nick: return nickReceived(params)
         case .user: return userReceived(params)
         case .cap: return capReceived(params)
+        case .authenticate: return [.authenticate(params[0])]
         case .ping: return pingReceived(params)
         case .pong: return []
         case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]

@@ -37,6 +37,8 @@ enum TimerKey: Hashable {
     case clientLiveness(ClientID)
     /// The client's flood budget allows another line.
     case clientBudget(ClientID)
+    /// A wrong password has waited long enough for its answer.
+    case loginAnswer(ClientID)
     /// A room's link: retry, time-outs and pings (`UpstreamSession`).
     case link(RoomID)
     /// A slot for another upstream connection.

@@ -13,7 +13,7 @@ import WireBytes
 /// A person as IRC clients see them.
 struct Person {
     enum Kind: Equatable {
-        case local(ClientID)
+        case local
         // Boxed: most people are local in a busy installation, and need no room for it.
         indirect case remote(RemoteKey)
     }
@@ -26,6 +26,8 @@ struct Person {
     }
 
     var kind: Kind
+    /// The clients of an IRC user, oldest first; several where one account has several.
+    var clients: [ClientID] = []
     var nick: String
     var ident: String
     var host: String
@@ -91,11 +93,14 @@ final class IdentityMap {
     /// Where counting goes on for a base nick, so that a thousand people of one name cost a thousand look-ups.
     private var nextNumber: [String: Int] = [:]
     private let reserved: Set<String>
+    /// Names of accounts by what a reader takes them for.
+    private let accountNames: [String: [String]]
 
     init(settings: BridgeSettings) {
         self.casemapping = settings.casemapping
         self.maker = NickMaker(settings: settings.nicks)
         self.instanceID = settings.instanceID
+        self.accountNames = Dictionary(grouping: settings.accounts.map(\.name)) { Confusables.skeleton($0) }
         self.reserved = [Confusables.skeleton(settings.serverName), "bridge", "*bridge"]
     }
 
@@ -126,23 +131,40 @@ final class IdentityMap {
         return ChatID(UUIDv5.make(namespace: Self.puppetNamespace, name: "\(instanceID)/\(backend)/n:\(folded)"))
     }
 
+    /// The id under which an IRC user speaks on `backend`: the account's, whatever the nick, where there is one.
+    func puppetID(of person: Person, backend: String) -> ChatID {
+        guard let account = person.account else { return puppetID(nick: person.nick, backend: backend) }
+        return ChatID(UUIDv5.make(namespace: Self.puppetNamespace, name: "\(instanceID)/\(backend)/a:\(account)"))
+    }
+
     // MARK: - IRC users
 
-    /// Whether `nick` may be taken by `holder` (nil: by somebody new).
-    func refusal(nick: String, holder: PersonID?) -> NickRefusal? {
+    /// Whether the nick is kept for somebody who logs in, or held by somebody who did.
+    func belongsToAccount(nick: String) -> Bool {
+        accountNames[Confusables.skeleton(nick)] != nil || person(nick: nick)?.person.account != nil
+    }
+
+    /// Whether `nick` may be taken by `holder` (nil: by somebody new), who is logged in as `account`.
+    func refusal(nick: String, holder: PersonID?, account: String? = nil) -> NickRefusal? {
         guard IRCNames.isValidNickname(nick, maxBytes: maker.settings.maxBytes, utf8: maker.settings.utf8) else {
             return .erroneous
         }
         let skeleton = Confusables.skeleton(nick)
         if reserved.contains(skeleton) { return .inUse }
+        if let owners = accountNames[skeleton], !owners.contains(where: { $0 == account }) { return .inUse }
         if let taken = byNick[casemapping.fold(nick)], taken != holder { return .inUse }
         if let taken = bySkeleton[skeleton], taken != holder { return .inUse }
         return nil
     }
 
     /// Enters an IRC user whose nick was not refused.
-    func addLocal(client: ClientID, nick: String, ident: String, host: String, realname: String) -> PersonID {
-        insert(Person(kind: .local(client), nick: nick, ident: ident, host: host, realname: realname, account: nil))
+    func addLocal(
+        client: ClientID, nick: String, ident: String, host: String, realname: String, account: String? = nil
+    ) -> PersonID {
+        var person = Person(
+            kind: .local, nick: nick, ident: ident, host: host, realname: realname, account: account)
+        person.clients = [client]
+        return insert(person)
     }
 
     func rename(_ id: PersonID, to nick: String) {
@@ -303,6 +325,7 @@ final class IdentityMap {
     private func isFree(_ nick: String) -> Bool {
         let skeleton = Confusables.skeleton(nick)
         return byNick[casemapping.fold(nick)] == nil && bySkeleton[skeleton] == nil && !reserved.contains(skeleton)
+            && accountNames[skeleton] == nil
     }
 
     private func pruneAbsent(now: MonotonicInstant) {

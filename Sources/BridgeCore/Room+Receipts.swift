@@ -135,12 +135,14 @@ extension Room {
     private func tellAuthor(
         of entry: RecentMessages.Entry, reader: PersonID, state: ChatReceipt.State, _ context: BridgeContext
     ) {
-        guard let puppet = entry.puppet, let author = puppets[puppet], locals[author]?.person != reader else { return }
-        let key = ReceiptNotices.Key(author: author, reader: reader)
+        guard let puppet = entry.puppet, let author = puppets[puppet], author != reader else { return }
         let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
-        guard receiptNotices.record(key, state: state, mark: mark) else { return }
-        tellDue(key, context)
-        armReceipts(context)
+        for client in clients(of: author, context) {
+            let key = ReceiptNotices.Key(author: client, reader: reader)
+            guard receiptNotices.record(key, state: state, mark: mark) else { continue }
+            tellDue(key, context)
+            armReceipts(context)
+        }
     }
 
     private func tellDue(_ key: ReceiptNotices.Key, _ context: BridgeContext) {
@@ -176,22 +178,24 @@ extension Room {
         return IRCMessage(source: context.settings.serverName, command: "MARKREAD", params: [channel, value ?? "*"])
     }
 
-    /// The client read up to `at`. Markers only move forward and never into the future.
-    func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: BridgeContext) {
-        guard let member = locals[client] else { return }
+    /// The client read up to `at`. Markers only move forward and never into the future. True when it moved.
+    @discardableResult
+    func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: BridgeContext) -> Bool {
+        guard let member = locals[client] else { return false }
         let target = min(at, context.now.wall)
         let old = markers[member.puppet]
-        guard old.map({ target > $0 }) ?? true else { return }
+        guard old.map({ target > $0 }) ?? true else { return false }
         if markers.count >= Self.maxMarkers, old == nil {
             markers = markers.filter { puppets[$0.key] != nil }
         }
         markers[member.puppet] = target
         tellReading(by: client, member, after: old ?? member.joinedAt, upTo: target, context)
+        return true
     }
 
     /// Somebody whose client has no read markers spoke: they read what came before, where the room says so.
     func spoke(_ client: ClientID, _ context: BridgeContext) {
-        guard settings.receipts == .speaking, let member = locals[client], !member.hasReadMarker,
+        guard let member = locals[client], member.receipts == .speaking, !member.hasReadMarker,
             let newest = recent.newest
         else { return }
         moveMarker(of: client, to: newest.at, context)
@@ -200,7 +204,7 @@ extension Room {
     private func tellReading(
         by client: ClientID, _ member: LocalMember, after: ChatTimestamp, upTo: ChatTimestamp, _ context: BridgeContext
     ) {
-        guard settings.receipts != .off else { return }
+        guard member.receipts != .off else { return }
         let unread = recent.between(after: after, upTo: upTo).filter { $0.puppet != member.puppet }
             .suffix(Self.maxReceiptsPerMarker)
         guard let person = context.identities[member.person] else { return }

@@ -194,13 +194,15 @@ extension Room {
 
     func tellLateArrival(_ entry: OutboxEntry, _ context: BridgeContext) {
         guard let author = puppets[entry.origin.puppet] else { return }
-        door.deliver(
-            IRCMessage(
-                source: context.settings.serverName, command: "NOTE",
-                params: [
-                    "PRIVMSG", "DELIVERED_LATE", channel,
-                    "It arrived after all: " + MessageRendering.excerpt(entry.origin.text),
-                ]), to: author, label: nil)
+        for client in clients(of: author, context) {
+            door.deliver(
+                IRCMessage(
+                    source: context.settings.serverName, command: "NOTE",
+                    params: [
+                        "PRIVMSG", "DELIVERED_LATE", channel,
+                        "It arrived after all: " + MessageRendering.excerpt(entry.origin.text),
+                    ]), to: client, label: nil)
+        }
     }
 
     /// Sends a command whose loss does no harm; true when it went to the socket.
@@ -276,8 +278,11 @@ extension Room {
         guard let member = locals[client], member.typing != nil else { return }
         locals[client]?.typing = nil
         context.timers.cancel(.typingOut(id, client))
-        // One account for all: it types while any of them does.
-        if settings.identity == .single, locals.values.contains(where: { $0.typing != nil }) { return }
+        // One account for all, or one person at several clients: they type while any of them does.
+        let sharers =
+            settings.identity == .single
+            ? Array(locals.keys) : clients(of: member.person, context)
+        if sharers.contains(where: { locals[$0]?.typing != nil }) { return }
         sendTyping(.stop, member, context)
     }
 

@@ -34,6 +34,8 @@ final class Room {
         var puppet: ChatID
         var joinedAt: ChatTimestamp
         var hasReadMarker: Bool
+        /// What of their reading is told.
+        var receipts: ReceiptPolicy
         var typing: OutgoingTyping?
         /// When the backend was last told that they type.
         var typingSentAt: MonotonicInstant?
@@ -69,7 +71,7 @@ final class Room {
     var audience = Audience()
     var slots = MemberSlots()
     var locals: [ClientID: LocalMember] = [:]
-    var puppets: [ChatID: ClientID] = [:]
+    var puppets: [ChatID: PersonID] = [:]
     /// Ids of people who left or changed their nick, oldest first. What they said last may still come back from the
     /// backend, and must not look like a stranger's.
     private var retiredPuppets: [ChatID] = []
@@ -146,30 +148,34 @@ final class Room {
     /// An IRC user enters. The caller answers their JOIN; the others are told here.
     func join(
         _ client: ClientID, person personID: PersonID, profile: IRCCapabilitySet, hasReadMarker: Bool,
-        _ context: BridgeContext
+        receipts: ReceiptPolicy? = nil, _ context: BridgeContext
     ) {
         guard let person = context.identities[personID] else { return }
-        broadcast(joinMessage(person, context), context)
-        if person.away != nil {
-            broadcast(
-                IRCMessage(source: person.source, command: "AWAY", params: [person.away ?? ""]), context)
+        // One more client of somebody who is here is no news.
+        if !slots.contains(personID) {
+            broadcast(joinMessage(person, context), context)
+            if person.away != nil {
+                broadcast(
+                    IRCMessage(source: person.source, command: "AWAY", params: [person.away ?? ""]), context)
+            }
         }
-        let puppet = context.identities.puppetID(nick: person.nick, backend: settings.backend)
+        let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         locals[client] = LocalMember(
-            person: personID, puppet: puppet, joinedAt: context.now.wall, hasReadMarker: hasReadMarker)
-        adopt(puppet, client)
+            person: personID, puppet: puppet, joinedAt: context.now.wall, hasReadMarker: hasReadMarker,
+            receipts: receipts ?? settings.receipts)
+        adopt(puppet, personID)
         audience.add(client, profile: profile)
         slots.insert(personID)
     }
 
-    private func adopt(_ puppet: ChatID, _ client: ClientID) {
-        puppets[puppet] = client
+    private func adopt(_ puppet: ChatID, _ person: PersonID) {
+        puppets[puppet] = person
         retiredPuppets.removeAll { $0 == puppet }
         dialectContext.selfIDs.insert(puppet)
     }
 
-    private func abandon(_ puppet: ChatID, _ client: ClientID) {
-        guard puppets[puppet] == client else { return }
+    private func abandon(_ puppet: ChatID, _ person: PersonID) {
+        guard puppets[puppet] == person else { return }
         puppets[puppet] = nil
         retiredPuppets.append(puppet)
         if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
@@ -181,22 +187,36 @@ final class Room {
         stopTyping(client, context)
         locals[client] = nil
         audience.remove(client)
-        slots.remove(member.person)
-        abandon(member.puppet, client)
         receiptNotices.forget(author: client)
-        receiptNotices.forget(reader: member.person)
         context.timers.cancel(.typingOut(id, client))
+        guard clients(of: member.person, context).isEmpty else { return }
+        slots.remove(member.person)
+        abandon(member.puppet, member.person)
+        receiptNotices.forget(reader: member.person)
     }
 
-    /// The client's nick changed: upstream they are another person from now on.
+    /// The clients through which an IRC user is in the room.
+    func clients(of person: PersonID, _ context: BridgeContext) -> [ClientID] {
+        (context.identities[person]?.clients ?? []).filter { locals[$0] != nil }
+    }
+
+    /// The client logged in: upstream they are the account from now on.
+    func identityChanged(_ client: ClientID, receipts: ReceiptPolicy?, _ context: BridgeContext) {
+        renamed(client, context)
+        if let receipts { locals[client]?.receipts = receipts }
+    }
+
+    /// The client's nick changed: upstream they are another person from now on, unless an account says who they are.
     func renamed(_ client: ClientID, _ context: BridgeContext) {
         guard var member = locals[client], let person = context.identities[member.person] else { return }
+        let puppet = context.identities.puppetID(of: person, backend: settings.backend)
+        guard puppet != member.puppet else { return }
         stopTyping(client, context)
         member.typing = nil
-        abandon(member.puppet, client)
-        member.puppet = context.identities.puppetID(nick: person.nick, backend: settings.backend)
+        abandon(member.puppet, member.person)
+        member.puppet = puppet
         locals[client] = member
-        adopt(member.puppet, client)
+        adopt(puppet, member.person)
     }
 
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {

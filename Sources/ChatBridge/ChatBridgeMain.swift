@@ -19,6 +19,11 @@ struct ChatBridgeMain {
                     options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
             case .cert(let options):
                 status = OfflineCommands.cert(options, output: writeOutput, errors: writeError)
+            case .hashPassword(let iterations):
+                status = HashPasswordCommand.run(iterations: iterations, output: writeOutput, errors: writeError) {
+                    () throws(HashPasswordCommand.InputError) in
+                    try HashPasswordCommand.readStandardInput(prompt: writeError)
+                }
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
             case .autobahnClient(let url, let agent, let only):

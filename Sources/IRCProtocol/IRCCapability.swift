@@ -39,6 +39,10 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case readMarker
     /// `cap-notify`
     case capNotify
+    /// `sasl`
+    case sasl
+    /// `znc.in/self-message`
+    case selfMessage
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -138,6 +142,8 @@ public enum IRCCapabilityTable {
             source: "IRCv3 no-implicit-names"),
         IRCCapabilityRow(.readMarker, "draft/read-marker", source: "IRCv3 read-marker"),
         IRCCapabilityRow(.capNotify, "cap-notify", source: "IRCv3 capability-negotiation"),
+        IRCCapabilityRow(.sasl, "sasl", source: "IRCv3 sasl-3.2"),
+        IRCCapabilityRow(.selfMessage, "znc.in/self-message", source: "ZNC, self-message"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

@@ -186,6 +186,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errYoureBannedCreep = 465
     /// 472 ERR_UNKNOWNMODE
     case errUnknownMode = 472
+    /// 473 ERR_INVITEONLYCHAN
+    case errInviteOnlyChan = 473
     /// 476 ERR_BADCHANMASK
     case errBadChanMask = 476
     /// 479 ERR_BADCHANNAME
@@ -198,6 +200,27 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errUModeUnknownFlag = 501
     /// 502 ERR_USERSDONTMATCH
     case errUsersDontMatch = 502
+
+    // MARK: Logging in
+
+    /// 900 RPL_LOGGEDIN
+    case rplLoggedIn = 900
+    /// 901 RPL_LOGGEDOUT
+    case rplLoggedOut = 901
+    /// 902 ERR_NICKLOCKED
+    case errNickLocked = 902
+    /// 903 RPL_SASLSUCCESS
+    case rplSASLSuccess = 903
+    /// 904 ERR_SASLFAIL
+    case errSASLFail = 904
+    /// 905 ERR_SASLTOOLONG
+    case errSASLTooLong = 905
+    /// 906 ERR_SASLABORTED
+    case errSASLAborted = 906
+    /// 907 ERR_SASLALREADY
+    case errSASLAlready = 907
+    /// 908 RPL_SASLMECHS
+    case rplSASLMechs = 908
 
     /// Three digits: `001`.
     public var code: String {

@@ -38,6 +38,9 @@ public final class BridgeHarness {
     public var acceptsConnections = true
     /// The backend sends every frame back to its sender too, as relays do.
     public var echoes = false
+    /// Passwords are checked at once; otherwise the test answers, with ``answerPasswordCheck(_:_:)``.
+    public var checksPasswords = true
+    public private(set) var passwordChecks: [PasswordCheck] = []
     /// Clients answer PING by themselves, and neither shows.
     public var answersPings = true
     /// What reading a room's credentials gives, by the room's number; without an entry none are needed.
@@ -78,10 +81,13 @@ public final class BridgeHarness {
 
     // MARK: - Clients
 
-    public func connect(_ client: UInt64, address: String = "127.0.0.1", isLocal: Bool = true) {
+    public func connect(
+        _ client: UInt64, address: String = "127.0.0.1", isLocal: Bool = true, allowsLogin: Bool = true
+    ) {
         taps[client] = ClientTap()
         bridge.clientOpened(
-            ClientID(rawValue: client), origin: ClientOrigin(address: address, isLocal: isLocal), now: clock.now)
+            ClientID(rawValue: client),
+            origin: ClientOrigin(address: address, isLocal: isLocal, allowsLogin: allowsLogin), now: clock.now)
         settle()
     }
 
@@ -235,9 +241,32 @@ public final class BridgeHarness {
         case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
         case .closeUpstream(let room, _):
             if let event = upstreams[room.index].disconnected() { record(room.index, event) }
+        case .checkPassword(let check):
+            guard checksPasswords else {
+                passwordChecks.append(check)
+                break
+            }
+            if let verdict = verdict(on: check) {
+                bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: clock.now)
+            }
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)
         }
+    }
+
+    private func verdict(on check: PasswordCheck) -> PasswordVerdict? {
+        checksPasswords ? (check.isCorrect() ? .correct : .wrong) : nil
+    }
+
+    /// The answer to the oldest open check of `client`, where the test gives it.
+    public func answerPasswordCheck(_ client: UInt64, _ verdict: PasswordVerdict) {
+        guard let index = passwordChecks.firstIndex(where: { $0.client.rawValue == client }) else {
+            violations.append("the test answers a password check that was not asked for")
+            return
+        }
+        let check = passwordChecks.remove(at: index)
+        bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: clock.now)
+        settle()
     }
 
     private func queue(_ client: UInt64, _ slice: ByteSlice) {

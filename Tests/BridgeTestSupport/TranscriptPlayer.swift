@@ -8,10 +8,12 @@ import WireBytes
 /// Lines that a test gives:
 ///
 ///     C1! connects [address]                a client; also implied by its first line
-///     C1! is alice [in #lobby] [caps: …]    registers and enters; what this client is told is not shown
+///     C1! connects 192.0.2.1 insecurely     … where no password may cross
+///     C1! is alice [as alice:secret] [in #lobby] [caps: …]    registers and enters; what this client is told is not shown
 ///     C1> JOIN #lobby                       a line of the client
 ///     C1>| NICK al                          bytes of the client without an end of line
 ///     C1! closes [reason]                   the connection is gone
+///     C1! password right, wrong, unchecked  the verdict, where the test gives it (with: checks=manual)
 ///     C1! stalls, C1! reads                 the client stops or goes on taking bytes
 ///     U:lobby! accepts                      the backend opens the WebSocket that was asked for
 ///     U:lobby! refused 503 [Name: value]    … or answers with a status
@@ -64,6 +66,7 @@ public final class TranscriptPlayer {
     public func play() -> Result {
         harness.acceptsConnections = header.linksAtOnce
         harness.echoes = header.echoes
+        harness.checksPasswords = header.checksPasswords
         harness.answersPings = header.answersPings
         harness.start()
         if header.linksAtOnce { _ = harness.takeOutputs() }
@@ -133,8 +136,11 @@ public final class TranscriptPlayer {
     private func clientEvent(_ client: UInt64, _ words: [String]) {
         switch words.first {
         case "connects":
-            let address = words.dropFirst().first
-            harness.connect(client, address: address ?? "127.0.0.1", isLocal: address == nil)
+            let rest = words.dropFirst().filter { $0 != "insecurely" }
+            harness.connect(
+                client, address: rest.first ?? "127.0.0.1", isLocal: rest.isEmpty,
+                allowsLogin: !words.contains("insecurely"))
+        case "password": answerPassword(client, words.dropFirst().first ?? "")
         case "is": introduce(client, Array(words.dropFirst()))
         case "closes":
             harness.disconnect(client, reason: words.count > 1 ? words.dropFirst().joined(separator: " ") : "Gone")
@@ -144,11 +150,20 @@ public final class TranscriptPlayer {
         }
     }
 
+    private func answerPassword(_ client: UInt64, _ word: String) {
+        let verdicts: [String: PasswordVerdict] = ["right": .correct, "wrong": .wrong, "unchecked": .unavailable]
+        guard let verdict = verdicts[word] else { return mistakes.append("a password is not \"\(word)\"") }
+        harness.answerPasswordCheck(client, verdict)
+    }
+
     private func introduce(_ client: UInt64, _ words: [String]) {
         guard let nick = words.first else { return }
         var caps = header.caps
         if let start = words.firstIndex(of: "caps:") { caps = words[(start + 1)...].filter { $0 != "none" } }
         harness.connect(client)
+        if let place = words.firstIndex(of: "as"), words.indices.contains(place + 1) {
+            harness.send(client, "PASS " + words[place + 1])
+        }
         harness.send(client, "CAP LS 302")
         if !caps.isEmpty { harness.send(client, "CAP REQ :" + caps.joined(separator: " ")) }
         harness.send(client, "NICK " + nick)

@@ -1,5 +1,6 @@
 public import BridgeCore
 import Dialects
+import Digests
 import HTTPProtocol
 import JSONText
 
@@ -31,6 +32,7 @@ public struct TranscriptHeader {
     }
 
     var linksAtOnce: Bool { options["link"] != "manual" }
+    var checksPasswords: Bool { options["checks"] != "manual" }
     var echoes: Bool { options["echo"] == "on" }
     var answersPings: Bool { options["pongs"] != "manual" }
 
@@ -58,10 +60,31 @@ public struct TranscriptHeader {
             if options["pings"] == nil { room.ping = .zero }
             return room
         }
+        let accounts = (options["accounts"] ?? "").split(separator: ",").map { text in
+            let words = text.split(separator: ":").map(String.init)
+            var account = AccountSettings(
+                name: words[0],
+                // One iteration: what is slow by intent has no place in a test.
+                password: SCRAMVerifier(
+                    password: SecretBytes((words.count > 1 ? words[1] : "").utf8), salt: Array("salt".utf8),
+                    iterations: 1))
+            for word in words.dropFirst(2) {
+                if word == "admin" {
+                    account.isAdmin = true
+                } else if let receipts = ReceiptPolicy(rawValue: word) {
+                    account.receipts = receipts
+                } else {
+                    account.rooms = Set(word.split(separator: "+").map(String.init))
+                }
+            }
+            return account
+        }
         return BridgeSettings(
             serverName: "bridge", version: "1.0",
             motd: options["motd"].map { [$0.replacing("_", with: " ")] } ?? [], instanceID: "transcripts",
-            password: options["password"], limits: limits, rooms: rooms)
+            password: options["password"].map { .plain(SecretBytes($0.utf8)) }, accounts: accounts,
+            requireLogin: options["login"] == "remote" ? .remote : options["login"] == "always" ? .always : .never,
+            limits: limits, rooms: rooms)
     }
 }
 

@@ -1,5 +1,10 @@
 @testable import ChatBridge
 
+/// Of "pencil". Source: RFC 7677 §3.
+let examplePasswordHash =
+    "$scram-sha-256$4096$W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY="
+    + "$wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+
 /// A machine made of plain values.
 func surroundings(
     _ files: [String: String] = [:], variables: [String: String] = [:], hostName: String = "edge.example.org"

@@ -51,9 +51,11 @@ struct ConfigurationTests {
         loaded.listeners.removeLast()
         var expected = Configuration()
         expected.server.stateDirectory = "./state"
+        #expect(loaded.accounts.map(\.name) == ["alice"])
         loaded.rooms = []
         #expect(loaded.http == [HTTPConfiguration()])
         loaded.http = []
+        loaded.accounts = []
         #expect(loaded == expected)
     }
 
@@ -118,8 +120,44 @@ struct ConfigurationTests {
             "chatbridge.toml:3:11: unknown dialect \"envelop\" (did you mean \"envelope\"?); this version has: "
                 + DialectNames.text),
         ProblemCase(
-            "always is not built", "[identity]\nrequire_login = \"always\"",
-            "chatbridge.toml:3:17: expected \"never\" or \"remote\", found \"always\""),
+            "nobody could log in", "[identity]\nrequire_login = \"always\"",
+            "chatbridge.toml:3:17: require_login = \"always\" needs [[accounts]] or a password in [identity]: "
+                + "nobody could log in"),
+        ProblemCase(
+            "a login requirement of another kind", "[identity]\nrequire_login = \"locals\"",
+            "chatbridge.toml:3:17: expected \"never\" or \"remote\" or \"always\", found \"locals\""),
+        ProblemCase(
+            "an account without a name", "[[accounts]]\npassword = \"\(examplePasswordHash)\"",
+            "chatbridge.toml:2:1: this account has no name"),
+        ProblemCase(
+            "an account without a password", "[[accounts]]\nname = \"alice\"",
+            "chatbridge.toml:2:1: account \"alice\" has no password; \"chatbridge hash-password\" makes one"),
+        ProblemCase(
+            "an account with a plain password", "[[accounts]]\nname = \"alice\"\npassword = \"secret\"",
+            "chatbridge.toml:4:12: a password's hash begins with $scram-sha-256$; "
+                + "\"chatbridge hash-password\" makes one"),
+        ProblemCase(
+            "an account with an address for a name",
+            "[[accounts]]\nname = \"alice@home\"\npassword = \"\(examplePasswordHash)\"",
+            "chatbridge.toml:3:8: an account's name is 1 to 30 bytes that a nick may have: no spaces, no @ ! * , : . #"),
+        ProblemCase(
+            "an account with a space in its name",
+            "[[accounts]]\nname = \"al ice\"\npassword = \"\(examplePasswordHash)\"",
+            "chatbridge.toml:3:8: an account's name is 1 to 30 bytes that a nick may have: no spaces, no @ ! * , : . #"),
+        ProblemCase(
+            "two accounts of one name",
+            "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\n"
+                + "[[accounts]]\nname = \"Alice\"\npassword = \"\(examplePasswordHash)\"",
+            "chatbridge.toml:6:8: account \"Alice\" is defined twice (first at chatbridge.toml:3:8)"),
+        ProblemCase(
+            "an account for a room that is none",
+            "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\nrooms = [\"loby\"]",
+            "chatbridge.toml:5:9: account \"alice\" has a room \"loby\" that is not in [[rooms]] "
+                + "(did you mean \"lobby\"?)"),
+        ProblemCase(
+            "certificates of an account, which are not built",
+            "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\ncertfp = []",
+            "chatbridge.toml:5:1: unknown key \"certfp\""),
         ProblemCase(
             "a table where a value stands", "[server.drain]\nx = 1",
             "chatbridge.toml:2:1: expected a duration, such as \"500ms\", \"30s\", \"5m\", \"12h\" or \"7d\", "
@@ -137,8 +175,20 @@ struct ConfigurationTests {
             "two of a group", "[identity]\npassword = \"a\"\npassword_file = \"/p\"",
             "chatbridge.toml:4:1: \"password_file\" and \"password\" exclude each other; keep one of them"),
         ProblemCase(
-            "a hashed password", "[identity]\npassword = \"$scram-sha-256$1$a$b$c\"",
-            "chatbridge.toml:3:12: hashed passwords are not supported by this version; write the password itself"),
+            "a hash that costs nothing to guess", "[identity]\npassword = \"$scram-sha-256$1$a$b$c\"",
+            "chatbridge.toml:3:12: the iterations of a password's hash are a number from 4096 to 20000000"),
+        ProblemCase(
+            "half a hash", "[identity]\npassword = \"$scram-sha-256$4096$W22ZaJ0SNY7soEsUEjb6gQ==\"",
+            "chatbridge.toml:3:12: a password's hash is $scram-sha-256$ITERATIONS$SALT$STOREDKEY$SERVERKEY, "
+                + "this has 2 parts after the first instead of 4"),
+        ProblemCase(
+            "a hash with a cut key",
+            "[identity]\npassword = \"$scram-sha-256$4096$W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3Otc$wfPLwcE6\"",
+            "chatbridge.toml:3:12: the keys of a password's hash are 32 bytes each, in base64"),
+        ProblemCase(
+            "a hash with a salt of one byte",
+            "[identity]\npassword = \"$scram-sha-256$4096$QQ==$WG5d8oPm3Otc$wfPLwcE6\"",
+            "chatbridge.toml:3:12: the salt of a password's hash is 8 to 64 bytes in base64"),
         ProblemCase(
             "a handshake header", "[room_defaults]\nheaders = { Upgrade = \"x\" }",
             "chatbridge.toml:3:13: \"Upgrade\" belongs to the WebSocket handshake and cannot be set"),

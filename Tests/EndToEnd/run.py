@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 
+import accounts
 import hostile
 import load
 import lifecycle
@@ -17,7 +18,7 @@ import outages
 import peer
 import relaying
 
-MODULES = [relaying, outages, lifecycle, hostile, load]
+MODULES = [relaying, accounts, outages, lifecycle, hostile, load]
 
 
 def scenarios(words):

@@ -11,7 +11,7 @@ enum CommandHelp {
             "chatbridge relays between WebSocket chat backends and IRC.", "",
             "Usage: chatbridge [COMMAND] [FLAGS]", "", "Commands:",
         ]
-        lines += CommandTable.visibleRows.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
+        lines += CommandTable.visibleRows.map { "  \(padded($0.name.rawValue, to: 15))\($0.summary)" }
         lines += ["", "Flags:"]
         lines += CommandTable.globalFlags.map(line)
         lines += ["", "\"chatbridge help COMMAND\" says more. Try \"chatbridge demo\" first."]

@@ -1,3 +1,5 @@
+import Digests
+
 /// When output is coloured.
 enum ColorChoice: String, CaseIterable, Sendable {
     case auto, always, never
@@ -51,6 +53,7 @@ enum Invocation: Equatable, Sendable {
     case studio(GlobalOptions, port: UInt16?)
     case check(GlobalOptions, CheckOptions)
     case cert(CertOptions)
+    case hashPassword(iterations: Int)
     case version
     case help(CommandName?)
     /// `only`: one case, from 1; nil: all of them and the report.
@@ -120,6 +123,16 @@ enum CommandLineParser {
             return .check(
                 options, CheckOptions(print: split.value(of: "print") != nil, json: split.value(of: "json") != nil))
         case .cert: return .cert(try certOptions(split))
+        case .hashPassword:
+            guard let text = split.value(of: "iterations") else {
+                return .hashPassword(iterations: SCRAMVerifier.defaultIterations)
+            }
+            guard let number = Int(text), SCRAMVerifier.iterationRange.contains(number) else {
+                let range = SCRAMVerifier.iterationRange
+                throw UsageError(
+                    message: "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return .hashPassword(iterations: number)
         case .version: return .version
         case .help:
             guard let word = split.operands.first else { return .help(nil) }

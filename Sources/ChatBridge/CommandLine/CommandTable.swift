@@ -16,7 +16,9 @@ struct CommandFlag: Sendable {
 }
 
 enum CommandName: String, CaseIterable, Sendable {
-    case run, demo, studio, check, cert, version, help
+    case run, demo, studio, check, cert
+    case hashPassword = "hash-password"
+    case version, help
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
 }
@@ -82,6 +84,14 @@ enum CommandTable {
             details: [
                 "self-signed writes cert.pem and key.pem for an ircs:// listener, and never over",
                 "files that exist. fingerprint prints what accounts and pin_sha256 compare with.",
+            ]),
+        CommandRow(
+            name: .hashPassword, summary: "make the hash of a password for [[accounts]]", operandName: nil,
+            flags: [CommandFlag("iterations", value: "N", "cost of each check; default 600000")],
+            details: [
+                "Reads the password from the terminal without showing it, or one line from",
+                "standard input, and prints $scram-sha-256$..., which is what password in",
+                "[[accounts]] and in [identity] takes.",
             ]),
         CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: []),
         CommandRow(

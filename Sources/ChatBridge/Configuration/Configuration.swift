@@ -1,4 +1,5 @@
 import Dialects
+import Digests
 import Transport
 
 /// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
@@ -14,6 +15,8 @@ struct Configuration: Equatable, Sendable {
     /// In the order of the file; names and channels are unique.
     var rooms: [RoomConfiguration] = []
     var identity = IdentityConfiguration()
+    /// Names are unique, whatever their case.
+    var accounts: [AccountConfiguration] = []
     var limits = LimitsConfiguration()
     /// None by default: a port that nobody asked for may belong to somebody else.
     var http: [HTTPConfiguration] = []
@@ -168,12 +171,36 @@ struct IdentityConfiguration: Equatable, Sendable {
         case never
         /// On listeners beyond loopback.
         case remote
+        case always
     }
 
     var requireLogin = RequireLogin.remote
     /// One PASS for everybody, or nil.
     var password: PasswordVerifier?
     var nicks = NicksConfiguration()
+}
+
+/// Somebody who may log in.
+struct AccountConfiguration: Equatable, Sendable {
+    /// Whether and when the person's reading is told to the backend.
+    enum Receipts: String, CaseIterable, Sendable {
+        /// As the room has it.
+        case room = ""
+        case marker
+        case speaking
+        case off
+    }
+
+    /// In ``rooms``: every room.
+    static let allRooms = "*"
+
+    var name = ""
+    /// Nil only until loading has complained.
+    var password: SCRAMVerifier?
+    /// Names of rooms.
+    var rooms = [AccountConfiguration.allRooms]
+    var isAdmin = false
+    var receipts = Receipts.room
 }
 
 /// How nicks are made from the backend's display names.

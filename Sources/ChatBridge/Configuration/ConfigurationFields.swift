@@ -1,4 +1,6 @@
 import Dialects
+import Digests
+import IRCProtocol
 import Transport
 import WireBytes
 
@@ -93,7 +95,11 @@ extension ConfigurationForm where Value == PasswordVerifier? {
         if text.isEmpty {
             value = nil
         } else if text.hasPrefix("$scram-") {
-            reader.report(node.origin, "hashed passwords are not supported by this version; write the password itself")
+            do throws(SCRAMVerifier.ParseError) {
+                value = .hashed(try SCRAMVerifier(parsing: text))
+            } catch {
+                reader.report(node.origin, error.message)
+            }
         } else if text.utf8.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) {
             reader.report(node.origin, "a password is one line: IRC cannot carry line breaks")
         } else {
@@ -102,7 +108,49 @@ extension ConfigurationForm where Value == PasswordVerifier? {
     }
 }
 
+extension ConfigurationForm where Value == SCRAMVerifier? {
+    static var passwordHash: Self {
+        Self(expected: "a string", shape: .leaf) { node, value, reader in
+            if let text = reader.string(node) { accept(text, node, &value, &reader) }
+        } write: {
+            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
+        }
+    }
+
+    static var passwordHashFile: Self {
+        Self(expected: "a path", shape: .leaf) { node, value, reader in
+            guard let path = reader.string(node), !path.isEmpty,
+                let text = reader.contents(ofFile: path, origin: node.origin)
+            else { return }
+            accept(text, node, &value, &reader)
+        } write: { _ in
+            nil
+        }
+    }
+
+    @Sendable private static func accept(
+        _ text: String, _ node: ConfigurationNode, _ value: inout SCRAMVerifier?, _ reader: inout ConfigurationReader
+    ) {
+        do throws(SCRAMVerifier.ParseError) {
+            value = try SCRAMVerifier(parsing: text)
+        } catch {
+            reader.report(node.origin, error.message + "; \"chatbridge hash-password\" makes one")
+        }
+    }
+}
+
 extension ConfigurationForm where Value == [String] {
+    /// Whether the rooms exist is checked when all are known.
+    static var accountRooms: Self {
+        list(of: "rooms") { text throws(AddressError) in
+            if text == AccountConfiguration.allRooms { return text }
+            if let complaint = ConfigurationChecks.roomName(text) { throw AddressError(complaint) }
+            return text
+        } print: {
+            $0
+        }
+    }
+
     static var subprotocols: Self {
         list(of: "names") { text throws(AddressError) in
             guard ConfigurationChecks.isToken(text) else {
@@ -191,6 +239,9 @@ enum ConfigurationChecks {
     /// Longest server name, in bytes. Source: RFC 2812 §2.3.1, "Servername are limited to 63 characters".
     static let maxServerNameBytes = 63
 
+    /// Longest name of an account, in bytes: it is a nick too, by the default of identity.nicks.max_length.
+    static let maxAccountBytes = 30
+
     static func isToken(_ text: String) -> Bool {
         // Source: RFC 9110 §5.6.2, "tchar".
         !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }
@@ -245,6 +296,13 @@ enum ConfigurationChecks {
         }
         return !text.isEmpty && text.utf8.count < maxChannelBytes && allowed
             ? nil : "a room's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
+    }
+
+    /// An account is also a nick, and is told from the people of a backend, `id@backend`, by having no `@`.
+    @Sendable static func accountName(_ text: String) -> String? {
+        IRCNames.isValidNickname(text, maxBytes: maxAccountBytes, utf8: true)
+            ? nil
+            : "an account's name is 1 to \(maxAccountBytes) bytes that a nick may have: no spaces, no @ ! * , : . #"
     }
 
     @Sendable static func channel(_ text: String) -> String? {

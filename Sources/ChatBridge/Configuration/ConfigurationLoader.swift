@@ -102,6 +102,7 @@ struct ConfigurationCompletion {
                         + "name a file with --config, or try \"chatbridge demo\""
                     : "there is no [[rooms]], so nothing to connect to")
         }
+        checkAccounts()
         checkListeners()
         checkHTTP()
     }
@@ -200,6 +201,45 @@ struct ConfigurationCompletion {
             place, "backoff.min (\(DurationText.format(least))) is longer than max (\(DurationText.format(most)))")
     }
 
+    // MARK: - Accounts
+
+    private mutating func checkAccounts() {
+        var names: [String: ConfigurationOrigin] = [:]
+        let rooms = configuration.rooms.map(\.name)
+        for (index, account) in configuration.accounts.enumerated() {
+            let at = "accounts[\(index)]"
+            let whole = origin(at) ?? .builtIn
+            let called = account.name.isEmpty ? "this account" : "account \"\(account.name)\""
+            if origin("\(at).name") == nil { reader.report(whole, "this account has no name") }
+            if !account.name.isEmpty {
+                let place = origin("\(at).name") ?? whole
+                let folded = Self.asciiLowercased(account.name)
+                if let first = names[folded] {
+                    reader.report(place, "\(called) is defined twice (first at \(first))")
+                } else {
+                    names[folded] = place
+                }
+                if account.name.utf8.count > configuration.identity.nicks.maxLengthBytes {
+                    reader.report(place, "\(called) is longer than identity.nicks.max_length, so it is no nick")
+                }
+            }
+            if account.password == nil, !isRefused("\(at).password"), !isRefused("\(at).password_file") {
+                reader.report(whole, "\(called) has no password; \"chatbridge hash-password\" makes one")
+            }
+            for room in account.rooms where room != AccountConfiguration.allRooms && !rooms.contains(room) {
+                let hint = NearestName.hint(for: room, among: rooms)
+                reader.report(
+                    origin("\(at).rooms") ?? whole, "\(called) has a room \"\(room)\" that is not in [[rooms]]\(hint)")
+            }
+        }
+        if configuration.identity.requireLogin == .always, configuration.accounts.isEmpty,
+            configuration.identity.password == nil, let place = origin("identity.require_login")
+        {
+            reader.report(
+                place, "require_login = \"always\" needs [[accounts]] or a password in [identity]: nobody could log in")
+        }
+    }
+
     // MARK: - Listeners
 
     private mutating func checkListeners() {
@@ -250,6 +290,7 @@ struct ConfigurationCompletion {
     /// Whether somebody decided who may come in: a password, or the written word that none is needed.
     private var isLoginSettled: Bool {
         if configuration.identity.password != nil { return true }
+        if !configuration.accounts.isEmpty, configuration.identity.requireLogin != .never { return true }
         if origin("identity.require_login") != nil, configuration.identity.requireLogin == .never { return true }
         // A password that was written and refused has its own complaint.
         return ["password", "password_file", "password_credential"].contains { isRefused("identity.\($0)") }

@@ -17,6 +17,9 @@ enum ConfigurationSchema {
             tables: "rooms", \.rooms, roomNames + roomSettings, identity: "name", initial: { $0.roomDefaults },
             "one upstream WebSocket session each"),
         ConfigurationKey("identity", \.identity, .section(identity), "who may connect, and who people are"),
+        ConfigurationKey(
+            tables: "accounts", \.accounts, account, identity: "name", initial: { _ in AccountConfiguration() },
+            "who may log in"),
         ConfigurationKey("limits", \.limits, .section(limits), "what one client or backend may cost"),
         ConfigurationKey(
             tables: "http", \.http, http, initial: { _ in HTTPConfiguration() },
@@ -172,13 +175,27 @@ enum ConfigurationSchema {
 
     static let identity: [ConfigurationKey<IdentityConfiguration>] = [
         ConfigurationKey(
-            "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback)"),
-        ConfigurationKey("password", \.password, .password, group: "password", "one PASS for everybody"),
+            "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback) | always"),
+        ConfigurationKey(
+            "password", \.password, .password, group: "password",
+            "one PASS for everybody, plain or as hash-password prints it"),
         ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with the password"),
         ConfigurationKey(
             "password_credential", \.password, .passwordCredential, group: "password",
             "a systemd credential with the password"),
         ConfigurationKey("nicks", \.nicks, .section(nicks), "how names become nicks"),
+    ]
+
+    static let account: [ConfigurationKey<AccountConfiguration>] = [
+        ConfigurationKey("name", \.name, .string(ConfigurationChecks.accountName), "1 to 30 bytes, as a nick"),
+        ConfigurationKey(
+            "password", \.password, .passwordHash, group: "password", "as chatbridge hash-password prints it"),
+        ConfigurationKey(
+            "password_file", \.password, .passwordHashFile, group: "password", "a file with that"),
+        ConfigurationKey("rooms", \.rooms, .accountRooms, "names of the rooms that it may enter; [\"*\"] for all"),
+        ConfigurationKey("admin", \.isAdmin, .boolean, "shown as an administrator"),
+        ConfigurationKey(
+            "receipts", \.receipts, .choice, "the person's own choice over the room's: marker | speaking | off"),
     ]
 
     static let nicks: [ConfigurationKey<NicksConfiguration>] = [

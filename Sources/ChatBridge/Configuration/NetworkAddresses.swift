@@ -99,6 +99,8 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     /// Whether only this machine can reach it.
     var isLoopback: Bool { isUnixSocket || endpoint.isLoopback }
     var isUnixSocket: Bool { scheme == .ircUnix }
+    /// Whether a password may cross what it accepts: nobody can listen in, or the operator said that they may.
+    var allowsLogin: Bool { isLoopback || scheme != .irc }
 
     /// Parses `irc://HOST[:PORT]`, `ircs://HOST[:PORT]`, `irc+insecure://HOST[:PORT]` and `irc+unix:///PATH`. Port 0 takes
     /// any free port.

@@ -1,3 +1,5 @@
+import Digests
+
 /// Text that must not be shown: no description, dump, log line or printed configuration contains it.
 ///
 /// Reading it takes ``revealed``, which is easy to search for.
@@ -18,6 +20,8 @@ struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringCon
 enum PasswordVerifier: Hashable, Sendable {
     /// The password itself. Compare in constant time.
     case plain(Secret)
+    /// As `chatbridge hash-password` prints it.
+    case hashed(SCRAMVerifier)
 }
 
 /// One more field of the WebSocket handshake. Values are secrets, because tokens live there.

@@ -11,6 +11,11 @@ final class BridgeDriver: TransportDelegate {
     /// How long a backend may take to read what was written before the connection is closed.
     static let upstreamLinger: Duration = .seconds(2)
 
+    /// Passwords checked at a time. Each takes a core for a good part of a second; the loop and the rest need theirs.
+    static let passwordThreads = 2
+    /// Passwords that wait for a thread; with more, the last would wait longer than clients do.
+    static let maxWaitingPasswords = 64
+
     let bridge: Bridge
     private let sendQueueBytes: Int
     /// What a room shows to its backend, read anew at each call.
@@ -24,22 +29,27 @@ final class BridgeDriver: TransportDelegate {
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
-    private var listeners: [ListenerID] = []
+    private var listeners: [ListenerID: ListenerAddress] = [:]
+    private let loop: NetworkLoop
+    private let passwordWorkers = WorkPool(
+        name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
     private var housekeeping = Housekeeping()
 
     /// - Parameters:
+    ///   - loop: where the driver lives; answers of other threads come back through it.
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
     ///   - upstreamTLS: how each room's connection is secured where its URL says so, in the order of the bridge's rooms.
     ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
     init(
-        bridge: Bridge, sendQueueBytes: Int, upstreamTLS: [TLSClientSettings] = [],
+        bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int, upstreamTLS: [TLSClientSettings] = [],
         credentials: @escaping (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> = { _ in
             .success(UpstreamCredentials())
         }, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
     ) {
         self.bridge = bridge
+        self.loop = loop
         self.upstreamTLS = upstreamTLS
         self.sendQueueBytes = sendQueueBytes
         self.credentials = credentials
@@ -51,7 +61,7 @@ final class BridgeDriver: TransportDelegate {
         Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
     }
 
-    func start(_ transport: Transport, listeners: [ListenerID]) {
+    func start(_ transport: Transport, listeners: [ListenerID: ListenerAddress]) {
         self.listeners = listeners
         bridge.start(now: Self.now(transport))
         run(transport)
@@ -59,15 +69,15 @@ final class BridgeDriver: TransportDelegate {
 
     /// Lets nobody in any more, then stops in order. The ports are free at once, for whoever comes next.
     func shutdown(_ transport: Transport) {
-        for listener in listeners { transport.closeListener(listener) }
-        listeners = []
+        for listener in listeners.keys { transport.closeListener(listener) }
+        listeners = [:]
         bridge.shutdown(now: Self.now(transport))
         run(transport)
     }
 
     /// Reads the listeners' certificates again, changed or not.
     func reloadCertificates(_ transport: Transport) {
-        for listener in listeners {
+        for listener in listeners.keys {
             do throws(TLSSetupError) {
                 try transport.reloadCertificates(listener)
             } catch {
@@ -80,15 +90,22 @@ final class BridgeDriver: TransportDelegate {
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         transport.setSendLimit(id, bytes: sendQueueBytes)
+        let bind = listeners[listener]
         bridge.clientOpened(
-            ClientID(rawValue: id.rawValue), origin: Self.origin(of: peer), now: Self.now(transport))
+            ClientID(rawValue: id.rawValue), origin: Self.origin(of: peer, on: bind), now: Self.now(transport))
         run(transport)
     }
 
-    private static func origin(of peer: SocketAddress) -> ClientOrigin {
+    private static func origin(of peer: SocketAddress, on bind: ListenerAddress?) -> ClientOrigin {
+        let isListenerLocal = bind?.isLoopback ?? false
+        let allowsLogin = bind?.allowsLogin ?? false
         // The other end of a socket file has no address of its own, and is on this machine.
-        if case .unix = peer { return ClientOrigin(address: "localhost", isLocal: true) }
-        return ClientOrigin(address: peer.host, isLocal: peer.isLoopback)
+        if case .unix = peer {
+            return ClientOrigin(
+                address: "localhost", isLocal: true, isListenerLocal: isListenerLocal, allowsLogin: allowsLogin)
+        }
+        return ClientOrigin(
+            address: peer.host, isLocal: peer.isLoopback, isListenerLocal: isListenerLocal, allowsLogin: allowsLogin)
     }
 
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
@@ -244,11 +261,30 @@ final class BridgeDriver: TransportDelegate {
             } else {
                 transport.abort(id, silently: true)
             }
+        case .checkPassword(let check): run(check, transport)
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()
             isStopped = {}
         }
+    }
+
+    private func run(_ check: PasswordCheck, _ transport: Transport) {
+        let loop = self.loop
+        let isTaken = passwordWorkers.submit {
+            let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
+            loop.enqueue { transport in
+                (transport.delegate as? LoopHouse)?.bridge.passwordChecked(check, verdict, transport)
+            }
+        }
+        guard !isTaken else { return }
+        note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be checked; one was not"))
+        passwordChecked(check, .unavailable, transport)
+    }
+
+    private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {
+        bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Self.now(transport))
+        run(transport)
     }
 }
 

@@ -58,15 +58,15 @@ struct BridgeService {
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS,
+                    bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS,
                     credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server)
                 var addresses: [SocketAddress] = []
-                var listeners: [ListenerID] = []
-                for options in places {
+                var listeners: [ListenerID: ListenerAddress] = [:]
+                for (options, listener) in zip(places, configuration.listeners) {
                     let (id, _) = try transport.listen(options)
-                    listeners.append(id)
+                    listeners[id] = listener.bind
                     addresses += transport.addresses(of: id)
                 }
                 var httpAddresses: [SocketAddress] = []

@@ -1,5 +1,6 @@
 import BridgeCore
 import Dialects
+import Digests
 import HTTPProtocol
 import WSProtocol
 
@@ -19,17 +20,53 @@ extension BridgeSettings {
             guard let settings = try RoomSettings(room, environmentProxies: environmentProxies) else { continue }
             rooms.append(settings)
         }
-        var password: String?
-        if case .plain(let secret)? = configuration.identity.password { password = secret.revealed }
+        let password: ServerPassword? =
+            switch configuration.identity.password {
+            case .plain(let secret): .plain(SecretBytes(secret.revealed.utf8))
+            case .hashed(let verifier): .hashed(verifier)
+            case nil: nil
+            }
         self.init(
             serverName: configuration.server.name, network: configuration.server.network,
             version: BuildInformation.version,
             motd: configuration.server.motd.isEmpty
                 ? []
                 : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
-            instanceID: instanceID, password: password, nicks: NickSettings(configuration.identity.nicks),
+            instanceID: instanceID, password: password,
+            accounts: configuration.accounts.compactMap(AccountSettings.init),
+            requireLogin: LoginRequirement(configuration.identity.requireLogin),
+            nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
             notesChatText: configuration.log.messages)
+    }
+}
+
+extension AccountSettings {
+    /// Nil for an account without a password, which loading refuses.
+    init?(_ account: AccountConfiguration) {
+        guard let password = account.password else { return nil }
+        let receipts: ReceiptPolicy? =
+            switch account.receipts {
+            case .marker: .marker
+            case .speaking: .speaking
+            case .off: .off
+            case .room: nil
+            }
+        self.init(
+            name: account.name, password: password,
+            rooms: account.rooms.contains(AccountConfiguration.allRooms) ? nil : Set(account.rooms),
+            isAdmin: account.isAdmin, receipts: receipts)
+    }
+}
+
+extension LoginRequirement {
+    init(_ requirement: IdentityConfiguration.RequireLogin) {
+        self =
+            switch requirement {
+            case .never: .never
+            case .remote: .remote
+            case .always: .always
+            }
     }
 }
 

@@ -1,0 +1,62 @@
+public import Digests
+
+/// Somebody who may log in.
+public struct AccountSettings: Sendable {
+    /// As configured; compared without regard to ASCII case. No spaces, no `@`.
+    public var name: String
+    public var password: SCRAMVerifier
+    /// Names of the rooms that the account may enter; nil: all.
+    public var rooms: Set<String>?
+    /// Shown as an operator.
+    public var isAdmin: Bool
+    /// The person's own choice over the room's; nil: none.
+    public var receipts: ReceiptPolicy?
+
+    public init(
+        name: String, password: SCRAMVerifier, rooms: Set<String>? = nil, isAdmin: Bool = false,
+        receipts: ReceiptPolicy? = nil
+    ) {
+        self.name = name
+        self.password = password
+        self.rooms = rooms
+        self.isAdmin = isAdmin
+        self.receipts = receipts
+    }
+}
+
+/// Who must log in, with an account or the server's password.
+public enum LoginRequirement: Sendable {
+    /// Nobody, unless there is a server password.
+    case never
+    /// Clients whose ``ClientOrigin/isListenerLocal`` is false.
+    case remote
+    case always
+}
+
+/// What PASS is checked against.
+public enum ServerPassword: Sendable, Equatable {
+    case plain(SecretBytes)
+    case hashed(SCRAMVerifier)
+}
+
+/// One password to be checked beside the loop, because that takes a good part of a second on purpose.
+public struct PasswordCheck: Equatable, Sendable {
+    public let client: ClientID
+    /// Names this check in ``Bridge/passwordChecked(_:attempt:_:now:)``.
+    public let attempt: UInt64
+    let verifier: SCRAMVerifier
+    let password: SecretBytes
+    /// Iterations that any check takes at least, so that accounts cannot be told apart by time.
+    let cost: Int
+
+    /// Whether the password is the one. Blocks; call it on a thread that has nothing else to do.
+    public func isCorrect() -> Bool { verifier.matches(password, costing: cost) }
+}
+
+/// How a ``PasswordCheck`` ended.
+public enum PasswordVerdict: Equatable, Sendable {
+    case correct
+    case wrong
+    /// It was never made: too many wait already.
+    case unavailable
+}

@@ -1,0 +1,321 @@
+import ChatModel
+import Digests
+import IRCProtocol
+import WireBytes
+
+// Logging in: SASL, PASS, and what an account changes.
+//
+// A password is checked beside the loop; the bridge asks with `.checkPassword` and is told with `passwordChecked`. A client
+// has at most one check underway, and a failed one is underway until its answer was given, so the wait cannot be dodged
+// by giving up and trying again.
+//
+// One account is one person, however many clients it has: they share nick, rooms and read markers.
+
+/// A password of a client on its way to a verdict.
+struct PasswordTry {
+    enum Purpose: Equatable {
+        case sasl
+        /// `PASS account:password`. When it fails, the whole may still be the server's password.
+        case accountPass(whole: String)
+        case serverPass
+    }
+
+    var attempt: UInt64
+    var purpose: Purpose
+    var account: AccountSettings?
+    /// The client went on without; nobody waits for the answer.
+    var isAbandoned = false
+}
+
+extension Bridge {
+    /// Failed logins of one connection before it is closed.
+    static let maxLoginTries = 5
+    /// Clients of one account at a time: what one does reaches all of them, so their number multiplies what one can cost.
+    static let maxClientsPerAccount = 25
+
+    func account(named name: String) -> AccountSettings? { accounts[IRCCasemapping.ascii.fold(name)] }
+
+    // MARK: - SASL
+
+    /// Source: IRCv3 sasl-3.1, "Numerics used by this extension".
+    func authenticate(_ param: String, _ session: IRCSession) {
+        guard session.caps.contains(.sasl) else {
+            return reply(session.numeric(.errSASLFail, "Request the capability sasl first"), session)
+        }
+        guard session.account == nil else {
+            return reply(session.numeric(.errSASLAlready, "You have already logged in"), session)
+        }
+        let isWaiting = session.passwordTry.map { !$0.isAbandoned } ?? false
+        if session.passwordTry != nil, param != "*" {
+            return reply(session.numeric(.errSASLFail, "Wait for the answer to your last try"), session)
+        }
+        switch session.sasl.received(param, offered: SASLMechanism.allCases) {
+        case .challenge: reply(IRCMessage(command: "AUTHENTICATE", params: ["+"]), session)
+        case .needMoreData: break
+        case .unknownMechanism:
+            let mechanisms = SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")
+            reply(session.numeric(.rplSASLMechs, mechanisms, "are available SASL mechanisms"), session)
+            reply(session.numeric(.errSASLFail, "SASL authentication failed"), session)
+        case .malformed: loginFailed(session, "The SASL response is malformed")
+        case .tooLong: reply(session.numeric(.errSASLTooLong, "SASL message too long"), session)
+        case .aborted:
+            if isWaiting { session.passwordTry?.isAbandoned = true }
+            reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)
+        case .response(.plain, let bytes): plainReceived(bytes, session)
+        }
+    }
+
+    private func plainReceived(_ bytes: [UInt8], _ session: IRCSession) {
+        guard let response = try? SASLPlainResponse(parsing: bytes) else {
+            return loginFailed(session, "The SASL response is malformed")
+        }
+        let fold = IRCCasemapping.ascii.fold
+        guard response.authzid.isEmpty || fold(response.authzid) == fold(response.authcid) else {
+            return loginFailed(session, "You may only log in as yourself")
+        }
+        check(SecretBytes(response.password), of: response.authcid, .sasl, session)
+    }
+
+    private func loginFailed(_ session: IRCSession, _ why: String) {
+        reply(session.numeric(.errSASLFail, why), session)
+        session.failedTries += 1
+        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
+    }
+
+    // MARK: - Checking
+
+    private func check(
+        _ password: SecretBytes, of name: String, _ purpose: PasswordTry.Purpose, _ session: IRCSession
+    ) {
+        let account = account(named: name)
+        check(
+            password, against: account?.password ?? .unmatchable(iterations: passwordCost), account, purpose, session)
+    }
+
+    private func check(
+        _ password: SecretBytes, against verifier: SCRAMVerifier, _ account: AccountSettings?,
+        _ purpose: PasswordTry.Purpose, _ session: IRCSession
+    ) {
+        lastAttempt &+= 1
+        session.passwordTry = PasswordTry(attempt: lastAttempt, purpose: purpose, account: account)
+        context.emit(
+            .checkPassword(
+                PasswordCheck(
+                    client: session.id, attempt: lastAttempt, verifier: verifier, password: password,
+                    cost: passwordCost)))
+    }
+
+    /// The verdict on a `.checkPassword` is there. Verdicts that nobody waits for are ignored.
+    public func passwordChecked(_ id: ClientID, attempt: UInt64, _ verdict: PasswordVerdict, now: Now) {
+        context.now = now
+        guard let session = sessions[id], let tried = session.passwordTry, tried.attempt == attempt,
+            context.timers[.loginAnswer(id)] == nil
+        else { return }
+        switch (verdict, tried.purpose) {
+        case (.correct, _):
+            loginThrottle.succeeded(session.origin.address)
+            session.passwordTry = nil
+            if !tried.isAbandoned { loggedIn(session, tried) }
+            goOnRegistering(session)
+        case (.wrong, .accountPass(let whole)) where settings.password != nil:
+            checkServerPassword(whole, session)
+            goOnRegistering(session)
+        case (.wrong, _): refuseLater(session)
+        case (.unavailable, .sasl):
+            session.passwordTry = nil
+            if !tried.isAbandoned {
+                reply(session.numeric(.errSASLFail, "Too many people log in at this moment; try again"), session)
+            }
+            goOnRegistering(session)
+        case (.unavailable, _): close(session, reason: "Too many people log in at this moment; try again")
+        }
+        pullLongAnswers(session)
+    }
+
+    /// Tells of a wrong password, the later the more there were from that address.
+    private func refuseLater(_ session: IRCSession) {
+        let wait = loginThrottle.failed(session.origin.address, now: context.now.monotonic)
+        context.note(
+            .warn, "wrong-password", "a client gave a wrong password",
+            ["address": session.origin.address, "account": session.passwordTry?.account?.name ?? ""])
+        guard wait > .zero else { return refuseNow(session) }
+        context.timers.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
+    }
+
+    func refuseNow(_ session: IRCSession) {
+        guard let tried = session.passwordTry else { return }
+        session.passwordTry = nil
+        guard tried.purpose == .sasl else {
+            reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
+            return close(session, reason: "Password incorrect")
+        }
+        if !tried.isAbandoned { loginFailed(session, "SASL authentication failed") }
+        goOnRegistering(session)
+    }
+
+    private func goOnRegistering(_ session: IRCSession) {
+        for request in session.registrationStep() { perform(request, session) }
+    }
+
+    private func loggedIn(_ session: IRCSession, _ tried: PasswordTry) {
+        guard let account = tried.account else {
+            session.isAdmitted = true
+            return
+        }
+        session.account = account
+        session.failedTries = 0
+        context.note(
+            .info, "client-login", "a client logged in",
+            ["address": session.origin.address, "account": account.name])
+        let source = session.person.flatMap { context.identities[$0]?.source }
+        let mask =
+            source
+            ?? "\(session.displayNick)!\(session.user ?? "*")@\(IdentityMap.hostname(settings.serverName))"
+        reply(
+            session.numeric(.rplLoggedIn, mask, account.name, "You are now logged in as \(account.name)"), session)
+        if tried.purpose == .sasl {
+            reply(session.numeric(.rplSASLSuccess, "SASL authentication successful"), session)
+        }
+        if session.person != nil { becomeAccount(session, account) }
+    }
+
+    // MARK: - Registration
+
+    /// Whether the client may come in now. False: it waits for a verdict, or was told that it may not.
+    func admit(_ session: IRCSession) -> Bool {
+        let gaveUp =
+            session.sasl.abandon() || session.passwordTry.map { $0.purpose == .sasl && !$0.isAbandoned } == true
+        if gaveUp {
+            session.passwordTry?.isAbandoned = true
+            reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)
+        }
+        guard session.passwordTry == nil else { return false }
+        if session.account != nil || session.isAdmitted { return true }
+        if let password = session.password {
+            session.password = nil
+            if session.origin.allowsLogin, !accounts.isEmpty, let colon = password.firstIndex(of: ":"),
+                colon != password.startIndex
+            {
+                check(
+                    SecretBytes(password[password.index(after: colon)...].utf8), of: String(password[..<colon]),
+                    .accountPass(whole: password), session)
+                return false
+            }
+            if settings.password != nil {
+                checkServerPassword(password, session)
+                return session.isAdmitted
+            }
+        }
+        guard needsLogin(session) else { return true }
+        reply(session.numeric(.errPasswdMismatch, "You must log in to connect to this server"), session)
+        if session.caps.contains(.standardReplies) {
+            reply(
+                .fail(
+                    "*", "ACCOUNT_REQUIRED_TO_CONNECT", text: "Log in with SASL, or with PASS account:password",
+                    source: settings.serverName), session)
+        }
+        close(session, reason: "You must log in to connect to this server")
+        return false
+    }
+
+    private func needsLogin(_ session: IRCSession) -> Bool {
+        if settings.password != nil { return true }
+        switch settings.requireLogin {
+        case .never: return false
+        case .remote: return !session.origin.isListenerLocal
+        case .always: return true
+        }
+    }
+
+    private func checkServerPassword(_ text: String, _ session: IRCSession) {
+        let given = SecretBytes(text.utf8)
+        switch settings.password {
+        case .hashed(let verifier): check(given, against: verifier, nil, .serverPass, session)
+        case .plain(let wanted):
+            session.passwordTry = PasswordTry(attempt: 0, purpose: .serverPass)
+            guard given == wanted else { return refuseLater(session) }
+            session.passwordTry = nil
+            session.isAdmitted = true
+        case nil: session.passwordTry = nil
+        }
+    }
+
+    // MARK: - One person, many clients
+
+    /// The sessions of one person, in the order in which they came.
+    func sessions(of person: PersonID?) -> [IRCSession] {
+        guard let person, let known = context.identities[person] else { return [] }
+        return known.clients.compactMap { sessions[$0] }
+    }
+
+    /// The person as whom an account is here already.
+    func person(of account: AccountSettings) -> PersonID? { accountPeople[account.name] }
+
+    /// Enters a client as one more of a person who is here.
+    func attach(_ session: IRCSession, to personID: PersonID) {
+        let others = sessions(of: personID)
+        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
+        registeredCount += 1
+        context.identities.modify(personID) { $0.clients.append(session.id) }
+        guard let person = context.identities[personID] else { return }
+        session.state = .registered(personID)
+        session.nick = person.nick
+        session.realname = person.realname
+        registered(session)
+        welcome(session)
+        if person.away != nil {
+            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
+        }
+        for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
+    }
+
+    private func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
+
+    /// A client that is here already logged in.
+    private func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        if let shared = self.person(of: account) { return merge(session, person, into: shared) }
+        accountPeople[account.name] = personID
+        context.identities.modify(personID) { $0.account = account.name }
+        for id in session.rooms { room(id)?.identityChanged(session.id, receipts: account.receipts, context) }
+        let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
+        reply(line, session)
+        tellPeers(of: session, line)
+    }
+
+    /// The client leaves the person that it was, and is the account's other clients' from now on.
+    private func merge(_ session: IRCSession, _ old: Person, into shared: PersonID) {
+        guard let oldID = session.person, let person = context.identities[shared] else { return }
+        let rooms = session.rooms
+        let others = sessions(of: shared)
+        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
+        tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
+        for id in rooms { room(id)?.leave(session.id, context) }
+        whowas.remember(old, at: context.now.wall)
+        context.identities.remove(oldID)
+        context.identities.modify(shared) { $0.clients.append(session.id) }
+        session.rooms = []
+        session.state = .registered(shared)
+        reply(IRCMessage(source: old.source, command: "NICK", params: [person.nick]), session)
+        session.nick = person.nick
+        for id in others.first?.rooms ?? [] {
+            if let room = room(id) { enter(room, session, isSilent: rooms.contains(id)) }
+        }
+        for id in rooms {
+            guard let room = room(id), !session.rooms.contains(id) else { continue }
+            enter(room, session, isSilent: true)
+            for other in others {
+                enter(room, other)
+                pullLongAnswers(other)
+            }
+        }
+    }
+
+    // MARK: - Rights
+
+    /// Whether the client may see and enter the room.
+    func mayEnter(_ room: Room, _ session: IRCSession) -> Bool {
+        guard let allowed = session.account?.rooms else { return true }
+        return allowed.contains(room.settings.name)
+    }
+}

@@ -1,0 +1,45 @@
+import WireBytes
+
+/// How long the answer to a wrong password waits, by the address that it came from.
+///
+/// The first failure is a slip and answered at once; every further one doubles the wait, up to ``longest``. A success, or
+/// ``memory`` without another failure, starts anew.
+struct LoginThrottle {
+    static let first: Duration = .seconds(1)
+    /// Below the time that clients give a login before they give up (WeeChat: 15 s for one, but it is told why by then).
+    static let longest: Duration = .seconds(30)
+    static let memory: Duration = .seconds(15 * 60)
+    /// Addresses remembered, about 100 bytes each. Past it those that failed longest ago are forgotten.
+    static let capacity = 10_000
+
+    private struct Entry {
+        var failures: Int
+        var lastAt: MonotonicInstant
+    }
+
+    private var entries: [String: Entry] = [:]
+
+    var count: Int { entries.count }
+
+    /// Enters a failure and tells how long its answer waits.
+    mutating func failed(_ address: String, now: MonotonicInstant) -> Duration {
+        var entry = entries[address] ?? Entry(failures: 0, lastAt: now)
+        if now - entry.lastAt > Self.memory { entry.failures = 0 }
+        entry.failures = min(entry.failures + 1, 16)
+        entry.lastAt = now
+        if entries[address] == nil, entries.count >= Self.capacity { makeRoom(now) }
+        entries[address] = entry
+        guard entry.failures > 1 else { return .zero }
+        return min(Self.longest, Self.first * (1 << (entry.failures - 2)))
+    }
+
+    mutating func succeeded(_ address: String) { entries[address] = nil }
+
+    /// Forgets what is old, and when that is not half of it, the older half.
+    private mutating func makeRoom(_ now: MonotonicInstant) {
+        entries = entries.filter { now - $0.value.lastAt <= Self.memory }
+        guard entries.count > Self.capacity / 2 else { return }
+        let newest = entries.sorted { $0.value.lastAt > $1.value.lastAt }.prefix(Self.capacity / 2)
+        entries = Dictionary(newest.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
+    }
+}

@@ -1,0 +1,148 @@
+import WireBytes
+
+// SASL as IRC carries it: base64 in `AUTHENTICATE` lines of 400 bytes, numerics for the outcome.
+//
+// | state       | AUTHENTICATE …          | → state, outcome                                            |
+// |-------------|-------------------------|-------------------------------------------------------------|
+// | idle        | a known mechanism       | collecting, `.challenge`: answer `AUTHENTICATE +`           |
+// |             | anything else           | idle, `.unknownMechanism`                                   |
+// | collecting  | 400 bytes               | collecting, `.needMoreData`                                 |
+// |             | fewer, or `+` for none  | idle, `.response`, or `.malformed` when it is no base64     |
+// |             | more than 400           | idle, `.tooLong`                                            |
+// | any         | `*`                     | idle, `.aborted`                                            |
+
+/// A way to log in.
+public enum SASLMechanism: String, CaseIterable, Sendable {
+    /// Source: RFC 4616.
+    case plain = "PLAIN"
+}
+
+/// The server's side of one client's `AUTHENTICATE` commands, until a whole response is there.
+///
+/// Source: IRCv3 sasl-3.1, "The AUTHENTICATE command"; sasl-3.2.
+public struct IRCSASLExchange: Sendable {
+    /// Bytes of one `AUTHENTICATE` parameter. One of exactly this length has another behind it.
+    public static let chunkBytes = 400
+    /// Bytes of a response after base64: three names or passwords of the 255 bytes that RFC 4616 §2 asks for, and room.
+    public static let maxResponseBytes = 1024
+    /// The same in base64.
+    static let maxEncodedBytes = (maxResponseBytes + 2) / 3 * 4
+
+    public enum Outcome: Equatable, Sendable {
+        /// Answer `AUTHENTICATE +`: the response may come.
+        case challenge
+        /// Taken; the rest is to come.
+        case needMoreData
+        /// The whole response, decoded. May be empty.
+        case response(SASLMechanism, [UInt8])
+        /// Answer 908 and 904.
+        case unknownMechanism
+        /// Answer 904.
+        case malformed
+        /// Answer 905.
+        case tooLong
+        /// Answer 906.
+        case aborted
+    }
+
+    private enum State {
+        case idle
+        case collecting(SASLMechanism, encoded: String)
+    }
+
+    private var state = State.idle
+
+    public init() {}
+
+    /// Whether the client began and neither ended nor gave up.
+    public var isUnderway: Bool {
+        if case .collecting = state { return true }
+        return false
+    }
+
+    /// The client sent `AUTHENTICATE` with this parameter.
+    public mutating func received(_ param: String, offered: [SASLMechanism]) -> Outcome {
+        if param == "*" {
+            state = .idle
+            return .aborted
+        }
+        guard case .collecting(let mechanism, var encoded) = state else {
+            // A chunk without a beginning is a mechanism that nobody knows.
+            guard param.utf8.count <= Self.chunkBytes else { return .tooLong }
+            let name = String(decoding: param.utf8.map { $0 >= 0x61 && $0 <= 0x7A ? $0 & 0xDF : $0 }, as: UTF8.self)
+            guard let mechanism = SASLMechanism(rawValue: name), offered.contains(mechanism) else {
+                return .unknownMechanism
+            }
+            state = .collecting(mechanism, encoded: "")
+            return .challenge
+        }
+        state = .idle
+        guard param.utf8.count <= Self.chunkBytes else { return .tooLong }
+        if param != "+" { encoded += param }
+        guard encoded.utf8.count <= Self.maxEncodedBytes else { return .tooLong }
+        if param.utf8.count == Self.chunkBytes {
+            state = .collecting(mechanism, encoded: encoded)
+            return .needMoreData
+        }
+        guard let bytes = Base64.decode(encoded), bytes.count <= Self.maxResponseBytes else { return .malformed }
+        return .response(mechanism, bytes)
+    }
+
+    /// The client went on with registration instead. True when that ends something.
+    public mutating func abandon() -> Bool {
+        defer { state = .idle }
+        return isUnderway
+    }
+
+    /// The parameters of the `AUTHENTICATE` commands that carry `bytes`, in order; never none.
+    public static func chunks(of bytes: [UInt8]) -> [String] {
+        var rest = Array(Base64.encode(bytes).utf8)[...]
+        var chunks: [String] = []
+        while rest.count >= chunkBytes {
+            chunks.append(String(decoding: rest.prefix(chunkBytes), as: UTF8.self))
+            rest = rest.dropFirst(chunkBytes)
+        }
+        // Also after a full last chunk: only a shorter one ends it.
+        chunks.append(rest.isEmpty ? "+" : String(decoding: rest, as: UTF8.self))
+        return chunks
+    }
+}
+
+/// The one message of the mechanism PLAIN.
+///
+/// Source: RFC 4616 §2.
+public struct SASLPlainResponse: Equatable, Sendable {
+    /// Bytes that each of the three may have. Source: RFC 4616 §2, "MUST be able to accept up to 255 octets".
+    public static let maxPartBytes = 255
+
+    public enum ParseError: Error, Equatable, Sendable {
+        /// Not exactly two NUL between the parts.
+        case notThreeParts
+        case invalidUTF8
+        case emptyName
+        case emptyPassword
+        case partTooLong
+    }
+
+    /// Whom to act as; empty: the one who logs in.
+    public let authzid: String
+    /// Who logs in.
+    public let authcid: String
+    /// UTF-8 without NUL.
+    public let password: [UInt8]
+
+    public init(parsing bytes: [UInt8]) throws(ParseError) {
+        let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw .notThreeParts }
+        guard parts.allSatisfy({ $0.count <= Self.maxPartBytes }) else { throw .partTooLong }
+        guard let authzid = String(validating: parts[0], as: UTF8.self),
+            let authcid = String(validating: parts[1], as: UTF8.self),
+            String(validating: parts[2], as: UTF8.self) != nil
+        else { throw .invalidUTF8 }
+        guard !authcid.isEmpty else { throw .emptyName }
+        guard !parts[2].isEmpty else { throw .emptyPassword }
+        self.authzid = authzid
+        self.authcid = authcid
+        password = Array(parts[2])
+    }
+}
