@@ -20,6 +20,8 @@ final class BridgeDriver: TransportDelegate {
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var isDeadlineStale = true
+    /// An action was answered at once, which may have led to more of them.
+    private var hasAnswered = false
     private var listeners: [ListenerID] = []
     private var housekeeping = Housekeeping()
 
@@ -137,16 +139,16 @@ final class BridgeDriver: TransportDelegate {
 
     private func run(_ transport: Transport) {
         isDeadlineStale = true
-        while true {
+        repeat {
+            hasAnswered = false
             let actions = bridge.takeActions()
-            if actions.isEmpty { return }
             housekeeping.worked(actions.count)
-            // What an action is answered with at once leads to more of them.
             for action in actions { run(action, transport) }
-        }
+        } while hasAnswered
     }
 
     private func tlsIsMissing(_ room: RoomID, _ transport: Transport) {
+        hasAnswered = true
         bridge.upstreamClosed(room, reason: "this version has no TLS", now: Self.now(transport))
     }
 
@@ -165,6 +167,7 @@ final class BridgeDriver: TransportDelegate {
         case .closeClient(let client):
             transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
         case .readCredentials(let room):
+            hasAnswered = true
             bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
             guard !isSecure else { return tlsIsMissing(room, transport) }
