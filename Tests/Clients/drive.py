@@ -4,8 +4,9 @@
     CHATBRIDGE=path drive.py [CLIENT...]
 
 Each client connects, joins #lobby, says ping-NONCE, must show the visitor's pong-NONCE, and quits. From outside it is
-checked that the backend saw the words under the client's nick, and that the room saw the client leave. A table on standard
-output; exit 0 when all are ok. A client that is not installed is a failure. SHOW=1 prints the last screen of what failed.
+checked that the backend saw the words under the client's nick, and that the room saw the client leave. A table on
+standard output; exit 0 when all are ok. A client that is not installed is a failure. SHOW=1 prints the last screen of
+what failed.
 """
 
 import os

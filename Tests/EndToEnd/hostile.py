@@ -127,7 +127,7 @@ def http_and_tls_on_the_irc_port_are_turned_away(world):
     hello = bytes.fromhex("16030100f8010000f40303") + bytes(240)
     for name, data in (
         ("GET", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
-        ("POST", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\nNICK evil\r\nUSER e 0 * :e\r\nJOIN #lobby\r\n"),
+        ("POST", b"POST / HTTP/1.1\r\nContent-Length: 40\r\n\r\nNICK evil\r\nUSER e 0 * :e\r\nJOIN #lobby\r\n"),
         ("TLS", hello),
     ):
         sock = socket.create_connection(("127.0.0.1", world.bridge.port))
@@ -160,7 +160,7 @@ def a_client_that_never_reads_is_dropped_alone(world):
     # The kernel's own buffers come on top of the queue, so keep talking until the bridge has enough.
     end = time.monotonic() + 60
     while not gone and time.monotonic() < end:
-        for _ in range(200):
+        for _ in range(50):
             remy.say("%d %s" % (said, body))
             said += 1
         remy.drain()
@@ -172,6 +172,18 @@ def a_client_that_never_reads_is_dropped_alone(world):
     assert ann.texts("Remy") == ["%d %s" % (n, body) for n in range(said)], "ann lost or doubled some"
     round_trip(ann, remy, "unharmed")
     return "after %d messages" % said
+
+
+@scenario
+def a_sudden_burst_from_the_backend_drops_nobody_who_reads(world):
+    """Two hundred messages of a hundred lines in one write are more than sendq at once; a reader keeps up with them."""
+    world.start()
+    ann, remy = world.irc("ann"), world.person("Remy")
+    bodies = ["\n".join("message %d line %d" % (n, line) for line in range(100)) for n in range(200)]
+    world.relay.raw_bytes(b"".join(frame(envelope("message", remy.id, "Remy", body)) for body in bodies))
+    world.relay.raw(envelope("message", remy.id, "Remy", "end"))
+    ann.expect_text("end")
+    assert ann.texts("Remy") == [line for body in bodies for line in body.split("\n")] + ["end"], "lost or swapped"
 
 
 @scenario
@@ -242,7 +254,8 @@ def line_ends_in_names_do_not_break_lines(world):
     for number, name in enumerate(
         (
             "Evil\r\n:bridge.test NOTICE ann :forged", "Evil\nQUIT", "\r\n", "\0nul", "a b!c@d", ":colon", "#hash", "",
-            "@at", "*bridge", "bridge.test", "ann", "x" * 5000, "e\u0301" * 400, "\u202eevil", "\u200b", "👩‍🍳" * 20, "\u2028sep",
+            "@at", "*bridge", "bridge.test", "ann", "x" * 5000,
+            "e\u0301" * 400, "\u202eevil", "\u200b", "👩‍🍳" * 20, "\u2028sep",
         )
     ):
         text = "name %d" % number
@@ -266,7 +279,8 @@ def line_ends_and_controls_in_bodies_do_not_break_lines(world):
     remy.say("one\r\ntwo\nthree\rQUIT :x\n\n\x00four\x01ACTION\x01")
     remy.say("end")
     ann.expect_text("end")
-    assert all(line.command == "PRIVMSG" for line in ann.lines if line.source.startswith("Remy!") and line.command != "JOIN")
+    commands = {line.command for line in ann.lines if line.source.startswith("Remy!")}
+    assert commands == {"JOIN", "PRIVMSG"}, commands
     texts = ann.texts("Remy")
     assert texts[0] == "one" and texts[1] == "two", texts
     assert all(not re.search(r"[\r\n\x00]", text) for text in texts), texts
@@ -333,6 +347,25 @@ def a_frame_that_claims_more_than_memory_is_refused_by_its_head(world):
         wait_until(lambda: len(world.relay.handshakes) > handshakes, "a new handshake")
         world.relay.wait_for_bridge()
     round_trip(ann, remy, "after the claim")
+
+
+@scenario
+def somebody_who_takes_our_id_is_somebody_else(world):
+    world.start()
+    ann, bob, remy = world.irc("ann"), world.irc("bob"), world.person("Remy")
+    ann.say("#lobby", "it is me")
+    real = remy.expect_message("it is me")
+    ann.expect_text("it is me")
+    impostor = world.person("ann", sender_id=real["sender_id"])
+    impostor.say("it is me, ann")
+    for client in (ann, bob):
+        assert client.expect_text("it is me, ann").source.split("!")[0] != "ann", "the impostor passed"
+    # The id of a message that ann said, said again by another: neither is taken for the other.
+    remy.say("same id", message_id=real["message_id"])
+    assert bob.expect_text("same id").source.startswith("Remy!")
+    ann.say("#lobby", "and I still am")
+    assert bob.expect_text("and I still am").source.startswith("ann!")
+    remy.expect_message("and I still am")
 
 
 @scenario
@@ -448,6 +481,57 @@ def protocol_errors_of_the_backend_end_in_a_new_link(world):
         wait_until(lambda: len(world.relay.handshakes) > handshakes, "a new handshake after a " + name)
         world.relay.wait_for_bridge()
         round_trip(ann, remy, "after a " + name)
+
+
+@scenario
+def strange_answers_to_the_handshake_are_refused_and_tried_again(world):
+    world.start(room_extra='handshake_timeout = "1s"')
+    ann, remy = world.irc("ann"), world.person("Remy")
+    upgrade = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    answers = [
+        upgrade + b"Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n",
+        upgrade + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 301 Moved\r\nLocation: ws://127.0.0.2:1/\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 999 What\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"\x00\xff" * 5000,
+        b"HTTP/1.1 101 X\r\n" + b"A: b\r\n" * 100_000,
+        b"HTTP/1.1 503\r\n\r\n",
+        b"",
+    ]
+    for data in answers:
+        world.relay.answer_next(data)
+    world.relay.drop()
+    wait_until(
+        lambda: [status for status, _ in world.relay.handshakes].count(None) == len(answers),
+        lambda: "a try for each answer: %r" % [status for status, _ in world.relay.handshakes], 40,
+    )
+    world.relay.wait_for_bridge()
+    round_trip(ann, remy, "after the strange answers")
+    told = [text for text in ann.texts(command="NOTICE") if "was lost" in text]
+    assert len(told) == 1, told
+
+
+@scenario
+def frames_cut_anywhere_are_read_all_the_same(world):
+    world.start()
+    ann = world.irc("ann")
+    text = "cut ☕ anywhere"
+    body = envelope("message", new_id(), "Remy", text).encode()
+    for byte in frame(body):
+        world.relay.raw_bytes(bytes([byte]))
+    ann.expect_text(text)
+    # Fragments, inside a character, with a ping between them.
+    middle = body.index("☕".encode()) + 1
+    body = body.replace(b'"message_id": "', b'"message_id": "F')
+    middle += 1
+    world.relay.raw_bytes(
+        frame(body[:middle], TEXT, final=False) + frame(b"still there?", 9) + frame(body[middle:], 0)
+    )
+    ann.expect_text(text)
+    ann.barrier()
+    assert ann.texts("Remy") == [text, text]
 
 
 @scenario

@@ -54,7 +54,12 @@ class Crowd:
                 member.gone = True
                 self.selector.unregister(member.sock)
                 continue
-            *lines, member.rest = (member.rest + data).split(b"\n")
+            data = member.rest + data
+            if member.joined and b" PRIVMSG " not in data and b"PING" not in data:
+                # Thousands of JOIN lines of the others: a look at each would take longer than all the rest.
+                member.rest = data[data.rfind(b"\n") + 1 :]
+                continue
+            *lines, member.rest = data.split(b"\n")
             own = b":" + member.nick.encode() + b"!"
             for line in lines:
                 # The cheapest look that tells the kinds apart: this client must not be the bottleneck.

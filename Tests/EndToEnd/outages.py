@@ -1,6 +1,7 @@
 """The link to the backend is lost in every way that it can be; the room comes back by itself and nothing is lost.
 
-The bridge is told of each loss once, and of each return once. Messages said meanwhile arrive once, in order, afterwards.
+IRC users are told of each loss once, and of each return once. Messages said meanwhile arrive once, in order,
+afterwards.
 """
 
 import time

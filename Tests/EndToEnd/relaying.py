@@ -235,3 +235,39 @@ def a_label_is_answered_by_the_echo(world):
     ann.send("@label=x1 PRIVMSG #lobby :labelled")
     remy.expect_message("labelled")
     assert ann.expect_text("labelled").tags.get("label") == "x1"
+
+
+@scenario
+def who_leaves_before_the_echo_leaves_no_ghost(world):
+    """The echo of a message and of typing comes after its author has quit: it must not become a person upstream."""
+    world.start()
+    bob, remy = world.irc("bob"), world.person("Remy")
+    for turn in range(3):
+        ann = world.irc("ann", join="")
+        ann.send("JOIN #lobby", "@+typing=active TAGMSG #lobby", "PRIVMSG #lobby :bye %d" % turn, "QUIT :gone")
+        ann.wait_closed()
+        line = bob.expect_text("bye %d" % turn)
+        assert line.source == "ann!~ann@bridge.test", line.raw
+    remy.say("end")
+    bob.expect_text("end")
+    bob.barrier()
+    ghosts = [line.raw for line in bob.lines if line.command == "JOIN" and "!chat@" in line.source]
+    assert len(ghosts) == 1 and ":Remy!" in ghosts[0], ghosts
+    wait_until(lambda: len(remy.bodies("ann")) == 3, "Remy has all three")
+    assert len([f for f in remy.frames if f["event"] == "message" and f["sender_name"] == "ann"]) == 3, "sent twice"
+
+
+@scenario
+def a_new_nick_with_messages_in_flight_stays_one_person(world):
+    world.start()
+    ann, bob, remy = world.irc("ann"), world.irc("bob"), world.person("Remy")
+    ann.send("PRIVMSG #lobby :as ann", "NICK anne", "PRIVMSG #lobby :as anne")
+    bob.expect_text("as ann")
+    assert bob.expect_text("as anne").source.startswith("anne!")
+    ann.expect_text("as anne")
+    for client in (ann, bob):
+        client.barrier()
+        assert not [line.raw for line in client.lines if line.command == "JOIN" and "!chat@" in line.source], "a ghost"
+        assert client.texts() == ["as ann", "as anne"], client.texts()
+    first, second = remy.expect_message("as ann"), remy.expect_message("as anne")
+    assert first["sender_name"] == "ann" and second["sender_name"] == "anne", (first, second)
