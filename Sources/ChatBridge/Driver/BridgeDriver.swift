@@ -30,6 +30,8 @@ final class BridgeDriver: TransportDelegate {
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var listeners: [ListenerID: ListenerAddress] = [:]
+    /// An action was answered at once, which may have led to more of them.
+    private var hasAnswered = false
     private let loop: NetworkLoop
     private let passwordWorkers = WorkPool(
         name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
@@ -207,13 +209,12 @@ final class BridgeDriver: TransportDelegate {
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
-        while true {
+        repeat {
+            hasAnswered = false
             let actions = bridge.takeActions()
-            if actions.isEmpty { return }
             housekeeping.worked(actions.count)
-            // What an action is answered with at once leads to more of them.
             for action in actions { run(action, transport) }
-        }
+        } while hasAnswered
     }
 
     /// How a room's connection is secured. Where settings are missing the strict ones count: never none.
@@ -236,6 +237,7 @@ final class BridgeDriver: TransportDelegate {
         case .closeClient(let client):
             transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
         case .readCredentials(let room):
+            hasAnswered = true
             bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
             let tls = isSecure ? tlsSettings(room) : nil
@@ -256,6 +258,7 @@ final class BridgeDriver: TransportDelegate {
             // From here on the connection is nobody's: its end is no news to the bridge.
             guard let id = connectionsByRoom.removeValue(forKey: room) else { break }
             roomsByConnection[id] = nil
+            securing.remove(room)
             if flush {
                 transport.closeAfterFlush(id, linger: Self.upstreamLinger)
             } else {
