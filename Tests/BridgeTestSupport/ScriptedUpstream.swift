@@ -29,6 +29,8 @@ public final class ScriptedUpstream {
     public private(set) var state = State.idle
     /// Leaves pings unanswered, like a peer behind a dead network.
     public var isSilent = false
+    /// What it is ready to agree to at the next handshake. Where that comes about, its messages are compressed.
+    public var compression: WebSocketCompression?
     /// Times that the bridge asked for a connection.
     public private(set) var connectCount = 0
     /// The head of the last request, for tests of what is sent with it.
@@ -58,7 +60,7 @@ public final class ScriptedUpstream {
 
     func transportOpened(refusing refusal: (status: Int, headers: [(name: String, value: String)])?) {
         state = .handshaking
-        handshake = WebSocketServerHandshake()
+        handshake = WebSocketServerHandshake(compression: compression)
         connection = nil
         pendingRefusal = refusal
     }
@@ -94,7 +96,7 @@ public final class ScriptedUpstream {
             }
             _ = handshake.accept(into: &writer)
             state = .open
-            connection = WebSocketConnection(role: .server)
+            connection = WebSocketConnection(role: .server, compression: handshake.compression)
             // Takes the response along with what the first frames are answered.
             let (events, answer) = frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
             return (details + events, answer)
@@ -137,6 +139,10 @@ public final class ScriptedUpstream {
 
     /// A message as one unmasked frame.
     public func frame(_ payload: [UInt8], isBinary: Bool) -> [UInt8] {
+        if connection?.compression != nil {
+            _ = payload.withUnsafeBytes { connection?.send(text: $0, output: &writer, using: &random) }
+            return takeBytes()
+        }
         // Written by hand, so that a backend can also say what it should not say any more.
         var bytes: [UInt8] = [isBinary ? 0x82 : 0x81]
         switch payload.count {
