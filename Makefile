@@ -4,7 +4,7 @@
 #   make run CONFIG=file      the bridge, with your configuration
 #   make test                 all tests
 #   make check                formatting, dependency directions, warnings, sanitizers
-#   make conformance          the long suites: laws with many seeds, and real IRC clients
+#   make conformance          the long suites: laws with many seeds, both sides driven from outside, real IRC clients
 #   make bench                the benchmarks
 #   make format               rewrites the sources in the project's format
 
@@ -35,11 +35,13 @@ check: setup
 	scripts/sanitize
 
 conformance: setup
-	CHATBRIDGE_LAW_ROUNDS=2000 $(SWIFT) test --disable-xctest --filter Law
+	CHATBRIDGE_LAW_ROUNDS=2000 $(SWIFT) test --disable-xctest --filter 'Law|Encoder|LineDecoder|Parse|Text'
+	scripts/end-to-end
 	scripts/real-clients
 
 bench: setup
 	$(SWIFT) run -c release --package-path Benchmarks codec-bench
+	scripts/bench-fanout
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources

@@ -13,6 +13,10 @@ public final class Bridge {
     /// Bytes of long answers queued before the bridge waits for the client to take them.
     static let longAnswerWindow = 16 * 1024
 
+    /// Flood tokens that even a line without a penalty costs: a tenth, so that nobody notices and nobody can send a
+    /// hundred thousand of them a second.
+    static let leastPenalty = 0.1
+
     let context: BridgeContext
     let settings: BridgeSettings
     var rooms: [Room] = []
@@ -314,7 +318,7 @@ public final class Bridge {
             }
             requests = session.messageReceived(message)
         }
-        _ = session.budget.take(Double(penalty), now: context.now.monotonic)
+        _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
         for request in requests {
             guard session.state != .closed else { break }
             perform(request, session)

@@ -39,6 +39,13 @@ final class BridgeContext {
         emit(.note(BridgeNote(level, event, text, metadata)))
     }
 
+    /// Notes what was said, where the operator asked for that.
+    func noteChat(_ direction: String, room: String, nick: String, _ text: String) {
+        guard settings.notesChatText else { return }
+        note(
+            .trace, "message-" + direction, MessageRendering.excerpt(text), ["room": room, "nick": nick])
+    }
+
     // MARK: - Connection slots
 
     func requestConnectSlot(_ room: RoomID) {

@@ -21,12 +21,14 @@ public struct BridgeSettings: Sendable {
     public var rooms: [RoomSettings]
     /// Longest wait at shutdown for queues to empty.
     public var drain: Duration
+    /// Whether chat text may be noted, at trace.
+    public var notesChatText: Bool
 
     public init(
         serverName: String, network: String = "chatbridge", version: String = "0", motd: [String] = [],
         instanceID: String, password: String? = nil, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
-        drain: Duration = .seconds(10)
+        drain: Duration = .seconds(10), notesChatText: Bool = false
     ) {
         self.serverName = serverName
         self.network = network
@@ -39,6 +41,7 @@ public struct BridgeSettings: Sendable {
         self.limits = limits
         self.rooms = rooms
         self.drain = drain
+        self.notesChatText = notesChatText
     }
 }
 

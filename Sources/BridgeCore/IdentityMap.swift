@@ -14,7 +14,8 @@ import WireBytes
 struct Person {
     enum Kind: Equatable {
         case local(ClientID)
-        case remote(RemoteKey)
+        // Boxed: most people are local in a busy installation, and need no room for it.
+        indirect case remote(RemoteKey)
     }
 
     /// What makes an upstream person one person: the backend's id, or the name where the wire has no ids.
@@ -78,7 +79,7 @@ final class IdentityMap {
     private let casemapping: IRCCasemapping
     private let maker: NickMaker
     private let instanceID: String
-    private var people: [PersonID: Person] = [:]
+    private var people: [PersonID: Record] = [:]
     private var nextID: UInt64 = 1
     private var byNick: [String: PersonID] = [:]
     private var bySkeleton: [String: PersonID] = [:]
@@ -98,18 +99,25 @@ final class IdentityMap {
         self.reserved = [Confusables.skeleton(settings.serverName), "bridge", "*bridge"]
     }
 
-    subscript(id: PersonID) -> Person? { people[id] }
+    /// A person in a place of their own, so that the table of them stays small while it grows.
+    private final class Record {
+        var person: Person
+
+        init(_ person: Person) { self.person = person }
+    }
+
+    subscript(id: PersonID) -> Person? { people[id]?.person }
 
     var count: Int { people.count }
 
     func person(nick: String) -> (id: PersonID, person: Person)? {
-        guard let id = byNick[casemapping.fold(nick)], let person = people[id] else { return nil }
+        guard let id = byNick[casemapping.fold(nick)], let person = people[id]?.person else { return nil }
         return (id, person)
     }
 
     func modify(_ id: PersonID, _ body: (inout Person) -> Void) {
-        guard people[id] != nil else { return }
-        body(&people[id]!)
+        guard let record = people[id] else { return }
+        body(&record.person)
     }
 
     /// The id under which an IRC user without an account speaks on `backend`. Upper case, stable for the nick.
@@ -138,14 +146,14 @@ final class IdentityMap {
     }
 
     func rename(_ id: PersonID, to nick: String) {
-        guard let person = people[id] else { return }
+        guard let person = people[id]?.person else { return }
         forgetNames(of: person, id)
         modify(id) { $0.rename(nick) }
         claimNames(id, nick)
     }
 
     func remove(_ id: PersonID) {
-        guard let person = people.removeValue(forKey: id) else { return }
+        guard let person = people.removeValue(forKey: id)?.person else { return }
         forgetNames(of: person, id)
         if case .remote(let key) = person.kind {
             byRemote[key] = nil
@@ -156,7 +164,7 @@ final class IdentityMap {
     private func insert(_ person: Person) -> PersonID {
         let id = PersonID(rawValue: nextID)
         nextID += 1
-        people[id] = person
+        people[id] = Record(person)
         claimNames(id, person.nick)
         return id
     }
@@ -203,7 +211,7 @@ final class IdentityMap {
         let key = Self.remoteKey(sender, backend: backend)
         let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
         let idText = sender.id?.canonical ?? sender.name ?? "unknown"
-        if let id = byRemote[key], let person = people[id] {
+        if let id = byRemote[key], let person = people[id]?.person {
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
             guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
@@ -260,7 +268,15 @@ final class IdentityMap {
             absentCount += 1
             absentQueue.append((id, now))
         }
+        // Somebody who comes and goes all day leaves an entry each time, behind others that may stay for 30 days.
+        if absentQueue.count - absentHead > 2 * absentCount + 1024 {
+            absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.person.absentSince == $0.since }
+            absentHead = 0
+        }
     }
+
+    /// Entries that wait to be forgotten, stale ones included.
+    var absenceEntryCount: Int { absentQueue.count - absentHead }
 
     private func freeNick(_ base: String, displayName: String, backend: String) -> String {
         if isFree(base) { return base }
@@ -292,7 +308,7 @@ final class IdentityMap {
     private func pruneAbsent(now: MonotonicInstant) {
         while absentHead < absentQueue.count {
             let (id, since) = absentQueue[absentHead]
-            let isCurrent = people[id]?.absentSince == since
+            let isCurrent = people[id]?.person.absentSince == since
             guard !isCurrent || absentCount > Self.maxAbsent || now - since > Self.retention else { break }
             if isCurrent { remove(id) }
             absentHead += 1

@@ -65,7 +65,8 @@ enum MessageRendering {
         omitted += max(0, IRCTextSplitter.lineCount(clean) - looked)
         if omitted > 0 { bodies.append("… \(omitted) more line\(omitted == 1 ? "" : "s")") }
         for attachment in attachments.prefix(20) {
-            let line = cleanBody(describe(attachment)).replacing("\n", with: " ").replacing("\r", with: " ")
+            // By lines, since a CR LF is one character to a search for either.
+            let line = IRCTextSplitter.lines(cleanBody(describe(attachment)), maxLines: 10).joined(separator: " ")
             bodies.append(contentsOf: IRCTextSplitter.split(line, budget: budget))
         }
         return bodies

@@ -12,11 +12,22 @@ struct RecentMessages {
         /// The id of an IRC user of ours who wrote it; nil: somebody upstream.
         var puppet: ChatID?
         var nick: String
-        var excerpt: String
+        /// The beginning of what was said, for quoting.
+        fileprivate var beginning: String
+
+        /// The first words, for somebody who answers. Made when asked for: most messages are never answered.
+        var excerpt: String { MessageRendering.excerpt(beginning) }
         /// The time that IRC clients were shown.
         var at: ChatTimestamp
         /// Grows with the order of the room.
         var sequence: Int
+    }
+
+    /// Bytes of a text that are kept: more than an excerpt shows, and no megabyte is held for sixty characters.
+    private static let keptBytes = 1024
+
+    private static func beginning(of text: String) -> String {
+        text.utf8.count <= keptBytes ? text : String(text.unicodeScalars.prefix(keptBytes / 4)) + "…"
     }
 
     private var ring: [Entry] = []
@@ -26,10 +37,11 @@ struct RecentMessages {
     private var byUpstreamID: [ChatID: Int] = [:]
 
     mutating func append(
-        msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, excerpt: String, at: ChatTimestamp
+        msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp
     ) {
         let entry = Entry(
-            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, excerpt: excerpt, at: at,
+            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, beginning: Self.beginning(of: text),
+            at: at,
             sequence: nextSequence)
         let slot: Int
         if ring.count < Self.capacity {

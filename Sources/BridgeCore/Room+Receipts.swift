@@ -118,7 +118,21 @@ extension Room {
 
     // MARK: - Down
 
-    func tellAuthor(
+    /// Tells the author of each message; of several by one author the newest stands for all.
+    func tellAuthors(
+        of entries: [RecentMessages.Entry], reader: PersonID, state: ChatReceipt.State, _ context: BridgeContext
+    ) {
+        var newest: [ChatID: RecentMessages.Entry] = [:]
+        for entry in entries {
+            guard let puppet = entry.puppet, entry.sequence > newest[puppet]?.sequence ?? -1 else { continue }
+            newest[puppet] = entry
+        }
+        for entry in newest.values.sorted(by: { $0.sequence < $1.sequence }) {
+            tellAuthor(of: entry, reader: reader, state: state, context)
+        }
+    }
+
+    private func tellAuthor(
         of entry: RecentMessages.Entry, reader: PersonID, state: ChatReceipt.State, _ context: BridgeContext
     ) {
         guard let puppet = entry.puppet, let author = puppets[puppet], locals[author]?.person != reader else { return }
@@ -191,8 +205,8 @@ extension Room {
             .suffix(Self.maxReceiptsPerMarker)
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
+        tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
         for entry in unread {
-            if entry.puppet != nil { tellAuthor(of: entry, reader: member.person, state: .read, context) }
             if link.isUp, settings.dialect.traits.sendsReadReceipts, let id = entry.upstreamID {
                 pendingReceipts.append((reader, id))
             }

@@ -50,6 +50,7 @@ extension Room {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         guard outbox.count < settings.queueMaxMessages else { return .queueFull }
         spoke(client, context)
+        context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
             text: upstreamText(submission, person), at: context.now.wall)
@@ -157,7 +158,7 @@ extension Room {
             sender: settings.dialect.traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
         recent.append(
             msgid: msgid, upstreamID: id, puppet: origin.puppet, nick: origin.nick,
-            excerpt: MessageRendering.excerpt(MessageRendering.action(origin.text) ?? origin.text), at: shownAt)
+            text: MessageRendering.action(origin.text) ?? origin.text, at: shownAt)
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
         ]

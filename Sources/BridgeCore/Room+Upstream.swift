@@ -60,7 +60,15 @@ extension Room {
         outbox.linkLost()
         pendingReceipts = []
         armOutbox(context)
-        guard outage == nil else { return }
+        if outage != nil {
+            if retryIn >= ReconnectPolicy.refusedDelay, outage?.isRefusalTold == false {
+                outage?.isRefusalTold = true
+                outage?.reason = reason
+                let wait = Self.spoken(seconds: Int(retryIn / .seconds(1)))
+                notice("\(settings.url.host) refuses the bridge: \(reason). The next try is in \(wait).", context)
+            }
+            return
+        }
         outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp)
         notice(
             wasUp
@@ -169,9 +177,10 @@ extension Room {
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
             limits: context.settings.limits)
         guard !bodies.isEmpty else { return }
+        context.noteChat("down", room: settings.name, nick: person.nick, text)
         recent.append(
             msgid: msgid, upstreamID: message.id, puppet: nil, nick: person.nick,
-            excerpt: MessageRendering.excerpt(message.text), at: at)
+            text: message.text, at: at)
         for (index, body) in bodies.enumerated() {
             // One msgid, one message: the lines after the first are its continuation.
             var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)
@@ -279,11 +288,7 @@ extension Room {
         // Receipts reach everybody on some wires; only those for our own messages mean something here.
         guard !receipt.isSelf, receipt.by.id != nil || receipt.by.name != nil else { return }
         let ours = receipt.ids.compactMap { recent.entry(upstreamID: $0) }.filter { $0.puppet != nil }
-        guard let newest = ours.max(by: { $0.sequence < $1.sequence }), let reader = present(receipt.by, context)
-        else { return }
-        for entry in ours where entry.puppet != newest.puppet {
-            tellAuthor(of: entry, reader: reader, state: receipt.state, context)
-        }
-        tellAuthor(of: newest, reader: reader, state: receipt.state, context)
+        guard !ours.isEmpty, let reader = present(receipt.by, context) else { return }
+        tellAuthors(of: ours, reader: reader, state: receipt.state, context)
     }
 }

@@ -53,6 +53,8 @@ final class Room {
         var since: MonotonicInstant
         var reason: String
         var wasUp: Bool
+        /// It was told that the backend refuses us and that the next try is far off.
+        var isRefusalTold = false
     }
 
     let id: RoomID
@@ -72,7 +74,8 @@ final class Room {
     /// backend, and must not look like a stranger's.
     private var retiredPuppets: [ChatID] = []
     var remotes: [PersonID: RemoteMember] = [:]
-    var overflowPerson: PersonID?
+    /// The one nick of those for whom there is no place, and when it was last used.
+    private var overflowMember: (person: PersonID, lastSeen: MonotonicInstant)?
     var duplicates = DuplicateRing()
     var recent = RecentMessages()
     var outbox = Outbox()
@@ -219,7 +222,7 @@ final class Room {
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic
             if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
-            return context.identities.known(key)
+            return known
         }
         guard remotes.count < context.settings.limits.membersPerRoom else { return nil }
         let personID = resolve(sender, context)
@@ -251,14 +254,18 @@ final class Room {
 
     func remoteLeft(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
         guard remotes.removeValue(forKey: personID) != nil else { return }
+        context.timers.cancel(.typingIn(id, personID))
+        receiptNotices.forget(reader: personID)
+        departed(personID, reason: reason, context)
+    }
+
+    private func departed(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
         if let person = context.identities[personID] {
             broadcast(
                 IRCMessage(
                     tags: tags(of: person, at: context.now.wall), source: person.source, command: "PART",
                     params: reason.map { [channel, $0] } ?? [channel]), context)
         }
-        context.timers.cancel(.typingIn(id, personID))
-        receiptNotices.forget(reader: personID)
         slots.remove(personID)
         context.identities.left(personID, now: context.now.monotonic)
     }
@@ -275,17 +282,25 @@ final class Room {
         for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !settings.dialect.traits.hasMembership {
             remoteLeft(person, reason: "idle", context)
         }
-        if !remotes.isEmpty { scheduleIdleSweep(context) }
+        if let member = overflowMember, context.now.monotonic - member.lastSeen >= settings.memberIdle {
+            overflowMember = nil
+            departed(member.person, reason: "idle", context)
+        }
+        if !remotes.isEmpty || overflowMember != nil { scheduleIdleSweep(context) }
     }
 
     /// The one nick through which everybody speaks for whom the room has no place.
     func overflow(_ context: BridgeContext) -> PersonID {
-        if let overflowPerson, context.identities[overflowPerson] != nil { return overflowPerson }
+        if let known = overflowMember?.person {
+            overflowMember?.lastSeen = context.now.monotonic
+            return known
+        }
+        // An id that nobody upstream can name.
         let resolution = context.identities.resolve(
-            ChatPerson(id: ChatID("overflow of " + settings.name), name: "others"), backend: settings.backend,
-            authenticated: false, now: context.now.monotonic)
+            ChatPerson(id: context.freshChatID(), name: "others"), backend: settings.backend, authenticated: false,
+            now: context.now.monotonic)
         context.identities.entered(resolution.id)
-        overflowPerson = resolution.id
+        overflowMember = (resolution.id, context.now.monotonic)
         slots.insert(resolution.id)
         if let person = context.identities[resolution.id] { broadcast(joinMessage(person, context), context) }
         context.note(

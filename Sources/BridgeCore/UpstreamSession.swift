@@ -312,12 +312,14 @@ final class UpstreamSession {
         forgetConnection()
         if !transportGone { context.emit(.closeUpstream(room, flush: true)) }
         failures += 1
-        refusals = isRefusal ? refusals + 1 : 0
         lastReason = reason
         state = .waiting
         var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &context.random)
-        if refusals == 1 { delay = .zero }
-        if refusals > 1 { delay = ReconnectPolicy.refusedDelay }
+        if isRefusal {
+            // Other trouble in between makes the credentials no better: only a usable session starts the count anew.
+            refusals += 1
+            delay = refusals == 1 ? .zero : ReconnectPolicy.refusedDelay
+        }
         context.timers.set(.link(room), at: context.now.monotonic + delay)
         events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
     }

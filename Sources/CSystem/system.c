@@ -2,6 +2,7 @@
 #include "CSystem.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -178,6 +179,12 @@ static int64_t read_clock(clockid_t clock) {
 }
 int64_t cb_monotonic_nanoseconds(void) { return read_clock(CLOCK_MONOTONIC); }
 int64_t cb_realtime_nanoseconds(void) { return read_clock(CLOCK_REALTIME); }
+
+void cb_memory_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
 
 int64_t cb_getrandom(void *buffer, size_t count) { return answer64(getrandom(buffer, count, 0)); }
 int cb_isatty(int descriptor) { return isatty(descriptor); }

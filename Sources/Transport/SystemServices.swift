@@ -83,6 +83,12 @@ public enum ProcessSignals {
     public static func ignoreBrokenPipes() { cb_signal_ignore(SIGPIPE) }
 }
 
+/// The process's memory.
+public enum ProcessMemory {
+    /// Gives freed memory back to the kernel. Walks the whole heap: for quiet moments.
+    public static func releaseFreed() { cb_memory_trim() }
+}
+
 /// The machine and its terminals.
 public enum Machine {
     /// The machine's name as it calls itself; empty when it has none.

@@ -17,6 +17,15 @@ extension Transport {
         }
         guard !connection.pointee.flags.contains(.writeBroken) else { return }
         connection.pointee.queue.append(slice)
+        if connection.pointee.queue.byteCount > Int(connection.pointee.sendLimit) {
+            // Much at once is no proof of a slow reader: first see what the kernel takes of it.
+            if connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBlocked) {
+                flush(id, connection)
+                guard connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) else {
+                    return
+                }
+            }
+        }
         let queued = connection.pointee.queue.byteCount
         if queued > Int(connection.pointee.sendLimit) {
             end(id, connection, .sendQueueExceeded(limit: Int(connection.pointee.sendLimit)), reset: true)

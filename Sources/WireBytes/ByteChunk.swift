@@ -47,6 +47,19 @@ public struct ByteSlice {
     @inlinable
     public var isEmpty: Bool { count == 0 }
 
+    /// This slice and `next` as one, when they lie side by side.
+    @inlinable
+    func extended(by next: ByteSlice) -> ByteSlice? {
+        guard chunk === next.chunk, start &+ count == next.start else { return nil }
+        return ByteSlice(chunk: chunk, start: start, count: count &+ next.count)
+    }
+
+    /// This slice without its first `byteCount` bytes; at most ``count``.
+    @inlinable
+    func dropping(_ byteCount: Int) -> ByteSlice {
+        ByteSlice(chunk: chunk, start: start &+ byteCount, count: count &- byteCount)
+    }
+
     /// Calls `body` with the bytes; the pointer is valid only during the call.
     @inlinable
     public func withUnsafeBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {

@@ -1,12 +1,13 @@
 /// What one connection still has to send: references to shared bytes, first in, first out.
 ///
 /// Appending a slice that continues the last one in the same chunk only moves an end mark, so a burst of lines to a room
-/// costs a member two comparisons and an addition each.
+/// costs a member two comparisons and an addition each. The first slice stands within the queue itself: what one turn
+/// brings is usually one slice, and then nothing is allocated, and an idle queue holds no memory.
 public struct OutboundQueue: ~Copyable {
-    @usableFromInline var slices: [ByteSlice] = []
-    @usableFromInline var head = 0
-    /// Bytes of the first slice that are already sent.
-    @usableFromInline var headOffset = 0
+    @usableFromInline var first: ByteSlice?
+    /// The slices after the first; those before `restHead` are gone.
+    @usableFromInline var rest: [ByteSlice] = []
+    @usableFromInline var restHead = 0
     /// Bytes not yet sent.
     public private(set) var byteCount = 0
 
@@ -18,27 +19,32 @@ public struct OutboundQueue: ~Copyable {
     public mutating func append(_ slice: ByteSlice) {
         guard slice.count > 0 else { return }
         byteCount &+= slice.count
-        if let last = slices.last, last.chunk === slice.chunk, last.start &+ last.count == slice.start {
-            slices[slices.count &- 1] = ByteSlice(
-                chunk: last.chunk, start: last.start, count: last.count &+ slice.count)
+        guard let first else {
+            first = slice
+            return
+        }
+        if rest.isEmpty {
+            if let longer = first.extended(by: slice) { self.first = longer } else { rest.append(slice) }
+        } else if let longer = rest[rest.count &- 1].extended(by: slice) {
+            rest[rest.count &- 1] = longer
         } else {
-            slices.append(slice)
+            rest.append(slice)
         }
     }
 
     /// How many slices wait.
     @inlinable
-    public var sliceCount: Int { slices.count &- head }
+    public var sliceCount: Int { first == nil ? 0 : 1 &+ rest.count &- restHead }
 
     /// Calls `body` once for each of the first `limit` slices, in order, with the bytes not yet sent.
     @inlinable
     public func forEachPending(limit: Int, _ body: (UnsafeRawBufferPointer) -> Void) {
-        var index = head
-        let stop = min(slices.count, head &+ limit)
-        var skip = headOffset
+        guard let first, limit > 0 else { return }
+        first.withUnsafeBytes { body($0) }
+        var index = restHead
+        let stop = min(rest.count, restHead &+ limit &- 1)
         while index < stop {
-            slices[index].withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[skip...])) }
-            skip = 0
+            rest[index].withUnsafeBytes { body($0) }
             index &+= 1
         }
     }
@@ -47,28 +53,38 @@ public struct OutboundQueue: ~Copyable {
     public mutating func consume(_ sent: Int) {
         precondition(sent <= byteCount, "consumed more than was queued")
         byteCount &-= sent
-        var left = sent &+ headOffset
-        while head < slices.count, left >= slices[head].count {
-            left &-= slices[head].count
-            head &+= 1
+        var left = sent
+        while let slice = first, left > 0 {
+            if left < slice.count {
+                first = slice.dropping(left)
+                return
+            }
+            left &-= slice.count
+            takeNext()
         }
-        headOffset = left
-        if head == slices.count {
-            // An idle connection keeps no storage; a busy one keeps its small array.
-            if slices.capacity > 16 { slices = [] } else { slices.removeAll(keepingCapacity: true) }
-            head = 0
-            headOffset = 0
-        } else if head > 64, head > slices.count / 2 {
-            slices.removeFirst(head)
-            head = 0
+    }
+
+    private mutating func takeNext() {
+        guard restHead < rest.count else {
+            first = nil
+            return
+        }
+        first = rest[restHead]
+        restHead &+= 1
+        if restHead == rest.count {
+            rest = []
+            restHead = 0
+        } else if restHead > 64, restHead > rest.count / 2 {
+            rest.removeFirst(restHead)
+            restHead = 0
         }
     }
 
     /// Forgets everything.
     public mutating func removeAll() {
-        slices = []
-        head = 0
-        headOffset = 0
+        first = nil
+        rest = []
+        restHead = 0
         byteCount = 0
     }
 }

@@ -117,7 +117,8 @@ public final class ScriptedUpstream {
         connection = nil
     }
 
-    func frame(_ payload: [UInt8], isBinary: Bool) -> [UInt8] {
+    /// A message as one unmasked frame.
+    public func frame(_ payload: [UInt8], isBinary: Bool) -> [UInt8] {
         // Written by hand, so that a backend can also say what it should not say any more.
         var bytes: [UInt8] = [isBinary ? 0x82 : 0x81]
         switch payload.count {

@@ -87,7 +87,7 @@ struct LineDecoderTests {
         #expect(result.held == 0)
     }
 
-    @Test("random streams give the same lines however they are cut", arguments: 0..<30 as Range<UInt64>)
+    @Test("random streams give the same lines however they are cut", arguments: LawSeeds.seeds(30))
     func random(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let limits = IRCLimits(maxLineBytes: 10, maxReceivedTagBytes: 8)

@@ -131,7 +131,7 @@ struct ParseTests {
     }
 
     @Test(
-        "any bytes give a message or a named error, and a message survives encoding", arguments: 0..<20 as Range<UInt64>
+        "any bytes give a message or a named error, and a message survives encoding", arguments: LawSeeds.seeds(20)
     )
     func hostile(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

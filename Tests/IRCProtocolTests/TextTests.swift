@@ -50,7 +50,7 @@ struct TextTests {
     }
 
     @Test(
-        "pieces rejoin, keep their budget and cut no cluster that fits", arguments: 0..<40 as Range<UInt64>)
+        "pieces rejoin, keep their budget and cut no cluster that fits", arguments: LawSeeds.seeds(40))
     func law(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let alphabet = [

@@ -42,7 +42,7 @@ struct ConnectionLawTests {
         }
     }
 
-    @Test("two connections wired together always reach closed without a failure", arguments: UInt64(1)...40)
+    @Test("two connections wired together always reach closed without a failure", arguments: LawSeeds.seeds(40))
     func alwaysCloses(seed: UInt64) {
         var rng = SeededGenerator(seed: seed)
         var client = End(role: .client)
@@ -69,7 +69,7 @@ struct ConnectionLawTests {
 
     @Test(
         "any bytes end in events or one failure, hold bounded memory, and may be cut anywhere",
-        arguments: UInt64(1)...60)
+        arguments: LawSeeds.seeds(60))
     func anyBytes(seed: UInt64) {
         var rng = SeededGenerator(seed: seed)
         let limits = WebSocketLimits(maxFrameBytes: 300, maxMessageBytes: 500)

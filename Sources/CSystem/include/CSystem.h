@@ -96,6 +96,8 @@ void cb_signal_ignore(int signal);
 
 int64_t cb_monotonic_nanoseconds(void);
 int64_t cb_realtime_nanoseconds(void);
+/// Gives freed memory that the allocator holds back to the kernel.
+void cb_memory_trim(void);
 int64_t cb_getrandom(void *buffer, size_t count);
 int cb_isatty(int descriptor);
 /// Raises the soft limit of open files to the hard one; answers the soft limit then in force.

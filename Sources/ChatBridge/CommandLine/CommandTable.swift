@@ -56,7 +56,7 @@ enum CommandTable {
             name: .demo, summary: "run with a built-in chat backend to try it out", operandName: nil, flags: [],
             details: ["Needs no configuration: connect an IRC client to 127.0.0.1:6667 and join #lobby."]),
         CommandRow(
-            name: .studio, summary: "only the built-in chat backend and its web page", operandName: nil,
+            name: .studio, summary: "only the built-in chat backend, to connect to", operandName: nil,
             flags: [CommandFlag("port", value: "N", "port on 127.0.0.1; 0 takes any free one")],
             details: ["A chat server to test a configuration against."]),
         CommandRow(

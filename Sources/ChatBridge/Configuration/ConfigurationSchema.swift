@@ -154,7 +154,8 @@ enum ConfigurationSchema {
             "messages_per_second", \.messagesPerSecond, .rate, "for each client, by token bucket; or \"off\""),
         ConfigurationKey("messages_burst", \.messagesBurst, .integer(1...100_000), "at once, before the rate counts"),
         ConfigurationKey(
-            "sendq", \.sendqBytes, .size(minSendqBytes...maxQueueBytes), "past it: ERROR :SendQ exceeded"),
+            "sendq", \.sendqBytes, .size(minSendqBytes...maxQueueBytes),
+            "past it the client is disconnected: SendQ exceeded"),
         ConfigurationKey("recvq", \.recvqBytes, .size(minRecvqBytes...maxQueueBytes), "read ahead from one client"),
         ConfigurationKey("multiline", \.multiline, .section(multiline, inline: true), "one message of several lines"),
         ConfigurationKey(

@@ -18,6 +18,7 @@ final class BridgeDriver: TransportDelegate {
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
     private var listeners: [ListenerID] = []
+    private var housekeeping = Housekeeping()
 
     /// - Parameters:
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
@@ -98,12 +99,15 @@ final class BridgeDriver: TransportDelegate {
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
         bridge.timerFired(now: Self.now(transport))
         run(transport)
     }
 
     /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``LoopHouse`` keeps.
-    func nextDeadline() -> MonotonicInstant? { bridge.nextDeadline() }
+    func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
+        [bridge.nextDeadline(), housekeeping.nextDeadline(now)].compactMap(\.self).min()
+    }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
         note(
@@ -115,7 +119,9 @@ final class BridgeDriver: TransportDelegate {
     // MARK: - What the bridge wants
 
     private func run(_ transport: Transport) {
-        for action in bridge.takeActions() { run(action, transport) }
+        let actions = bridge.takeActions()
+        housekeeping.worked(actions.count)
+        for action in actions { run(action, transport) }
     }
 
     private func run(_ action: BridgeAction, _ transport: Transport) {
@@ -152,5 +158,43 @@ final class BridgeDriver: TransportDelegate {
             isStopped()
             isStopped = {}
         }
+    }
+}
+
+/// When to give freed memory back: a storm of joins or a large NAMES leaves the heap full of holes, and an idle client
+/// would go on costing what it cost at the worst moment.
+struct Housekeeping {
+    /// Actions after which there may be something to give back.
+    static let enoughWork = 2000
+    /// How often to look whether the moment is quiet. The heap is walked then, which takes milliseconds.
+    static let interval: Duration = .seconds(5)
+    /// Fewer actions than this in an interval: quiet.
+    static let quiet = 200
+
+    private var work = 0
+    private var workAtLook = 0
+    private var lookAt: MonotonicInstant?
+
+    mutating func worked(_ actions: Int) { work += actions }
+
+    mutating func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
+        if lookAt == nil, work >= Self.enoughWork {
+            workAtLook = work
+            lookAt = now + Self.interval
+        }
+        return lookAt
+    }
+
+    /// Whether to give back now.
+    mutating func isDue(_ now: MonotonicInstant) -> Bool {
+        guard let due = lookAt, now >= due else { return false }
+        guard work - workAtLook < Self.quiet else {
+            workAtLook = work
+            lookAt = now + Self.interval
+            return false
+        }
+        lookAt = nil
+        work = 0
+        return true
     }
 }

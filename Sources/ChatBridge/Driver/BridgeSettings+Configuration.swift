@@ -25,7 +25,8 @@ extension BridgeSettings {
                 ? []
                 : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
             instanceID: instanceID, password: password, nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain)
+            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
+            notesChatText: configuration.log.messages)
     }
 }
 

@@ -83,6 +83,7 @@ extension ServiceCommands {
             }
             for await _ in ended {}
             studio.stop()
+            studio.waitUntilStopped()
             signals.stop()
             return ExitCode.ok
         } catch {

@@ -62,7 +62,7 @@ final class LoopHouse: TransportDelegate {
 
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         bridge.turnWillFlush(now: now, transport: transport)
-        var next = bridge.nextDeadline()
+        var next = bridge.nextDeadline(now)
         for guest in guests {
             guest.turnWillFlush(now: now, transport: transport)
             guard let deadline = guest.nextDeadline() else { continue }

@@ -1,0 +1,267 @@
+// The load: a chat backend that speaks, and IRC clients that listen.
+//
+//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS]
+//
+// Waits for one WebSocket connection, joins CLIENTS to #lobby, speaks a warm-up, then MESSAGES: RATE a second, or with
+// RATE 0 as fast as everybody receives (64 at most on the way, 16 a write). Prints one JSON line: deliveries, CPU seconds
+// of the relay, whose process number comes on standard input, over that time, latencies in microseconds, and its memory a client, after IDLE_SECONDS of silence. "all" is false when a client did
+// not get every line exactly once.
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/evp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WARM_UP = 200, WINDOW = 64, BATCH = 16, BUCKETS = 4096, MAX_FD = 65536 };
+
+static int epoll, socket_up, *fds, clients, slowest_index;
+static uint32_t *received, ready[MAX_FD];
+static int index_of[MAX_FD];
+static uint64_t *sent_at, histogram[BUCKETS], measured;
+static uint32_t sent, first_measured;
+
+static void die(const char *what) { perror(what); exit(1); }
+
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+// Nanoseconds on the processor of all threads of `pid`.
+static uint64_t cpu(int pid) {
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *d = opendir(path);
+    uint64_t sum = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/schedstat", pid, e->d_name);
+        FILE *f = fopen(path, "r");
+        unsigned long run = 0;
+        if (f && fscanf(f, "%lu", &run) == 1) sum += run;
+        if (f) fclose(f);
+    }
+    if (d) closedir(d);
+    return sum;
+}
+
+static long anonymous_kib(int pid) {
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FILE *f = fopen(path, "r");
+    long kib = 0;
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "RssAnon: %ld", &kib);
+    if (f) fclose(f);
+    return kib;
+}
+
+static int listen_on(int port) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, 16) < 0) die("listen");
+    return fd;
+}
+
+static int accept_websocket(int listener) {
+    int fd = accept(listener, 0, 0), on = 1;
+    if (fd < 0) die("accept");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    char head[8192] = "";
+    size_t n = 0;
+    while (!strstr(head, "\r\n\r\n")) {
+        ssize_t got = recv(fd, head + n, sizeof head - 1 - n, 0);
+        if (got <= 0) die("handshake");
+        n += got;
+        head[n] = 0;
+    }
+    char *key = strcasestr(head, "sec-websocket-key:"), joined[128], accept64[64], answer[512];
+    if (!key) exit(1);
+    key += 18;
+    while (*key == ' ') key++;
+    *strchr(key, '\r') = 0;
+    unsigned char digest[20];
+    snprintf(joined, sizeof joined, "%.60s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
+    EVP_Digest(joined, strlen(joined), digest, 0, EVP_sha1(), 0);
+    EVP_EncodeBlock((unsigned char *)accept64, digest, 20);
+    int length = snprintf(answer, sizeof answer,
+                          "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          "Sec-WebSocket-Accept: %s\r\n\r\n", accept64);
+    if (send(fd, answer, length, 0) != length) die("send");
+    return fd;
+}
+
+static void drain(int fd, int measuring) {
+    static char buffer[256 << 10];
+    ssize_t n;
+    while ((n = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0) {
+        int i = index_of[fd];
+        uint64_t t = measuring ? now() : 0;
+        for (char *at = buffer, *end = buffer + n; (at = memchr(at, '\n', end - at)); at++) {
+            if (!ready[fd]) continue;
+            uint32_t number = received[i]++;
+            if (!measuring || number < first_measured || number >= sent) continue;
+            uint64_t us = (t - sent_at[number]) / 1000;
+            // Below 1024 µs a bucket a microsecond, above it one for each 64.
+            uint64_t bucket = us < 1024 ? us : 1024 + (us - 1024) / 64;
+            histogram[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+            measured++;
+        }
+        if (!ready[fd] && memmem(buffer, n, " 366 ", 5)) ready[fd] = 1;
+    }
+    if (n == 0) { fprintf(stderr, "a client was closed\n"); exit(1); }
+}
+
+static void poll_clients(int timeout, int measuring) {
+    struct epoll_event events[512];
+    int n = epoll_wait(epoll, events, 512, timeout);
+    for (int i = 0; i < n; i++) drain(events[i].data.fd, measuring);
+}
+
+static void discard_upstream(void) {
+    char buffer[4096];
+    while (recv(socket_up, buffer, sizeof buffer, MSG_DONTWAIT) > 0) {}
+}
+
+static void speak(int count) {
+    static char out[BATCH * 512];
+    size_t n = 0;
+    uint64_t t = now();
+    for (int i = 0; i < count; i++) {
+        char json[400];
+        int length = snprintf(json, sizeof json,
+                              "{\"event\":\"message\",\"message_id\":\"6B29FC40-CA47-1067-B31D-%012X\",\"sender_id\":"
+                              "\"9E107D9D-372B-4B68-A1D8-2542A4190001\",\"sender_name\":\"Linguini\",\"body\":\"message "
+                              "number %09u of the benchmark, about as long as people write\",\"sent_at\":%lu.25}",
+                              sent, sent, (unsigned long)time(0));
+        out[n++] = (char)0x81;
+        out[n++] = 126;
+        out[n++] = (char)(length >> 8);
+        out[n++] = (char)length;
+        memcpy(out + n, json, length);
+        n += length;
+        sent_at[sent++] = t;
+    }
+    for (size_t at = 0; at < n;) {
+        ssize_t w = send(socket_up, out + at, n - at, MSG_NOSIGNAL);
+        if (w < 0) die("send");
+        at += w;
+    }
+}
+
+static uint32_t slowest(void) {
+    uint32_t least = received[slowest_index];
+    for (int i = 0; i < clients; i++)
+        if (received[i] < least) { least = received[i]; slowest_index = i; }
+    return least;
+}
+
+static void run(uint32_t messages, long rate, int measuring) {
+    uint32_t target = sent + messages;
+    uint64_t start = now(), deadline = start + 120ull * 1000000000;
+    while ((sent < target || slowest() < target) && now() < deadline) {
+        if (rate) {
+            uint64_t due = start + (uint64_t)(sent - (target - messages)) * 1000000000 / rate;
+            if (sent < target && now() >= due) speak(1);
+            poll_clients(sent < target && now() < due ? (due - now() > 1000000 ? 1 : 0) : (sent < target ? 0 : 10), measuring);
+        } else {
+            if (sent < target && sent - slowest() + BATCH <= WINDOW)
+                speak(target - sent < BATCH ? target - sent : BATCH);
+            poll_clients(10, measuring);
+        }
+        discard_upstream();
+    }
+}
+
+static uint64_t percentile(double p) {
+    uint64_t seen = 0;
+    for (int i = 0; i < BUCKETS; i++)
+        if ((seen += histogram[i]) >= measured * p) return i < 1024 ? i : 1024 + (i - 1024) * 64;
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 6) return 64;
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    clients = atoi(argv[3]);
+    uint32_t messages = atoi(argv[4]);
+    long rate = atol(argv[5]);
+    int pid;
+    sent_at = calloc(messages + WARM_UP + 1, sizeof *sent_at);
+    received = calloc(clients, sizeof *received);
+    fds = calloc(clients, sizeof *fds);
+    epoll = epoll_create1(0);
+    int listener = listen_on(atoi(argv[1]));
+    // The relay is started by whoever started us, once we listen; its number comes on standard input.
+    puts("listening");
+    fflush(stdout);
+    socket_up = accept_websocket(listener);
+    if (scanf("%d", &pid) != 1) return 64;
+    long before = anonymous_kib(pid);
+    for (int i = 0; i < clients; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        struct sockaddr_in a = {
+            .sin_family = AF_INET, .sin_port = htons(atoi(argv[2])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) die("connect");
+        char hello[200];
+        int n = snprintf(hello, sizeof hello,
+                         "CAP REQ :no-implicit-names\r\nCAP END\r\nNICK c%d\r\nUSER c 0 * :c\r\nJOIN #lobby\r\nNAMES *\r\n", i);
+        if (send(fd, hello, n, 0) != n) die("send");
+        fds[i] = fd;
+        index_of[fd] = i;
+        struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+        epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
+        if (i % 16 == 15) poll_clients(0, 0);
+    }
+    for (;;) {
+        int waiting = 0;
+        poll_clients(50, 0);
+        for (int i = 0; i < clients; i++) waiting += !ready[fds[i]];
+        if (!waiting) break;
+    }
+    // The joins of others still arrive; what counts begins when nothing has come for a while.
+    for (int quiet = 0; quiet < 5;) {
+        struct epoll_event e;
+        if (epoll_wait(epoll, &e, 1, 100) == 0) quiet++; else { quiet = 0; poll_clients(0, 0); }
+    }
+    // Idle means idle: the bridge gives memory back once it has been quiet for some seconds.
+    if (argc > 6) sleep(atoi(argv[6]));
+    long idle = anonymous_kib(pid);
+    memset(received, 0, clients * sizeof *received);
+    // The first message makes the bridge announce the speaker: one line more.
+    speak(1);
+    for (int quiet = 0; quiet < 3;) {
+        struct epoll_event e;
+        if (epoll_wait(epoll, &e, 1, 100) == 0) quiet++; else { quiet = 0; poll_clients(0, 0); }
+    }
+    for (int i = 0; i < clients; i++) received[i] = 1;
+    run(WARM_UP - 1, 0, 0);
+    first_measured = sent;
+    uint64_t cpu0 = cpu(pid), t0 = now();
+    run(messages, rate, 1);
+    double seconds = (now() - t0) / 1e9, used = (cpu(pid) - cpu0) / 1e9;
+    int all = 1;
+    for (int i = 0; i < clients; i++) all &= received[i] == sent;
+    printf("{\"all\":%s,\"deliveries\":%lu,\"cpu_seconds\":%.6f,\"cpu_per_million\":%.4f,\"wall\":%.3f,\"p50_us\":%lu,"
+           "\"p99_us\":%lu,\"idle_bytes_per_client\":%ld}\n",
+           all ? "true" : "false", (unsigned long)measured, used, used / measured * 1e6, seconds,
+           (unsigned long)percentile(0.5), (unsigned long)percentile(0.99), (idle - before) * 1024 / clients);
+    return all ? 0 : 1;
+}

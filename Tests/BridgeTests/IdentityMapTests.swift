@@ -1,0 +1,225 @@
+import ChatModel
+import Testing
+import WireBytes
+
+@testable import BridgeCore
+
+@Suite("IdentityMap")
+struct IdentityMapTests {
+    private let map = IdentityMap(settings: BridgeSettings(serverName: "irc.example", instanceID: "tests", rooms: []))
+
+    private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
+
+    @discardableResult
+    private func meet(
+        _ id: String?, _ name: String?, at seconds: Int64 = 0, backend: String = "chat"
+    ) -> IdentityMap.Resolution {
+        map.resolve(
+            ChatPerson(id: id.map { ChatID($0) }, name: name), backend: backend, authenticated: false, now: at(seconds))
+    }
+
+    private func nick(_ id: PersonID) -> String? { map[id]?.nick }
+
+    @discardableResult
+    private func addLocal(_ nick: String, client: UInt64 = 1) -> PersonID {
+        map.addLocal(client: ClientID(rawValue: client), nick: nick, ident: "~u", host: "h", realname: "r")
+    }
+
+    @Test("the same id is the same person, whatever case a UUID is written in")
+    func sameID() {
+        let a = meet("6f9619ff-8b86-d011-b42d-00c04fc964ff", "Remy")
+        let b = meet("6F9619FF-8B86-D011-B42D-00C04FC964FF", "Remy")
+        #expect(a.id == b.id)
+        #expect(meet("another", "Remy").id != a.id)
+    }
+
+    @Test("the same id on another backend is another person")
+    func otherBackend() {
+        #expect(meet("1", "Remy").id != meet("1", "Remy", backend: "other").id)
+    }
+
+    @Test("a person without an id is their name")
+    func nameIsID() {
+        #expect(meet(nil, "Remy").id == meet(nil, "Remy").id)
+        #expect(meet(nil, "Remy").id != meet("1", "Remy").id)
+    }
+
+    @Test("IRC users may not take a nick that is, or looks like, somebody's or the bridge's own")
+    func refusals() {
+        meet("1", "Remy")
+        let alice = addLocal("alice")
+        for taken in ["Remy", "REMY", "rеmy", "alice", "a1ice", "аlice", "bridge", "irc.example"] {
+            let isLegal = !taken.contains(".")
+            #expect(map.refusal(nick: taken, holder: nil) == (isLegal ? .inUse : .erroneous), "\(taken)")
+        }
+        #expect(map.refusal(nick: "ALICE", holder: alice) == nil)
+        #expect(map.refusal(nick: "bob", holder: nil) == nil)
+        #expect(map.refusal(nick: "*bridge", holder: nil) == .erroneous)
+    }
+
+    @Test("a newcomer never takes the nick of somebody present")
+    func presentKeepsNick() {
+        let first = meet("1", "Remy")
+        map.entered(first.id)
+        let second = meet("2", "Remy")
+        #expect(nick(first.id) == "Remy")
+        #expect(nick(second.id) == "Remy2")
+    }
+
+    @Test("the nick moves to a newcomer of the same name when its holder is absent")
+    func nickMoves() {
+        let first = meet("1", "Remy")
+        map.entered(first.id)
+        map.left(first.id, now: at(10))
+        let second = meet("2", "Remy", at: 20)
+        #expect(nick(second.id) == "Remy")
+        #expect(map[first.id] == nil)
+        // The old id comes back while the nick is in use: as a new person.
+        map.entered(second.id)
+        let third = meet("1", "Remy", at: 30)
+        #expect(third.id != first.id && third.id != second.id)
+        #expect(nick(third.id) == "Remy2")
+    }
+
+    @Test("the nick does not move to a newcomer of another name, of another backend, or to one who is only confusable")
+    func nickStays() {
+        let first = meet("1", "Remy")
+        #expect(nick(meet("2", "REMY").id) != "Remy")
+        #expect(nick(meet("3", "Remy", backend: "other").id) != "Remy")
+        #expect(nick(meet("4", "Rеmy").id) != "Remy")
+        #expect(nick(first.id) == "Remy")
+    }
+
+    @Test("an absent person keeps the nick for 30 days")
+    func retention() {
+        let first = meet("1", "Remy")
+        map.entered(first.id)
+        map.left(first.id, now: at(0))
+        meet("x", "X", at: 30 * 24 * 3600 - 1)
+        #expect(map.refusal(nick: "Remy", holder: nil) == .inUse)
+        meet("y", "Y", at: 30 * 24 * 3600 + 1)
+        #expect(map.refusal(nick: "Remy", holder: nil) == nil)
+        #expect(map[first.id] == nil)
+    }
+
+    @Test("who came back and left again keeps the nick for 30 days from then")
+    func retentionRestarts() {
+        let day: Int64 = 24 * 3600
+        let first = meet("1", "Remy")
+        map.entered(first.id)
+        map.left(first.id, now: at(0))
+        map.entered(first.id)
+        map.left(first.id, now: at(20 * day))
+        meet("x", "X", at: 31 * day)
+        #expect(nick(first.id) == "Remy")
+        meet("y", "Y", at: 51 * day)
+        #expect(map[first.id] == nil)
+    }
+
+    @Test("coming and going all day leaves no trail")
+    func comingAndGoing() {
+        let first = meet("0", "Early")
+        map.entered(first.id)
+        map.left(first.id, now: at(0))
+        let person = meet("1", "Remy")
+        for second in Int64(1)...5000 {
+            map.entered(person.id)
+            map.left(person.id, now: at(second))
+        }
+        #expect(map.absenceEntryCount < 1100)
+        meet("x", "X", at: 31 * 24 * 3600)
+        #expect(map[first.id] == nil && map[person.id] == nil)
+    }
+
+    @Test("a person in two rooms is present until they left both")
+    func twoRooms() {
+        let first = meet("1", "Remy")
+        map.entered(first.id)
+        map.entered(first.id)
+        map.left(first.id, now: at(1))
+        #expect(nick(meet("2", "Remy").id) == "Remy2")
+        map.left(first.id, now: at(2))
+        #expect(nick(meet("3", "Remy").id) == "Remy")
+    }
+
+    struct RenameRow: CustomTestStringConvertible, Sendable {
+        let from: String
+        let to: String
+        let isTaken: Bool
+        let nick: String
+
+        var testDescription: String { "\(from) → \(to)\(isTaken ? ", base taken" : "")" }
+    }
+
+    @Test(
+        "a change of the display name changes the nick only when it makes another",
+        arguments: [
+            RenameRow(from: "Remy", to: "Chef", isTaken: false, nick: "Chef"),
+            RenameRow(from: "Remy", to: "remy", isTaken: false, nick: "remy"),
+            RenameRow(from: "Remy", to: "Remy!", isTaken: false, nick: "Remy"),
+            RenameRow(from: "Remy", to: "remy", isTaken: true, nick: "Remy2"),
+            RenameRow(from: "Remy", to: "Remy!", isTaken: true, nick: "Remy2"),
+            RenameRow(from: "Remy", to: "Chef", isTaken: true, nick: "Chef"),
+            RenameRow(from: "Remy", to: "Remy2", isTaken: true, nick: "Remy2"),
+            RenameRow(from: "Remy", to: "\u{200B}", isTaken: false, nick: "user-6b86b273"),
+        ])
+    func rename(row: RenameRow) {
+        if row.isTaken { map.entered(meet("0", row.from).id) }
+        let person = meet("1", row.from)
+        map.entered(person.id)
+        let before = nick(person.id)
+        let change = meet("1", row.to)
+        #expect(nick(person.id) == row.nick)
+        #expect(change.renamed?.to == (before == row.nick ? nil : row.nick))
+        #expect(map.person(nick: row.nick)?.id == person.id)
+    }
+
+    @Test("turning a name back and forth does not use up numbers")
+    func flipping() {
+        map.entered(meet("0", "Remy").id)
+        map.entered(meet("1", "Remy").id)
+        for _ in 0..<100 {
+            meet("1", "REMY")
+            meet("1", "Remy")
+        }
+        #expect(nick(meet("2", "Remy").id) == "Remy3")
+    }
+
+    @Test("ids of IRC users follow from installation, backend and nick without regard to case")
+    func puppets() {
+        let id = map.puppetID(nick: "Alice", backend: "chat")
+        #expect(id.rawValue == map.puppetID(nick: "aLICE", backend: "chat").rawValue)
+        #expect(id != map.puppetID(nick: "alice", backend: "other"))
+        #expect(id.rawValue == id.rawValue.uppercased() && id.rawValue.count == 36)
+        #expect(Array(id.rawValue)[14] == "5", "version of the UUID")
+        let other = IdentityMap(settings: BridgeSettings(serverName: "s", instanceID: "other", rooms: []))
+        #expect(id != other.puppetID(nick: "alice", backend: "chat"))
+    }
+
+    @Test("fifty thousand invented ids leave only as many people as are remembered")
+    func inventedIDs() {
+        for number in 0..<50_000 { meet("id-\(number)", "Remy", at: Int64(number / 1000)) }
+        #expect(map.count <= IdentityMap.maxAbsent + 1)
+    }
+
+    @Test("ten thousand people of one name who are all present get ten thousand nicks")
+    func manyOfOneName() {
+        var nicks: Set<String> = []
+        for number in 0..<10_000 {
+            let person = meet("id-\(number)", "A name that is much too long for a nick")
+            map.entered(person.id)
+            nicks.insert(nick(person.id) ?? "")
+        }
+        #expect(nicks.count == 10_000)
+        #expect(nicks.allSatisfy { $0.utf8.count <= 30 })
+    }
+
+    @Test(
+        "names of the outside are safe in a source and a realname",
+        arguments: ["a\r\nb", "a\u{0}b", "a\u{85}b\u{2028}c"])
+    func safe(name: String) {
+        let person = map[meet("x\r\n", name, backend: "ba ck\r\nend").id]
+        let text = (person?.source ?? "") + (person?.realname ?? "")
+        #expect(!text.unicodeScalars.contains { IdentityMap.isControl($0) || $0 == " " })
+    }
+}

@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""Drives the IRC clients that people use against a bridge in front of the studio, one after the other.
+
+    CHATBRIDGE=path drive.py [CLIENT...]
+
+Each client connects, joins #lobby, says ping-NONCE, must show the visitor's pong-NONCE, and quits. From outside it is
+checked that the backend saw the words under the client's nick, and that the room saw the client leave. A table on
+standard output; exit 0 when all are ok. A client that is not installed is a failure. SHOW=1 prints the last screen of
+what failed.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "EndToEnd"))
+
+from peer import BINARY_PATH, IRC, Bridge, Person, wait_until  # noqa: E402  (the path comes first)
+
+CHANNEL = "#lobby"
+VISITOR = "Remy"
+PYTHON = os.environ.get("PYTHON", sys.executable)
+
+
+def need(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            raise AssertionError("%s is not installed" % tool)
+
+
+class Studio:
+    """`chatbridge studio` on a free port."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [BINARY_PATH, "studio", "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        said = self.process.stdout.readline().decode()
+        match = re.search(r"ws://127\.0\.0\.1:(\d+)/", said)
+        assert match, "the studio did not start: %r" % said
+        self.port = int(match.group(1))
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+class Terminal:
+    """A program on a terminal of its own: tmux, without anybody's configuration."""
+
+    def __init__(self, directory, command):
+        need("tmux")
+        self.socket = os.path.join(directory, "tmux")
+        environment = dict(os.environ, TERM="screen-256color", HOME=directory, LC_ALL="C.UTF-8")
+        environment.pop("TMUX", None)
+        # What ends early stays readable, and is seen as an end rather than as silence.
+        subprocess.run(
+            ["tmux", "-u", "-S", self.socket, "-f", "/dev/null", "new-session", "-d", "-x", "180", "-y", "50",
+             "%s; echo PROGRAM-ENDED; read -r _" % command],
+            env=environment, check=True,
+        )
+
+    def run(self, *words):
+        return subprocess.run(
+            ["tmux", "-u", "-S", self.socket, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        ).stdout.decode("utf-8", "replace")
+
+    def type(self, text):
+        self.run("send-keys", "-l", "--", text)
+
+    def enter(self, text=""):
+        if text:
+            self.type(text)
+        self.run("send-keys", "Enter")
+
+    def screen(self):
+        return self.run("capture-pane", "-p", "-J", "-S", "-500")
+
+    def expect(self, text, patience=None):
+        try:
+            wait_until(lambda: text in self.screen(), "%r on the screen" % text, patience)
+        except AssertionError as error:
+            raise AssertionError("%s\n%s" % (error, self.screen())) from None
+
+    def stop(self):
+        self.run("kill-server")
+
+
+class Drive:
+    """One client's run: where to connect, what to say, and who watches."""
+
+    def __init__(self, name, port, studio_port, number):
+        self.name = name
+        self.port = port
+        self.nick = "t%d%s" % (number, re.sub("[^a-z]", "", name)[:6])
+        nonce = "%d-%d" % (time.monotonic_ns() % 1_000_000_000, number)
+        self.ping, self.pong = "ping-" + nonce, "pong-" + nonce
+        self.directory = tempfile.mkdtemp(prefix="chatbridge-client-")
+        self.watcher = Person(studio_port, "lobby", "Watcher")
+        self.observer = IRC(port, "observer%d" % number, join=[CHANNEL])
+        self.terminal = None
+        self.process = None
+
+    def start_terminal(self, command):
+        self.terminal = Terminal(self.directory, command)
+        return self.terminal
+
+    def start_process(self, *command, **options):
+        # In a group of its own, so that its end takes all its children along.
+        self.process = subprocess.Popen(
+            command, start_new_session=True, cwd=self.directory,
+            env=dict(os.environ, HOME=self.directory, LC_ALL="C.UTF-8"), **options,
+        )
+        return self.process
+
+    def file_has(self, path, text, patience=None):
+        def look():
+            try:
+                return text in pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                return False
+
+        wait_until(look, "%r in %s" % (text, os.path.basename(str(path))), patience)
+
+    def check_from_outside(self):
+        frame = self.watcher.expect_message(self.ping)
+        assert frame["sender_name"] == self.nick, frame
+        self.observer.expect(
+            "QUIT", lambda line: line.source.startswith(self.nick + "!")
+        )
+
+    def stop(self):
+        if self.terminal:
+            self.terminal.stop()
+        if self.process and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+        self.watcher.close()
+        self.observer.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+# MARK: - The clients
+
+
+def irssi(drive):
+    need("irssi")
+    home = os.path.join(drive.directory, "irssi")
+    os.mkdir(home)
+    pathlib.Path(home, "config").write_text(
+        """
+servers = ( { address = "127.0.0.1"; chatnet = "bridge"; port = "%d"; autoconnect = "yes"; use_tls = "no"; } );
+chatnets = { bridge = { type = "IRC"; nick = "%s"; }; };
+channels = ( { name = "%s"; chatnet = "bridge"; autojoin = "yes"; } );
+settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; settings_autosave = "no"; }; };
+"""
+        % (drive.port, drive.nick, CHANNEL, drive.nick),
+        encoding="utf-8",
+    )
+    screen = drive.start_terminal("irssi --home=%s" % home)
+    wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
+    screen.enter("/window goto 2")
+    screen.expect("[%s]" % CHANNEL)
+    screen.enter(drive.ping)
+    screen.expect(drive.pong)
+    screen.enter("/quit")
+
+
+def weechat(drive):
+    """In a terminal, with typing in both directions."""
+    need("weechat")
+    setup = [
+        "/set irc.look.typing_status_self on", "/set irc.look.typing_status_nicks on",
+        "/set typing.look.enabled_self on", "/set typing.look.enabled_nicks on",
+        "/set irc.look.server_buffer independent", "/set irc.look.buffer_switch_join on",
+    ]
+    screen = drive.start_terminal("weechat -d %s/w %s" % (drive.directory, weechat_options(drive, setup)))
+    wait_until(lambda: drive.observer.drain() or joined(drive), "weechat joins")
+    screen.enter("/buffer " + CHANNEL)
+    screen.expect(CHANNEL)
+    # Letter by letter, as a person: WeeChat tells that its user types once there are enough letters.
+    sentence = "I am typing"
+    for letter in sentence:
+        screen.type(letter)
+    drive.watcher.expect(
+        "WeeChat's own typing", lambda f: f.get("event") == "typing" and f.get("sender_name") == drive.nick
+    )
+    screen.enter()
+    drive.watcher.expect_message(sentence)
+    # The visitor answers this one after eight seconds of typing, which the status bar must show.
+    screen.expect("Typing: " + VISITOR)
+    screen.enter(drive.ping)
+    screen.expect(drive.pong)
+    screen.enter("/quit")
+
+
+def weechat_options(drive, setup):
+    tls = "tls" if weechat_version() >= 4 else "ssl"
+    commands = ["/set irc.server_default.%s off" % tls] + setup
+    commands += [
+        "/server add bridge 127.0.0.1/%d -no%s -nicks=%s -username=%s -autojoin=%s"
+        % (drive.port, tls, drive.nick, drive.nick, CHANNEL),
+        "/connect bridge",
+    ]
+    return " ".join("-r '%s'" % command for command in commands)
+
+
+def weechat_version():
+    said = subprocess.run(["weechat", "--version"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    return int(said.split(".")[0])
+
+
+def weechat_headless(drive):
+    """Driven through its fifo, read back through its log."""
+    need("weechat-headless")
+    fifo, logs = drive.directory + "/fifo", drive.directory + "/logs"
+    setup = [
+        "/set fifo.file.path " + fifo, "/set logger.file.path " + logs, "/set logger.file.flush_delay 0",
+        "/set logger.file.mask $plugin.$name.weechatlog",
+    ]
+    drive.start_process(
+        "sh", "-c", "exec weechat-headless -d %s/w %s" % (drive.directory, weechat_options(drive, setup)),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT,
+    )
+    wait_until(lambda: drive.observer.drain() or joined(drive), "weechat-headless joins")
+    log = "%s/irc.bridge.%s.weechatlog" % (logs, CHANNEL)
+    drive.file_has(log, drive.nick)
+    pathlib.Path(fifo).write_text("irc.bridge.%s *%s\n" % (CHANNEL, drive.ping), encoding="utf-8")
+    drive.file_has(log, drive.pong)
+    pathlib.Path(fifo).write_text("core.weechat */quit\n", encoding="utf-8")
+
+
+def ii(drive):
+    need("ii")
+    drive.start_process(
+        "ii", "-s", "127.0.0.1", "-p", str(drive.port), "-n", drive.nick, "-f", "Ii", "-i", drive.directory,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT,
+    )
+    server = drive.directory + "/127.0.0.1"
+    drive.file_has(server + "/out", drive.nick)
+    pathlib.Path(server, "in").write_text("/j %s\n" % CHANNEL, encoding="utf-8")
+    room = "%s/%s" % (server, CHANNEL)
+    drive.file_has(room + "/out", drive.nick)
+    pathlib.Path(room, "in").write_text(drive.ping + "\n", encoding="utf-8")
+    drive.file_has(room + "/out", drive.pong)
+    pathlib.Path(server, "in").write_text("/q bye\n", encoding="utf-8")
+
+
+def telnet(drive):
+    """A person with telnet who types IRC by hand."""
+    need("telnet")
+    screen = drive.start_terminal("telnet 127.0.0.1 %d" % drive.port)
+    screen.expect("Escape character")
+    screen.enter("NICK " + drive.nick)
+    screen.enter("USER %s 0 * :Telnet" % drive.nick)
+    screen.expect(" 001 %s " % drive.nick)
+    screen.enter("JOIN " + CHANNEL)
+    screen.expect(" 366 %s %s " % (drive.nick, CHANNEL))
+    screen.enter("PRIVMSG %s :%s" % (CHANNEL, drive.ping))
+    screen.expect(drive.pong)
+    screen.enter("QUIT :bye")
+
+
+def nc(drive):
+    need("nc")
+    out = drive.directory + "/out"
+    with open(out, "wb") as file:
+        process = drive.start_process("nc", "127.0.0.1", str(drive.port), stdin=subprocess.PIPE, stdout=file)
+
+    def say(line):
+        process.stdin.write((line + "\n").encode())
+        process.stdin.flush()
+
+    say("NICK " + drive.nick)
+    say("USER %s 0 * :Netcat" % drive.nick)
+    drive.file_has(out, " 001 %s " % drive.nick)
+    say("JOIN " + CHANNEL)
+    drive.file_has(out, " 366 %s %s " % (drive.nick, CHANNEL))
+    say("PRIVMSG %s :%s" % (CHANNEL, drive.ping))
+    drive.file_has(out, drive.pong)
+    say("QUIT :bye")
+
+
+PYTHON_IRC = """
+import sys
+import irc.client
+port, nick, channel, ping, pong = int(sys.argv[1]), *sys.argv[2:6]
+reactor = irc.client.Reactor()
+connection = reactor.server().connect("127.0.0.1", port, nick)
+connection.add_global_handler("welcome", lambda c, e: c.join(channel))
+connection.add_global_handler("endofnames", lambda c, e: c.privmsg(channel, ping))
+def said(c, e):
+    if pong in e.arguments[0]:
+        c.quit("bye")
+connection.add_global_handler("pubmsg", said)
+connection.add_global_handler("disconnect", lambda c, e: sys.exit(0))
+reactor.process_forever()
+"""
+
+
+def python_irc(drive):
+    """Python's `irc` module."""
+    found = subprocess.run([PYTHON, "-c", "import irc.client"], stderr=subprocess.DEVNULL, check=False)
+    if found.returncode:
+        raise AssertionError("%s has no module irc" % PYTHON)
+    process = drive.start_process(
+        PYTHON, "-c", PYTHON_IRC, str(drive.port), drive.nick, CHANNEL, drive.ping, drive.pong,
+        stdin=subprocess.DEVNULL,
+    )
+    # It quits only once it has seen the pong.
+    wait_until(lambda: process.poll() is not None, "the pong")
+    assert process.returncode == 0, "it ended with %d" % process.returncode
+
+
+def joined(drive):
+    return any(
+        line.command == "JOIN" and line.source.startswith(drive.nick + "!") for line in drive.observer.lines
+    )
+
+
+CLIENTS = {
+    "irssi": irssi,
+    "weechat": weechat,
+    "weechat-headless": weechat_headless,
+    "ii": ii,
+    "telnet": telnet,
+    "nc": nc,
+    "python-irc": python_irc,
+}
+
+
+def main():
+    if not BINARY_PATH:
+        sys.exit("CHATBRIDGE must name the program to test")
+    chosen = sys.argv[1:] or list(CLIENTS)
+    unknown = [name for name in chosen if name not in CLIENTS]
+    if unknown:
+        sys.exit("unknown client %s; there are %s" % (", ".join(unknown), ", ".join(CLIENTS)))
+    failed = 0
+    studio = Studio()
+    # The limits are the program's own: what real clients send must pass them.
+    bridge = Bridge({"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="")
+    try:
+        wait_until(lambda: bridge.log_entries("upstream-up"), "the bridge links to the studio")
+        print("%-18s %-6s %7s  %s" % ("client", "result", "seconds", "detail"), flush=True)
+        for number, name in enumerate(chosen, 1):
+            started = time.monotonic()
+            drive, detail = None, ""
+            try:
+                drive = Drive(name, bridge.port, studio.port, number)
+                CLIENTS[name](drive)
+                drive.check_from_outside()
+                bridge.check_alive()
+            except Exception as error:  # each client is judged alone
+                failed += 1
+                detail = str(error) or type(error).__name__
+            finally:
+                if drive:
+                    drive.stop()
+            first, _, more = detail.partition("\n")
+            print(
+                "%-18s %-6s %7.2f  %s" % (name, "FAIL" if detail else "ok", time.monotonic() - started, first),
+                flush=True,
+            )
+            if more and os.environ.get("SHOW"):
+                print(more.strip())
+    finally:
+        bridge.stop()
+        studio.stop()
+    print("%d of %d clients ok" % (len(chosen) - failed, len(chosen)))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
