@@ -106,7 +106,9 @@ final class BridgeDriver: TransportDelegate {
 
     /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``LoopHouse`` keeps.
     func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
-        [bridge.nextDeadline(), housekeeping.nextDeadline(now)].compactMap(\.self).min()
+        let next = bridge.nextDeadline()
+        guard let look = housekeeping.nextDeadline(now) else { return next }
+        return next.map { min($0, look) } ?? look
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
