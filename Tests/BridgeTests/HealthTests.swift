@@ -144,6 +144,11 @@ struct HTTPConfigurationTests {
     @Test("a problem is told with its place", arguments: cases)
     func problem(_ row: ProblemCase) { #expect(problems(withRoom(row.toml)) == [row.expected]) }
 
+    @Test("a list with a brace in it is a problem, never a crash")
+    func braceInList() {
+        #expect(problems(withRoom("[[http]]\nbind = \"http://127.0.0.1\"\nserve = [}")).count == 1)
+    }
+
     @Test("what is written is taken, printed and read again")
     func taken() throws {
         let loaded = try load(
