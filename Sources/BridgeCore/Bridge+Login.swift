@@ -45,7 +45,7 @@ extension Bridge {
         guard session.account == nil else {
             return reply(session.numeric(.errSASLAlready, "You have already logged in"), session)
         }
-        let isWaiting = session.passwordTry.map { !$0.isAbandoned } ?? false
+        let isWaiting = session.passwordTry.map { $0.purpose == .sasl && !$0.isAbandoned } ?? false
         if session.passwordTry != nil, param != "*" {
             return reply(session.numeric(.errSASLFail, "Wait for the answer to your last try"), session)
         }
@@ -274,6 +274,10 @@ extension Bridge {
     /// A client that is here already logged in.
     private func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
+        for id in session.rooms {
+            guard let room = room(id), !mayEnter(room, session) else { continue }
+            part(room, reason: "This account may not be here", session)
+        }
         if let shared = self.person(of: account) { return merge(session, person, into: shared) }
         accountPeople[account.name] = personID
         context.identities.modify(personID) { $0.account = account.name }

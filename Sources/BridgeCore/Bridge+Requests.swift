@@ -206,7 +206,7 @@ extension Bridge {
         part(room, reason: reason, session)
     }
 
-    private func part(_ room: Room, reason: String?, _ session: IRCSession) {
+    func part(_ room: Room, reason: String?, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let line = IRCMessage(
             tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],

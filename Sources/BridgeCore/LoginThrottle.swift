@@ -23,6 +23,7 @@ struct LoginThrottle {
 
     /// Enters a failure and tells how long its answer waits.
     mutating func failed(_ address: String, now: MonotonicInstant) -> Duration {
+        let address = Self.network(of: address)
         var entry = entries[address] ?? Entry(failures: 0, lastAt: now)
         if now - entry.lastAt > Self.memory { entry.failures = 0 }
         entry.failures = min(entry.failures + 1, 16)
@@ -33,7 +34,18 @@ struct LoginThrottle {
         return min(Self.longest, Self.first * (1 << (entry.failures - 2)))
     }
 
-    mutating func succeeded(_ address: String) { entries[address] = nil }
+    mutating func succeeded(_ address: String) { entries[Self.network(of: address)] = nil }
+
+    /// An IPv6 address stands for its /64, all of which one customer has; any other address stands for itself.
+    static func network(of address: String) -> String {
+        // With a dot: IPv4, or IPv4 inside IPv6.
+        guard address.utf8.contains(UInt8(ascii: ":")), !address.utf8.contains(UInt8(ascii: ".")) else {
+            return address
+        }
+        // A gap stands for two groups or more, so what lies behind it is beyond the first four in all real addresses.
+        let groups = address.split(separator: ":", omittingEmptySubsequences: false).prefix { !$0.isEmpty }
+        return groups.prefix(4).joined(separator: ":") + "::/64"
+    }
 
     /// Forgets what is old, and when that is not half of it, the older half.
     private mutating func makeRoom(_ now: MonotonicInstant) {

@@ -21,6 +21,17 @@ struct LoginThrottleTests {
         #expect(throttle.failed("192.0.2.2", now: at(5)) == .zero)
     }
 
+    @Test(
+        "an IPv6 address counts as its network",
+        arguments: [
+            ("192.0.2.1", "192.0.2.1"), ("::ffff:192.0.2.1", "::ffff:192.0.2.1"), ("::1", "::/64"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+            ("2001:db8::7", "2001:db8::/64"), ("fe80::1%eth0", "fe80::/64"), ("/run/irc.sock", "/run/irc.sock"),
+        ])
+    func networks(_ address: String, _ network: String) {
+        #expect(LoginThrottle.network(of: address) == network)
+    }
+
     @Test("a success, or a quarter of an hour, starts anew")
     func forgets() {
         var throttle = LoginThrottle()
