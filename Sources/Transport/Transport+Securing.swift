@@ -265,6 +265,8 @@ extension Transport {
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
         _ failure: TLSFailure
     ) {
+        // The owner has heard of the end already, and nobody waits for another.
+        if connection.pointee.phase == .retired { return forget(id, connection) }
         layer.failure = .tlsFailed(failure)
         connection.pointee.queue.removeAll()
         guard !layer.engine.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {

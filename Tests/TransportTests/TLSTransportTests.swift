@@ -131,6 +131,22 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.ends(client) == [.closedByUs] })
     }
 
+    @Test("an owner may pause before the handshake is done")
+    func pauseBeforeOpen() async throws {
+        let test = try await TestLoop()
+        let address = try await test.listen(Self.listening)
+        let client = try await test.run { transport, probe in
+            probe.onAccepted = { id, transport in transport.send(id, "hello") }
+            let id = transport.connect(to: address, timeout: .seconds(10), tls: Self.certificates.trusting)
+            transport.pauseReading(id)
+            return id
+        }
+        #expect(await test.until { probe, _ in probe.opened.contains(client) })
+        #expect(try await test.run { _, probe in probe.text(client) } == "")
+        try await test.run { transport, _ in transport.resumeReading(client) }
+        #expect(await test.until { probe, _ in probe.text(client) == "hello" })
+    }
+
     @Test("a slow reader fills its queue, loses nothing, and the limit counts encrypted bytes too")
     func slowReader() async throws {
         let test = try await TestLoop()
@@ -154,8 +170,10 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.peers[slow]?.received.count == total })
         #expect(await test.until { probe, _ in probe.peers[server]?.drains == 1 })
         try await test.run { transport, _ in
+            transport.pauseReading(slow)
             transport.setSendLimit(server, bytes: 1000)
-            transport.send(server, String(repeating: "x", count: 1001))
+            // More than the kernel takes of it.
+            transport.send(server, String(repeating: "x", count: 16_000_000))
         }
         #expect(await test.until { probe, _ in probe.ends(server) == [.sendQueueExceeded(limit: 1000)] })
     }
@@ -277,7 +295,9 @@ struct TLSTransportTests {
         try await test.run { transport, _ in transport.closeListener(id) }
         #expect(socket.readToEnd() == "")
         #expect(await test.until { _, transport in transport.connectionCount == 0 })
-        #expect(try await test.run { transport, probe in probe.handshakeFailures.count + transport.tls.acceptedHandshakes } == 0)
+        #expect(
+            try await test.run { transport, probe in probe.handshakeFailures.count + transport.tls.acceptedHandshakes }
+                == 0)
     }
 
     @Test("settings that cannot be used end the connection with the reason")
@@ -370,7 +390,8 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.certificateChanges.count == 2 })
         #expect(
             try await test.run { _, probe in
-                probe.certificateChanges.last?.error == nil && probe.certificateChanges.last?.user == .listener(listener)
+                probe.certificateChanges.last?.error == nil
+                    && probe.certificateChanges.last?.user == .listener(listener)
             })
         #expect(try await connect().1 == Self.certificates.otherName.certificate?.fingerprint)
 

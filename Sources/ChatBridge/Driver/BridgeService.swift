@@ -35,7 +35,8 @@ struct BridgeService {
         }
         for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
             log.warn(
-                "upstream-insecure", "nothing of the server's certificate is checked: anybody in between can read along",
+                "upstream-insecure",
+                "nothing of the server's certificate is checked: anybody in between can read along",
                 ["room": LogValue(room.name)])
         }
         let byName = Dictionary(
@@ -49,7 +50,8 @@ struct BridgeService {
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS, note: note,
+                    bridge: bridge, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS,
+                    note: note,
                     stopped: { end.finish() })
                 transport.delegate = driver
                 var addresses: [SocketAddress] = []
