@@ -400,6 +400,22 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.accepted.contains { probe.text($0) == "still here" } })
     }
 
+    @Test("one address beyond this machine has so many handshakes at once, whatever its ports")
+    func handshakesPerAddress() throws {
+        let state = TLSState()
+        func peer(_ port: Int) throws -> SocketAddress { try #require(SocketAddress(host: "192.0.2.1", port: port)) }
+        for port in 1...TLSLimits.handshakesPerAddress { #expect(state.admit(try peer(port))) }
+        #expect(!state.admit(try peer(9999)))
+        #expect(state.admit(try #require(SocketAddress(host: "192.0.2.2", port: 1))))
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 1))
+        for _ in 0...TLSLimits.handshakesPerAddress { #expect(state.admit(loopback)) }
+        state.dismiss(try peer(1))
+        #expect(state.admit(try peer(9999)))
+        #expect(state.acceptedHandshakes == 2 * TLSLimits.handshakesPerAddress + 2)
+        for port in 1...TLSLimits.handshakesPerAddress { state.dismiss(try peer(port)) }
+        #expect(state.handshakesByAddress.count == 1)
+    }
+
     @Test("no more than so many handshakes are under way at once")
     func handshakeLimit() async throws {
         let test = try await TestLoop()
