@@ -65,6 +65,9 @@ struct Connection: ~Copyable {
     var flags: Flags = []
     var phase = Phase.free
 
+    /// Whether nothing may be read. A handshake goes on: none of its bytes are the owner's.
+    var isPaused: Bool { flags.contains(.paused) && phase != .securing }
+
     /// Whether something waits to be handed to the kernel.
     var hasUnsent: Bool { !queue.isEmpty || secure?.engine.outbound.isEmpty == false }
     var unsentByteCount: Int { queue.byteCount &+ (secure?.engine.outbound.byteCount ?? 0) }

@@ -65,15 +65,16 @@ extension Transport {
             // No memory. The listener itself is in order.
             return cb_close(descriptor)
         }
+        guard tls.admit(peer) else { return cb_close_with_reset(descriptor) }
         let (id, connection) = connections.claim(.securing)
         connection.pointee.descriptor = descriptor
         guard register(id, descriptor) >= 0 else {
+            tls.dismiss(peer)
             closeDescriptor(connection, reset: false)
             connections.release(id)
             return
         }
         counters.accepted &+= 1
-        tls.acceptedHandshakes += 1
         let layer = SecureLayer(engine, .accepted(listener, peer))
         connection.pointee.secure = layer
         beginHandshake(id, connection, layer, layer.introduction)
@@ -94,13 +95,13 @@ extension Transport {
     func leaveHandshake(_ id: ConnectionID, _ layer: SecureLayer) {
         guard timers[.handshake(id)] != nil else { return }
         timers.cancel(.handshake(id))
-        if case .accepted = layer.introduction { tls.acceptedHandshakes -= 1 }
+        if case .accepted(_, let peer) = layer.introduction { tls.dismiss(peer) }
     }
 
     func handshakeTimerFired(_ id: ConnectionID) {
         guard let connection = connections.find(id), let layer = connection.pointee.secure else { return }
         // The timer is gone, and with it the mark by which the end would know of the handshake.
-        if case .accepted = layer.introduction { tls.acceptedHandshakes -= 1 }
+        if case .accepted(_, let peer) = layer.introduction { tls.dismiss(peer) }
         end(id, connection, .tlsFailed(.handshakeTimedOut), reset: true)
     }
 
@@ -278,6 +279,8 @@ extension Transport {
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
         _ failure: TLSFailure
     ) {
+        // The owner has heard of the end already, and nobody waits for another.
+        if connection.pointee.phase == .retired { return forget(id, connection) }
         layer.failure = .tlsFailed(failure)
         connection.pointee.queue.removeAll()
         guard !layer.engine.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {

@@ -201,7 +201,7 @@ extension Transport {
     }
 
     func enlistForReading(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        guard connection.pointee.flags.isDisjoint(with: [.inReady, .paused]) else { return }
+        guard !connection.pointee.flags.contains(.inReady), !connection.pointee.isPaused else { return }
         connection.pointee.flags.insert(.inReady)
         ready.append(id)
     }
@@ -221,9 +221,7 @@ extension Transport {
     private func read(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         var budget = readBudget
         while budget > 0 {
-            guard connection.pointee.flags.isSuperset(of: .readable), !connection.pointee.flags.contains(.paused) else {
-                return
-            }
+            guard connection.pointee.flags.contains(.readable), !connection.pointee.isPaused else { return }
             switch connection.pointee.phase {
             case .open where !connection.pointee.flags.contains(.endReported), .securing, .flushing, .lingering: break
             default: return
@@ -363,7 +361,7 @@ extension Transport {
     }
 
     /// Drops a connection whose end the owner already knows.
-    private func forget(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    func forget(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         closeDescriptor(connection, reset: connection.pointee.hasUnsent)
         timers.cancel(.linger(id))
         connections.release(id)

@@ -298,7 +298,8 @@ struct ConfigurationTests {
             ("a long table name", "[" + String(repeating: "a.", count: 100_000) + "a]"),
             ("deep arrays", "a = " + String(repeating: "[", count: 100_000)),
             ("deep arrays that end", "a = " + String(repeating: "[", count: 100) + String(repeating: "]", count: 100)),
-            ("a brace where a value stands", "a = [}"), ("a NUL", "a = \"\0\""), ("binary", "\u{1}\u{2}\u{3}"), ("a lone quote", "\""),
+            ("a brace where a value stands", "a = [}"), ("a NUL", "a = \"\0\""), ("binary", "\u{1}\u{2}\u{3}"),
+            ("a lone quote", "\""),
             ("a key twice", "a = 1\na = 2"), ("too much text", String(repeating: "#\n", count: 600_000)),
         ])
     func hostile(_ name: String, _ toml: String) {

@@ -165,8 +165,11 @@ struct TLSEngineTests {
         ) {
             $0.pins = [certificates.client.keyDigest]
         },
-        Fault("a pin is no word about names", certificates.otherName, .wrongName(
-            wanted: "chat.test", found: ["other.test", "192.0.2.7"])) { $0.pins = [certificates.otherName.keyDigest] },
+        Fault(
+            "a pin is no word about names", certificates.otherName,
+            .wrongName(
+                wanted: "chat.test", found: ["other.test", "192.0.2.7"])
+        ) { $0.pins = [certificates.otherName.keyDigest] },
         Fault(
             "a pin is no word about dates", certificates.expired,
             .certificateExpired(subject: "chat.test", since: certificates.expired.certificate?.notAfter ?? "")
@@ -210,7 +213,7 @@ struct TLSEngineTests {
     @Test("versions that do not meet are named on both sides")
     func versions() throws {
         var server = Self.certificates.server
-        server.minimumVersion = .v1_3
+        server.minimumVersion = .v13
         let pair = try EnginePair(Self.certificates.trusting, server)
         pair.pump()
         #expect(pair.client.engine.state == .open)

@@ -131,6 +131,22 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.ends(client) == [.closedByUs] })
     }
 
+    @Test("an owner may pause before the handshake is done")
+    func pauseBeforeOpen() async throws {
+        let test = try await TestLoop()
+        let address = try await test.listen(Self.listening)
+        let client = try await test.run { transport, probe in
+            probe.onAccepted = { id, transport in transport.send(id, "hello") }
+            let id = transport.connect(to: address, timeout: .seconds(10), tls: Self.certificates.trusting)
+            transport.pauseReading(id)
+            return id
+        }
+        #expect(await test.until { probe, _ in probe.opened.contains(client) })
+        #expect(try await test.run { _, probe in probe.text(client) } == "")
+        try await test.run { transport, _ in transport.resumeReading(client) }
+        #expect(await test.until { probe, _ in probe.text(client) == "hello" })
+    }
+
     @Test("a slow reader fills its queue, loses nothing, and the limit counts encrypted bytes too")
     func slowReader() async throws {
         let test = try await TestLoop()
@@ -154,8 +170,10 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.peers[slow]?.received.count == total })
         #expect(await test.until { probe, _ in probe.peers[server]?.drains == 1 })
         try await test.run { transport, _ in
+            transport.pauseReading(slow)
             transport.setSendLimit(server, bytes: 1000)
-            transport.send(server, String(repeating: "x", count: 1001))
+            // More than the kernel takes of it.
+            transport.send(server, String(repeating: "x", count: 16_000_000))
         }
         #expect(await test.until { probe, _ in probe.ends(server) == [.sendQueueExceeded(limit: 1000)] })
     }
@@ -277,7 +295,9 @@ struct TLSTransportTests {
         try await test.run { transport, _ in transport.closeListener(id) }
         #expect(socket.readToEnd() == "")
         #expect(await test.until { _, transport in transport.connectionCount == 0 })
-        #expect(try await test.run { transport, probe in probe.handshakeFailures.count + transport.tls.acceptedHandshakes } == 0)
+        #expect(
+            try await test.run { transport, probe in probe.handshakeFailures.count + transport.tls.acceptedHandshakes }
+                == 0)
     }
 
     @Test("settings that cannot be used end the connection with the reason")
@@ -370,13 +390,30 @@ struct TLSTransportTests {
         #expect(await test.until { probe, _ in probe.certificateChanges.count == 2 })
         #expect(
             try await test.run { _, probe in
-                probe.certificateChanges.last?.error == nil && probe.certificateChanges.last?.user == .listener(listener)
+                probe.certificateChanges.last?.error == nil
+                    && probe.certificateChanges.last?.user == .listener(listener)
             })
         #expect(try await connect().1 == Self.certificates.otherName.certificate?.fingerprint)
 
         // The old connection is none the worse for it.
         try await test.run { transport, _ in transport.send(old, "still here") }
         #expect(await test.until { probe, _ in probe.accepted.contains { probe.text($0) == "still here" } })
+    }
+
+    @Test("one address beyond this machine has so many handshakes at once, whatever its ports")
+    func handshakesPerAddress() throws {
+        let state = TLSState()
+        func peer(_ port: Int) throws -> SocketAddress { try #require(SocketAddress(host: "192.0.2.1", port: port)) }
+        for port in 1...TLSLimits.handshakesPerAddress { #expect(state.admit(try peer(port))) }
+        #expect(!state.admit(try peer(9999)))
+        #expect(state.admit(try #require(SocketAddress(host: "192.0.2.2", port: 1))))
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 1))
+        for _ in 0...TLSLimits.handshakesPerAddress { #expect(state.admit(loopback)) }
+        state.dismiss(try peer(1))
+        #expect(state.admit(try peer(9999)))
+        #expect(state.acceptedHandshakes == 2 * TLSLimits.handshakesPerAddress + 2)
+        for port in 1...TLSLimits.handshakesPerAddress { state.dismiss(try peer(port)) }
+        #expect(state.handshakesByAddress.count == 1)
     }
 
     @Test("no more than so many handshakes are under way at once")

@@ -47,7 +47,7 @@ struct ListenerConfiguration: Equatable, Sendable {
     /// Paths of PEM files; only for `ircs://`, which needs both.
     var certificate = ""
     var key = ""
-    var minimumTLS = TLSVersion.v1_2
+    var minimumTLS = TLSVersion.v12
     /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
     var clientAuthorities = ""
 
@@ -66,7 +66,7 @@ struct UpstreamTLSConfiguration: Equatable, Sendable {
     var serverName = ""
     /// SHA-256 digests of public keys, 32 bytes each.
     var pins: [[UInt8]] = []
-    var minimumVersion = TLSVersion.v1_2
+    var minimumVersion = TLSVersion.v12
     /// Nothing is checked.
     var isInsecure = false
 }

@@ -169,7 +169,8 @@ extension ConfigurationForm where Value == [[UInt8]] {
         list(of: "pins") { text throws(AddressError) in
             let base64 = text.hasPrefix("sha256//") ? String(text.dropFirst(8)) : text
             guard let digest = Base64.decode(base64), digest.count == 32 else {
-                throw AddressError("\"\(text)\" is not the base64 of a SHA-256 digest, as \"chatbridge cert fingerprint\" prints")
+                throw AddressError(
+                    "\"\(text)\" is not the base64 of a SHA-256 digest, as \"chatbridge cert fingerprint\" prints")
             }
             return digest
         } print: {

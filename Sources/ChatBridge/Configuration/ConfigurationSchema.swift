@@ -55,10 +55,12 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: ""),
             "of a socket file, by name or number"),
-        ConfigurationKey("cert", \.certificate, .string(), "ircs: a PEM file, own certificate first; read again on change"),
+        ConfigurationKey(
+            "cert", \.certificate, .string(), "ircs: a PEM file, own certificate first; read again on change"),
         ConfigurationKey("key", \.key, .string(), "ircs: a PEM file with the certificate's private key"),
         ConfigurationKey("min_tls", \.minimumTLS, .choice, "ircs: 1.2 | 1.3"),
-        ConfigurationKey("client_ca", \.clientAuthorities, .string(), "ircs: ask for client certificates signed by these"),
+        ConfigurationKey(
+            "client_ca", \.clientAuthorities, .string(), "ircs: ask for client certificates signed by these"),
     ]
 
     // MARK: - Rooms
@@ -142,7 +144,8 @@ enum ConfigurationSchema {
         ConfigurationKey("client_cert", \.clientCertificate, .string(), "a PEM file, shown when the server asks"),
         ConfigurationKey("client_key", \.clientKey, .string(), "a PEM file with its private key"),
         ConfigurationKey(
-            "server_name", \.serverName, .string(ConfigurationChecks.tlsName), "SNI and checked name; default: the host"),
+            "server_name", \.serverName, .string(ConfigurationChecks.tlsName), "SNI and checked name; default: the host"
+        ),
         ConfigurationKey("pin_sha256", \.pins, .pins, "the server's key must be one of these"),
         ConfigurationKey("min_version", \.minimumVersion, .choice, "1.2 | 1.3"),
         ConfigurationKey("insecure", \.isInsecure, .boolean, "true: nothing is checked, anybody can listen in"),

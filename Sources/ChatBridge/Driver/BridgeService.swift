@@ -40,7 +40,8 @@ struct BridgeService {
         }
         for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
             log.warn(
-                "upstream-insecure", "nothing of the server's certificate is checked: anybody in between can read along",
+                "upstream-insecure",
+                "nothing of the server's certificate is checked: anybody in between can read along",
                 ["room": LogValue(room.name)])
         }
         let byName = Dictionary(

@@ -238,9 +238,10 @@ enum PEM {
     }
 
     /// Without it OpenSSL would ask on the terminal.
-    private static let refusePassphrase: @convention(c) (
-        UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?
-    ) -> Int32 = { _, _, _, _ in -1 }
+    private static let refusePassphrase:
+        @convention(c) (
+            UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?
+        ) -> Int32 = { _, _, _, _ in -1 }
 }
 
 /// An entry of OpenSSL's queue of errors, which belongs to the thread.

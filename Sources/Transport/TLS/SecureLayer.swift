@@ -62,11 +62,36 @@ final class TLSState {
     var reports: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// Accepted connections in their handshake.
     var acceptedHandshakes = 0
+    /// Those of them from beyond this machine, by address without its port.
+    fileprivate(set) var handshakesByAddress: [SocketAddress: Int] = [:]
     /// Handshakes that may still be advanced in this turn.
     var stepsLeft = TLSLimits.handshakeStepsPerTurn
     /// Plain bytes on their way in; and out, gathered to records. Made when TLS is used.
     lazy var plainBuffer = RawBuffer(byteCount: TransportLimits.receiveBufferBytes)
     lazy var recordBuffer = RawBuffer(byteCount: TLSLimits.recordBytes)
+}
+
+extension TLSState {
+    /// Counts a handshake that begins; false, and uncounted, when its address has too many under way.
+    func admit(_ peer: SocketAddress) -> Bool {
+        if !peer.isLoopback {
+            let address = peer.withPort(0) ?? peer
+            let count = handshakesByAddress[address, default: 0]
+            guard count < TLSLimits.handshakesPerAddress else { return false }
+            handshakesByAddress[address] = count + 1
+        }
+        acceptedHandshakes += 1
+        return true
+    }
+
+    /// The handshake that was admitted is over.
+    func dismiss(_ peer: SocketAddress) {
+        acceptedHandshakes -= 1
+        guard !peer.isLoopback else { return }
+        let address = peer.withPort(0) ?? peer
+        let count = handshakesByAddress[address, default: 0] - 1
+        handshakesByAddress[address] = count > 0 ? count : nil
+    }
 }
 
 /// Memory that goes when its owner goes.

@@ -69,8 +69,8 @@ final class TLSContext {
         guard let pointer = SSL_CTX_new(method) else { throw refusal("TLS") }
         let version =
             switch minimumVersion {
-            case .v1_2: TLS1_2_VERSION
-            case .v1_3: TLS1_3_VERSION
+            case .v12: TLS1_2_VERSION
+            case .v13: TLS1_3_VERSION
             }
         guard cb_ssl_ctx_set_min_version(pointer, version) == 1, SSL_CTX_set_cipher_list(pointer, ciphers) == 1 else {
             SSL_CTX_free(pointer)

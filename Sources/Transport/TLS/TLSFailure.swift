@@ -103,6 +103,9 @@ public enum TLSLimits {
     public static let handshakeTimeout = Duration.seconds(10)
     /// Accepted connections that may be in their handshake at once. More wait in the kernel's backlog.
     public static let handshakesAtOnce = 1024
+    /// Of these, from one address beyond this machine; the others are closed. Otherwise one address could take all places
+    /// by saying nothing, for ``handshakeTimeout`` at a time.
+    public static let handshakesPerAddress = 64
     /// Handshakes advanced in one turn. A step can take a millisecond of CPU for a signature, and the others wait.
     public static let handshakeStepsPerTurn = 32
     /// How often files of certificates are looked at. A renewal happens weeks before the old one ends.

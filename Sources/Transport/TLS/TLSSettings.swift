@@ -10,8 +10,8 @@ public enum TLSSource: Hashable, Sendable {
 ///
 /// Source: RFC 8996.
 public enum TLSVersion: String, CaseIterable, Hashable, Sendable {
-    case v1_2 = "1.2"
-    case v1_3 = "1.3"
+    case v12 = "1.2"
+    case v13 = "1.3"
 }
 
 /// A certificate with its chain, own certificate first, and the private key that belongs to it, both PEM and without a
@@ -40,7 +40,7 @@ public struct TLSClientSettings: Hashable, Sendable {
     ///
     /// Source: RFC 7469 §2.4 for what is digested (SubjectPublicKeyInfo).
     public var pins: Set<[UInt8]> = []
-    public var minimumVersion = TLSVersion.v1_2
+    public var minimumVersion = TLSVersion.v12
     /// False: nothing is checked at all, and anybody in between can read and change everything.
     public var verifiesPeer = true
     /// Offered by ALPN, in order.
@@ -60,7 +60,7 @@ public struct TLSServerSettings: Hashable, Sendable {
     }
 
     public var identity: TLSIdentity
-    public var minimumVersion = TLSVersion.v1_2
+    public var minimumVersion = TLSVersion.v12
     public var clientCertificates = ClientCertificates.ignored
     /// Sent, unencrypted, to a peer whose first byte shows that it speaks no TLS, before it is closed.
     public var plainTextAnswer = ""
