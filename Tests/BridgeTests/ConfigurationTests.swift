@@ -197,7 +197,8 @@ struct ConfigurationTests {
             "chatbridge.toml:3:19: a header's value contains a line break or another control character"),
         ProblemCase(
             "an unknown listener scheme", "[[listeners]]\nbind = \"ftp://0.0.0.0:6697\"",
-            "chatbridge.toml:3:8: unknown scheme \"ftp://\"; known schemes: irc://, ircs://, irc+insecure://, irc+unix://"),
+            "chatbridge.toml:3:8: unknown scheme \"ftp://\"; known schemes: irc://, ircs://, irc+insecure://, irc+unix://"
+        ),
         ProblemCase("no bind", "[[listeners]]", "chatbridge.toml:2:1: this listener has no bind"),
         ProblemCase(
             "a bad port", "[[listeners]]\nbind = \"irc://127.0.0.1:70000\"",

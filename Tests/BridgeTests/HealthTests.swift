@@ -53,7 +53,8 @@ struct HealthTests {
             bind = "http://127.0.0.1:0"
             """)
         let log = Logger(subsystem: .main, configuration: LogConfiguration(), sink: SilentSink())
-        return try await BridgeService.start(configuration, instanceID: "test", log: log) { _ in }
+        return try await BridgeService.start(
+            configuration, instanceID: "test", surroundings: surroundings([:]), log: log) { _ in }
     }
 
     private struct SilentSink: LogSink {

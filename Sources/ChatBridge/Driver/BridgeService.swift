@@ -59,7 +59,8 @@ struct BridgeService {
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
-                    bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes, upstreamTLS: upstreamTLS,
+                    bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
+                    upstreamTLS: upstreamTLS,
                     credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server)
