@@ -8,7 +8,7 @@ enum CommandHelp {
 
     private static var overview: String {
         var lines = [
-            "chatbridge relays between WebSocket chat backends and IRC.", "",
+            "chatbridge relays between WebSocket chat backends and IRC.",
             "Usage: chatbridge [COMMAND] [FLAGS]", "", "Commands:",
         ]
         lines += CommandTable.visibleRows.map { "  \(padded($0.name.rawValue, to: 15))\($0.summary)" }
