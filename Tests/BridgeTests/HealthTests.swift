@@ -54,7 +54,8 @@ struct HealthTests {
             """)
         let log = Logger(subsystem: .main, configuration: LogConfiguration(), sink: SilentSink())
         return try await BridgeService.start(
-            configuration, instanceID: "test", surroundings: surroundings([:]), log: log) { _ in }
+            configuration, instanceID: "test", surroundings: surroundings([:]), log: log
+        ) { _ in }
     }
 
     private struct SilentSink: LogSink {
