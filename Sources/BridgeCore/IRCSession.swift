@@ -100,17 +100,58 @@ final class IRCSession {
     var nick: String?
     var user: String?
     var realname = ""
-    var password: String?
 
-    // Login.
+    // Login. Most clients never do; those who do not need no room for it.
+    private var login: LoginState?
+
+    private final class LoginState {
+        var password: String?
+        var account: AccountSettings?
+        var isAdmitted = false
+        var sasl = IRCSASLExchange()
+        var passwordTry: PasswordTry?
+        var failedTries = 0
+    }
+
+    private func modifyLogin(_ body: (LoginState) -> Void) {
+        let state = login ?? LoginState()
+        login = state
+        body(state)
+    }
+
+    /// What PASS said, until registration.
+    var password: String? {
+        get { login?.password }
+        set { if newValue != nil || login != nil { modifyLogin { $0.password = newValue } } }
+    }
+
     /// As whom the client logged in.
-    var account: AccountSettings?
+    var account: AccountSettings? {
+        get { login?.account }
+        set { if newValue != nil || login != nil { modifyLogin { $0.account = newValue } } }
+    }
+
     /// The client gave the server's password.
-    var isAdmitted = false
-    var sasl = IRCSASLExchange()
+    var isAdmitted: Bool {
+        get { login?.isAdmitted ?? false }
+        set { if newValue || login != nil { modifyLogin { $0.isAdmitted = newValue } } }
+    }
+
+    var sasl: IRCSASLExchange {
+        get { login?.sasl ?? IRCSASLExchange() }
+        set { modifyLogin { $0.sasl = newValue } }
+    }
+
     /// A password that is being checked, or whose refusal waits to be told.
-    var passwordTry: PasswordTry?
-    var failedTries = 0
+    var passwordTry: PasswordTry? {
+        get { login?.passwordTry }
+        set { if newValue != nil || login != nil { modifyLogin { $0.passwordTry = newValue } } }
+    }
+
+    var failedTries: Int {
+        get { login?.failedTries ?? 0 }
+        set { if newValue != 0 || login != nil { modifyLogin { $0.failedTries = newValue } } }
+    }
 
     // Flow.
     var isReadingPaused = false
@@ -143,12 +184,16 @@ final class IRCSession {
         var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
         if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
         self.negotiation = IRCCapabilityNegotiation(
-            available: offered,
-            values: [.sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")])
+            available: offered, values: Self.capabilityValues)
         self.budget = TokenBucket(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         self.lastReceivedAt = now.monotonic
         self.lastSpokeAt = now.wall
     }
+
+    /// One table for all sessions.
+    private static let capabilityValues: [IRCCapability: String] = [
+        .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")
+    ]
 
     /// What this bridge offers: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {

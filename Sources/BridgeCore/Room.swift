@@ -28,17 +28,27 @@ final class Room {
     /// IRC clients hear of somebody's typing at most this often.
     static let typingNoticeInterval: Duration = .seconds(3)
 
-    /// An IRC user in the room.
-    struct LocalMember {
-        var person: PersonID
+    /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
+    final class LocalMember {
+        let person: PersonID
         var puppet: ChatID
-        var joinedAt: ChatTimestamp
+        let joinedAt: ChatTimestamp
         var hasReadMarker: Bool
         /// What of their reading is told.
         var receipts: ReceiptPolicy
         var typing: OutgoingTyping?
         /// When the backend was last told that they type.
         var typingSentAt: MonotonicInstant?
+
+        init(
+            person: PersonID, puppet: ChatID, joinedAt: ChatTimestamp, hasReadMarker: Bool, receipts: ReceiptPolicy
+        ) {
+            self.person = person
+            self.puppet = puppet
+            self.joinedAt = joinedAt
+            self.hasReadMarker = hasReadMarker
+            self.receipts = receipts
+        }
     }
 
     /// An upstream person in the room.
@@ -208,14 +218,13 @@ final class Room {
 
     /// The client's nick changed: upstream they are another person from now on, unless an account says who they are.
     func renamed(_ client: ClientID, _ context: BridgeContext) {
-        guard var member = locals[client], let person = context.identities[member.person] else { return }
+        guard let member = locals[client], let person = context.identities[member.person] else { return }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         guard puppet != member.puppet else { return }
         stopTyping(client, context)
         member.typing = nil
         abandon(member.puppet, member.person)
         member.puppet = puppet
-        locals[client] = member
         adopt(puppet, member.person)
     }
 
