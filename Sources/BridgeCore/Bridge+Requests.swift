@@ -72,6 +72,7 @@ extension Bridge {
     }
 
     func registered(_ session: IRCSession) {
+        session.forgetUnusedLogin()
         context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
         context.note(
             .info, "client-registered", "an IRC user is here",

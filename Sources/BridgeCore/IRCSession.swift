@@ -119,6 +119,12 @@ final class IRCSession {
         body(state)
     }
 
+    /// Gives back what only logging in needed, when nobody did.
+    func forgetUnusedLogin() {
+        guard let login, login.account == nil, !login.isAdmitted, login.passwordTry == nil else { return }
+        self.login = nil
+    }
+
     /// What PASS said, until registration.
     var password: String? {
         get { login?.password }

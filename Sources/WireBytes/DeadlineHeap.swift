@@ -1,7 +1,7 @@
 /// Deadlines by key, earliest first. Setting a key again moves it; a key has at most one deadline.
 ///
 /// A binary heap with lazy deletion: a moved or cancelled entry stays until it surfaces, and a sweep rebuilds the heap
-/// when more than half of it is stale, so memory stays proportional to the keys in use.
+/// when a third of it is stale, so memory stays proportional to the keys in use.
 public struct DeadlineHeap<Key: Hashable> {
     private var heap: [(at: MonotonicInstant, key: Key, stamp: UInt64)] = []
     private var live: [Key: (at: MonotonicInstant, stamp: UInt64)] = [:]
@@ -21,7 +21,7 @@ public struct DeadlineHeap<Key: Hashable> {
         live[key] = (at, stamp)
         heap.append((at, key, stamp))
         siftUp(heap.count - 1)
-        if heap.count > 64, heap.count > live.count * 2 { rebuild() }
+        if heap.count > 64, heap.count > live.count + live.count / 2 { rebuild() }
     }
 
     public mutating func cancel(_ key: Key) {

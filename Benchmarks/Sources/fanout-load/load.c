@@ -194,6 +194,18 @@ static uint64_t percentile(double p) {
     return 0;
 }
 
+static int join(int port, int number) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) die("connect");
+    char hello[200];
+    int n = snprintf(hello, sizeof hello,
+                     "CAP REQ :no-implicit-names\r\nCAP END\r\nNICK c%d\r\nUSER c 0 * :c\r\nJOIN #lobby\r\n"
+                     "NAMES *\r\n", number);
+    if (send(fd, hello, n, 0) != n) die("send");
+    return fd;
+}
+
 int main(int argc, char **argv) {
     if (argc < 6) return 64;
     struct rlimit files;
@@ -214,17 +226,15 @@ int main(int argc, char **argv) {
     fflush(stdout);
     socket_up = accept_websocket(listener);
     if (scanf("%d", &pid) != 1) return 64;
+    // What only the first clients cost, such as pages of the program that nobody had touched, is nobody's memory.
+    int first[64];
+    for (int i = 0; i < 64; i++) first[i] = join(atoi(argv[2]), 100000 + i);
+    sleep(1);
+    for (int i = 0; i < 64; i++) close(first[i]);
+    sleep(1);
     long before = anonymous_kib(pid);
     for (int i = 0; i < clients; i++) {
-        int fd = socket(AF_INET, SOCK_STREAM, 0);
-        struct sockaddr_in a = {
-            .sin_family = AF_INET, .sin_port = htons(atoi(argv[2])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) die("connect");
-        char hello[200];
-        int n = snprintf(hello, sizeof hello,
-                         "CAP REQ :no-implicit-names\r\nCAP END\r\nNICK c%d\r\nUSER c 0 * :c\r\nJOIN #lobby\r\nNAMES *\r\n", i);
-        if (send(fd, hello, n, 0) != n) die("send");
-        fds[i] = fd;
+        int fd = fds[i] = join(atoi(argv[2]), i);
         index_of[fd] = i;
         struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
         epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
