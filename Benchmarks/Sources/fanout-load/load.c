@@ -1,6 +1,7 @@
 // The load: a chat backend that speaks, and IRC clients that listen.
 //
-//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS]
+//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS]     downward: the backend speaks
+//   fanout-load WS_PORT IRC_PORT 1 MESSAGES up                            upward: the client speaks, the backend echoes
 //
 // Waits for one WebSocket connection, joins CLIENTS to #lobby, speaks a warm-up, then MESSAGES: RATE a second, or with
 // RATE 0 as fast as everybody receives (64 at most on the way, 16 a write). Prints one JSON line: deliveries, CPU seconds
@@ -194,6 +195,74 @@ static uint64_t percentile(double p) {
     return 0;
 }
 
+// Takes the bridge's frames and sends them back unmasked, as the backend does. Returns how many messages came.
+static uint32_t echo(void) {
+    static unsigned char in[512 << 10];
+    static size_t held;
+    ssize_t n = recv(socket_up, in + held, sizeof in - held, MSG_DONTWAIT);
+    if (n <= 0) return 0;
+    held += n;
+    static unsigned char out[512 << 10];
+    size_t at = 0, filled = 0;
+    uint32_t count = 0;
+    while (held - at >= 6) {
+        size_t length = in[at + 1] & 127, header = 6;
+        if (length == 126) {
+            if (held - at < 8) break;
+            length = in[at + 2] << 8 | in[at + 3];
+            header = 8;
+        }
+        if (held - at < header + length) break;
+        unsigned char *key = in + at + header - 4, *payload = in + at + header;
+        if ((in[at] & 15) == 1) {
+            out[filled++] = 0x81;
+            if (length > 125) {
+                out[filled++] = 126;
+                out[filled++] = length >> 8;
+            }
+            out[filled++] = length;
+            for (size_t i = 0; i < length; i++) out[filled + i] = payload[i] ^ key[i & 3];
+            filled += length;
+            count++;
+        }
+        at += header + length;
+    }
+    memmove(in, in + at, held - at);
+    held -= at;
+    for (size_t w = 0; w < filled;) {
+        ssize_t s = send(socket_up, out + w, filled - w, MSG_NOSIGNAL);
+        if (s < 0) die("send");
+        w += s;
+    }
+    return count;
+}
+
+// One client speaks as fast as the backend gets it, 64 messages on the way at most, 16 a write.
+static void run_up(uint32_t messages, int fd, int measuring) {
+    uint32_t said = 0, arrived = 0;
+    uint64_t when[WINDOW * 2], deadline = now() + 120ull * 1000000000;
+    while (arrived < messages && now() < deadline) {
+        if (said < messages && said - arrived + BATCH <= WINDOW) {
+            char lines[BATCH * 128];
+            int n = 0;
+            for (int i = 0; i < BATCH && said < messages; i++) {
+                when[said % (WINDOW * 2)] = now();
+                n += snprintf(lines + n, sizeof lines - n,
+                              "PRIVMSG #lobby :message number %09u of the benchmark, about as long as people write\r\n", said++);
+            }
+            if (send(fd, lines, n, 0) != n) die("send");
+        }
+        uint32_t came = echo();
+        for (uint32_t i = 0; i < came; i++, arrived++) {
+            if (!measuring) continue;
+            uint64_t us = (now() - when[arrived % (WINDOW * 2)]) / 1000, bucket = us < 1024 ? us : 1024 + (us - 1024) / 64;
+            histogram[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+            measured++;
+        }
+        if (!came) poll_clients(0, 0);
+    }
+}
+
 static int join(int port, int number) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -254,6 +323,17 @@ int main(int argc, char **argv) {
     // Idle means idle: the bridge gives memory back once it has been quiet for some seconds.
     if (argc > 6) sleep(atoi(argv[6]));
     long idle = anonymous_kib(pid);
+    if (!strcmp(argv[5], "up")) {
+        run_up(WARM_UP, fds[0], 0);
+        uint64_t cpu0 = cpu(pid), t0 = now();
+        run_up(messages, fds[0], 1);
+        double seconds = (now() - t0) / 1e9, used = (cpu(pid) - cpu0) / 1e9;
+        printf("{\"all\":%s,\"deliveries\":%lu,\"cpu_seconds\":%.6f,\"cpu_per_million\":%.4f,\"wall\":%.3f,"
+               "\"p50_us\":%lu,\"p99_us\":%lu,\"idle_bytes_per_client\":%ld}\n",
+               measured == messages ? "true" : "false", (unsigned long)measured, used, used / measured * 1e6, seconds,
+               (unsigned long)percentile(0.5), (unsigned long)percentile(0.99), (idle - before) * 1024 / clients);
+        return measured == messages ? 0 : 1;
+    }
     memset(received, 0, clients * sizeof *received);
     // The first message makes the bridge announce the speaker: one line more.
     speak(1);
