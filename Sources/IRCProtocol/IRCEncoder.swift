@@ -24,7 +24,8 @@ public enum IRCEncoder {
             appendWord(source, fallback: "*", limit: limit, to: &writer)
             writer.append(Byte.space)
         }
-        appendWord(message.command, fallback: "*", limit: limit, to: &writer)
+        // At the front of a line an `@` would begin tags.
+        appendWord(message.command, alsoNotFirst: Byte.at, fallback: "*", limit: limit, to: &writer)
         appendParams(message, limit: limit, to: &writer)
         if writer.count > limit { cut(&writer, to: limit) }
         writer.append(Byte.cr)
@@ -73,18 +74,23 @@ public enum IRCEncoder {
         }
     }
 
-    /// Appends a part that may not be empty, hold a space or begin with a colon: spaces and a leading colon become `_`.
-    private static func appendWord(_ word: String, fallback: StaticString, limit: Int, to writer: inout ByteWriter) {
+    /// Appends a part that may not be empty, hold a space or begin with a colon: spaces and a leading colon, or what else may not
+    /// lead, become `_`.
+    private static func appendWord(
+        _ word: String, alsoNotFirst: UInt8 = Byte.colon, fallback: StaticString, limit: Int,
+        to writer: inout ByteWriter
+    ) {
         let start = writer.count
         withBytes(of: word) { bytes in
             let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
-            let isClean = !front.contains { $0 <= Byte.space } && front.first != Byte.colon
+            let isClean =
+                !front.contains { $0 <= Byte.space } && front.first != Byte.colon && front.first != alsoNotFirst
             if isClean { return writer.append(front) }
             // Dropped bytes make room for later ones, so this counts what was written, not what was read.
             for byte in bytes where byte != 0 {
                 if room(in: writer.count, limit: limit) == 0 { return }
                 let isForbidden = byte == Byte.space || byte == Byte.cr || byte == Byte.lf
-                let leads = byte == Byte.colon && writer.count == start
+                let leads = (byte == Byte.colon || byte == alsoNotFirst) && writer.count == start
                 writer.append(isForbidden || leads ? UInt8(ascii: "_") : byte)
             }
         }

@@ -130,6 +130,14 @@ struct ParseTests {
         #expect(message.tags == (400..<600).map { IRCTag("t\($0 % 200)", "\($0)") })
     }
 
+    @Test("a verb that begins like tags does not become tags when it is written again")
+    func verbLikeTags() throws {
+        let message = try parse(": @a b")
+        #expect(message.source == nil)
+        #expect(message.command == "@A")
+        #expect(encode(message) == "_A b\r\n")
+    }
+
     @Test(
         "any bytes give a message or a named error, and a message survives encoding", arguments: LawSeeds.seeds(20)
     )
