@@ -211,7 +211,7 @@ extension Room {
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
         for entry in unread {
-            if link.isUp, settings.dialect.traits.sendsReadReceipts, let id = entry.upstreamID {
+            if link.isUp, settings.dialect.traits.readReport == .eachMessage, let id = entry.upstreamID {
                 pendingReceipts.append((reader, id))
             }
         }

@@ -308,7 +308,7 @@ final class Room {
     /// People who were silent for `memberIdle` leave, on wires that tell of no leave.
     func sweepIdlePeople(_ context: BridgeContext) {
         let gone = remotes.filter { context.now.monotonic - $0.value.lastSeen >= settings.memberIdle }
-        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !settings.dialect.traits.hasMembership {
+        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !settings.dialect.traits.tellsOfLeaves {
             remoteLeft(person, reason: "idle", context)
         }
         if let member = overflowMember, context.now.monotonic - member.lastSeen >= settings.memberIdle {

@@ -1,3 +1,5 @@
+public import ChatModel
+
 /// What one attempt to open a room's link shows to prove who we are. Read anew for each attempt, so that a token that was
 /// replaced in its file is used without a restart.
 public struct UpstreamCredentials: Equatable, Sendable {
@@ -5,6 +7,8 @@ public struct UpstreamCredentials: Equatable, Sendable {
     public var headers: [Item]
     /// Added to the URL's query; not encoded yet.
     public var query: [Item]
+    /// What is said on the socket itself once it is open, where the wire wants that.
+    public var socket: ChatCredentials?
 
     public struct Item: Equatable, Sendable {
         public var name: String
@@ -16,9 +20,10 @@ public struct UpstreamCredentials: Equatable, Sendable {
         }
     }
 
-    public init(headers: [Item] = [], query: [Item] = []) {
+    public init(headers: [Item] = [], query: [Item] = [], socket: ChatCredentials? = nil) {
         self.headers = headers
         self.query = query
+        self.socket = socket
     }
 }
 

@@ -315,6 +315,12 @@ public enum ChatCredentials: Hashable, Sendable {
     case password(email: String, password: String)
 }
 
+extension ChatCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
 /// A complaint of the backend.
 public struct ChatError: Hashable, Sendable {
     public var code: String

@@ -18,6 +18,17 @@ public protocol Dialect: Sendable {
 
     /// Translates one command into the frames that carry it, oldest first.
     func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand
+
+    /// Frames that a frame asks for by rule, whatever else it says; only asked of a dialect whose traits say so.
+    func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame]
+
+    /// The calls beside the socket; nil when there are none.
+    var calls: (any DialectCalls)? { get }
+}
+
+extension Dialect {
+    public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] { [] }
+    public var calls: (any DialectCalls)? { nil }
 }
 
 /// Who we are and where, as a codec needs to know it.
@@ -26,13 +37,19 @@ public struct DialectContext: Sendable {
     public var selfIDs: Set<ChatID>
     /// Our names, for wires without ids.
     public var selfNames: Set<String>
-    /// The room's id or name on the backend.
+    /// The room's id or name on the backend, as the configuration says it.
     public var room: String
+    /// The room's id as the backend announced it when the session became usable; frames and calls use it where they want
+    /// an id and the configuration gave a name.
+    public var announcedRoom: String?
 
-    public init(selfIDs: Set<ChatID> = [], selfNames: Set<String> = [], room: String) {
+    public init(
+        selfIDs: Set<ChatID> = [], selfNames: Set<String> = [], room: String, announcedRoom: String? = nil
+    ) {
         self.selfIDs = selfIDs
         self.selfNames = selfNames
         self.room = room
+        self.announcedRoom = announcedRoom
     }
 
     /// Whether `person` is one of us: by id where there is one, else by exact name.
@@ -93,6 +110,37 @@ public struct DialectTraits: Equatable, Sendable {
         case none
     }
     public enum TypingOut: String, Sendable, CaseIterable { case none, startOnly, startStop }
+    /// What the session sends before it is usable, in this order; each only where it applies.
+    public struct Opening: OptionSet, Sendable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// `ChatCommand.auth` with the token, if there is one that was not given with the handshake; then `auth` `ok` is
+        /// awaited.
+        public static let authenticates = Opening(rawValue: 1)
+        /// `ChatCommand.subscribe`.
+        public static let subscribes = Opening(rawValue: 2)
+    }
+    /// Where messages come from that were said while nobody listened.
+    public enum HistorySource: String, Sendable, CaseIterable {
+        case none
+        /// The backend sends them by itself after the session opened.
+        case pushed
+        /// `ChatCommand.fetch`; answered by `history` with the same `ref`, or without one.
+        case socket
+        /// `BackendCall.history`.
+        case call
+    }
+    /// How reading is told to the backend.
+    public enum ReadReport: String, Sendable, CaseIterable {
+        case none
+        /// A frame for each message.
+        case eachMessage
+        /// One frame; what came before is meant too.
+        case upTo
+        /// `BackendCall.markRead`.
+        case call
+    }
     public enum Liveness: String, Sendable, CaseIterable {
         /// The WebSocket protocol's own ping.
         case protocolPing
@@ -108,22 +156,36 @@ public struct DialectTraits: Equatable, Sendable {
     public var echoesOwnMessages: Bool
     public var confirmation: Confirmation
     public var typingOut: TypingOut
-    public var sendsReadReceipts: Bool
+    public var readReport: ReadReport
     /// Whether the backend itself vouches for who a sender is.
     public var authenticatesSenders: Bool
-    /// Whether the wire tells of joins and leaves.
-    public var hasMembership: Bool
-    /// Whether the session must wait for a `ready` event before it is usable.
+    /// Whether the wire tells of leaves; without, a person leaves after a time without a frame.
+    public var tellsOfLeaves: Bool
+    public var opening: Opening
+    /// Whether the session is usable only after a `ready` event, or a `history`.
     public var waitsForReady: Bool
+    public var history: HistorySource
     /// Largest frame that we send, in bytes of payload.
     public var maxFrameBytes: Int
     public var liveness: Liveness
+    /// How often the wire wants typing repeated while somebody types.
+    public var typingRefresh: Duration
+    /// The only emoji that a reaction can be; empty: any.
+    public var reactionChoices: [String]
+    /// Whether ``Dialect/automaticReplies(to:context:)`` is to be asked.
+    public var repliesByRule: Bool
+    /// Whether deletions can name messages of other rooms.
+    public var deletesOfOtherRooms: Bool
     public var backoff: BackoffTraits
 
     public init(
         name: String, identity: Identity, messageIDOrigin: MessageIDOrigin, echoesOwnMessages: Bool,
-        confirmation: Confirmation, typingOut: TypingOut, sendsReadReceipts: Bool, authenticatesSenders: Bool,
-        hasMembership: Bool, waitsForReady: Bool, maxFrameBytes: Int, liveness: Liveness, backoff: BackoffTraits
+        confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
+        authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
+        waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
+        liveness: Liveness = .protocolPing, typingRefresh: Duration = .milliseconds(2500),
+        reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
+        backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity
@@ -131,12 +193,18 @@ public struct DialectTraits: Equatable, Sendable {
         self.echoesOwnMessages = echoesOwnMessages
         self.confirmation = confirmation
         self.typingOut = typingOut
-        self.sendsReadReceipts = sendsReadReceipts
+        self.readReport = readReport
         self.authenticatesSenders = authenticatesSenders
-        self.hasMembership = hasMembership
+        self.tellsOfLeaves = tellsOfLeaves
+        self.opening = opening
         self.waitsForReady = waitsForReady
+        self.history = history
         self.maxFrameBytes = maxFrameBytes
         self.liveness = liveness
+        self.typingRefresh = typingRefresh
+        self.reactionChoices = reactionChoices
+        self.repliesByRule = repliesByRule
+        self.deletesOfOtherRooms = deletesOfOtherRooms
         self.backoff = backoff
     }
 }
@@ -166,16 +234,29 @@ public enum DialectTable {
         public let name: String
         /// Other names that configurations may use.
         public let aliases: [String]
-        public let make: @Sendable () -> any Dialect
+        /// Makes the dialect, or says what is wrong with its options.
+        public let make: @Sendable (DialectOptions) throws(DialectOptionError) -> any Dialect
     }
 
     public static let rows: [Row] = [
-        Row(name: "envelope", aliases: ["pixar"], make: { EnvelopeDialect() })
+        Row(name: "envelope", aliases: ["pixar"]) { options throws(DialectOptionError) in
+            try options.finish()
+            return EnvelopeDialect()
+        }
     ]
 
-    /// The dialect called `name`, or nil.
-    public static func dialect(named name: String) -> (any Dialect)? {
-        rows.first { $0.name == name || $0.aliases.contains(name) }?.make()
+    /// The row for a name or an alias, or nil.
+    public static func row(named name: String) -> Row? {
+        rows.first { $0.name == name || $0.aliases.contains(name) }
+    }
+
+    /// The dialect called `name`; nil when there is none.
+    ///
+    /// - Throws: what is wrong with the options.
+    public static func dialect(
+        named name: String, options: DialectOptions = DialectOptions()
+    ) throws(DialectOptionError) -> (any Dialect)? {
+        try row(named: name)?.make(options)
     }
 
     public static var names: [String] { rows.map(\.name) }

@@ -26,8 +26,8 @@ public struct EnvelopeDialect: Dialect {
     public var traits: DialectTraits {
         DialectTraits(
             name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
-            confirmation: .echoByID, typingOut: .startOnly, sendsReadReceipts: true, authenticatesSenders: false,
-            hasMembership: false, waitsForReady: false, maxFrameBytes: Self.maxFrameBytes, liveness: .protocolPing,
+            confirmation: .echoByID, typingOut: .startOnly, readReport: .eachMessage,
+            maxFrameBytes: Self.maxFrameBytes,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
     }
 

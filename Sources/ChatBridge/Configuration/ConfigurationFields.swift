@@ -40,7 +40,7 @@ extension ConfigurationForm where Value == String {
 
     static var dialect: Self {
         text("the name of a dialect") { text throws(AddressError) in
-            if let dialect = DialectTable.dialect(named: text) { return dialect.traits.name }
+            if let row = DialectTable.row(named: text) { return row.name }
             let hint = NearestName.hint(for: text, among: DialectTable.rows.flatMap { [$0.name] + $0.aliases })
             let known = DialectTable.names.joined(separator: ", ")
             throw AddressError("unknown dialect \"\(text)\"\(hint); this version has: \(known)")

@@ -96,7 +96,7 @@ extension LimitSettings {
 extension RoomSettings {
     /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
     init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
-        guard let dialect = DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
+        guard let dialect = try? DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
             case .auto: nil

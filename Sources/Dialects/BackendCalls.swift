@@ -1,0 +1,162 @@
+public import ChatModel
+
+// What a backend offers beside the socket: calls over HTTP. A dialect turns a call into a request and an answer into a
+// value; who sends it, how often and with which token is the caller's business.
+
+/// The calls beside the socket that a dialect knows.
+public protocol DialectCalls: Sendable {
+    /// The request for `call`; nil where the backend has none such.
+    func request(for call: BackendCall, context: DialectContext) -> BackendRequest?
+
+    /// What an answer with a status of 2xx says.
+    func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply
+
+    /// What an answer with any other status says of the reason; nil when it says nothing. Never an echo of what was sent.
+    func complaint(_ answer: BackendAnswer) -> String?
+}
+
+public enum BackendCall: Equatable, Sendable {
+    /// Tokens for a name and a password.
+    case logIn(user: String, password: String)
+    /// New tokens for the refresh token.
+    case refresh(token: String)
+    /// Who the account is.
+    case whoAmI
+    /// The rooms that the account can enter.
+    case rooms
+    case history(HistoryQuery)
+    /// Everything in the room counts as read.
+    case markRead(room: String)
+    /// A file that a message will carry.
+    case upload(UploadedFile)
+}
+
+/// Which messages are wanted.
+public struct HistoryQuery: Equatable, Sendable {
+    /// The room as the backend calls it.
+    public var room: String
+    /// The newest message that is known already.
+    public var after: ChatID?
+    /// When that was said.
+    public var since: ChatTimestamp?
+    /// At most so many, the newest ones; nil: everything there is.
+    public var limit: Int?
+
+    public init(room: String, after: ChatID? = nil, since: ChatTimestamp? = nil, limit: Int? = nil) {
+        self.room = room
+        self.after = after
+        self.since = since
+        self.limit = limit
+    }
+}
+
+public struct UploadedFile: Equatable, Sendable {
+    public var name: String
+    public var mime: String
+    public var bytes: [UInt8]
+
+    public init(name: String, mime: String, bytes: [UInt8]) {
+        self.name = name
+        self.mime = mime
+        self.bytes = bytes
+    }
+}
+
+/// An HTTP request, without host and credentials.
+public struct BackendRequest: Equatable, Sendable {
+    public enum Method: String, Sendable { case get = "GET", post = "POST", patch = "PATCH", delete = "DELETE" }
+
+    public enum Body: Equatable, Sendable {
+        case none
+        case json([UInt8])
+        /// One file, after the other fields.
+        case multipart(fields: [(name: String, value: String)], fileField: String, file: UploadedFile)
+
+        public static func == (a: Self, b: Self) -> Bool {
+            switch (a, b) {
+            case (.none, .none): true
+            case (.json(let x), .json(let y)): x == y
+            case (.multipart(let f, let n, let x), .multipart(let g, let m, let y)):
+                n == m && x == y && f.elementsEqual(g) { $0.name == $1.name && $0.value == $1.value }
+            default: false
+            }
+        }
+    }
+
+    public var method: Method
+    /// A path with its query, percent-encoded, from the root of the backend's HTTP base; or a whole URL, which must have
+    /// the origin of that base.
+    public var target: String
+    public var body: Body
+    /// Goes with the account's access token.
+    public var isAuthorized: Bool
+
+    public init(_ method: Method, _ target: String, body: Body = .none, isAuthorized: Bool = true) {
+        self.method = method
+        self.target = target
+        self.body = body
+        self.isAuthorized = isAuthorized
+    }
+}
+
+/// An HTTP answer; the body is whole and within the limits.
+public struct BackendAnswer: Equatable, Sendable {
+    public var status: Int
+    public var body: [UInt8]
+
+    public init(status: Int, body: [UInt8]) {
+        self.status = status
+        self.body = body
+    }
+}
+
+/// What an answer says.
+public enum BackendReply: Equatable, Sendable {
+    case tokens(BackendTokens)
+    case person(ChatPerson)
+    case rooms([BackendRoom])
+    /// Oldest first, in the order of the backend. `isComplete`: there is nothing older in the room.
+    case messages([ChatMessage], isComplete: Bool)
+    case attachment(ChatAttachment)
+    case done
+    /// Not what this call answers with.
+    case unusable(DropReason)
+}
+
+/// What stands between an account and its backend. A secret: never in a log, an error or a line.
+public struct BackendTokens: Equatable, Sendable {
+    public var access: String
+    /// Nil: log in again when the access token ends.
+    public var refresh: String?
+    /// How long the access token holds, in milliseconds, where the answer says it; else a JWT says it itself.
+    public var lifetimeMilliseconds: Int64?
+
+    public init(access: String, refresh: String? = nil, lifetimeMilliseconds: Int64? = nil) {
+        self.access = access
+        self.refresh = refresh
+        self.lifetimeMilliseconds = lifetimeMilliseconds
+    }
+}
+
+extension BackendTokens: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+/// A room of the backend, for LIST.
+public struct BackendRoom: Equatable, Sendable {
+    /// As calls and frames name it.
+    public var id: String
+    /// For people; where the socket's URL takes names, this one.
+    public var name: String
+    public var topic: String?
+    public var unread: Int64?
+
+    public init(id: String, name: String, topic: String? = nil, unread: Int64? = nil) {
+        self.id = id
+        self.name = name
+        self.topic = topic
+        self.unread = unread
+    }
+}
