@@ -97,7 +97,7 @@ enum CodecBench {
                 ChatMessage(
                     id: ChatID("6B29FC40-CA47-1067-B31D-00DD010662DA"), sender: ChatPerson(id: us, name: "Ada"),
                     text: text, at: ChatTimestamp(milliseconds: 1_763_695_136_123)))
-            guard case .frames(let frames) = dialect.encode(command, context: alone) else { continue }
+            guard let frames = dialect.encode(command, context: alone).frames else { continue }
             measure("encode, " + name, bytes: frames.reduce(0) { $0 + $1.bytes.count }) {
                 consume(dialect.encode(command, context: alone))
             }
