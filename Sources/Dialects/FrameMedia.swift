@@ -48,7 +48,9 @@ struct FrameBase: Sendable, Equatable {
     static func option(_ options: inout DialectOptions) throws(DialectOptionError) -> FrameBase? {
         guard let text = try options.text("base") else { return nil }
         let bytes = text.utf8
-        let authority = ["http://", "https://"].first { bytes.starts(with: $0.utf8) }.map { bytes.dropFirst($0.utf8.count) }
+        let authority = ["http://", "https://"].first { bytes.starts(with: $0.utf8) }.map {
+            bytes.dropFirst($0.utf8.count)
+        }
         guard let authority, let first = authority.first, first != UInt8(ascii: "/"),
             bytes.allSatisfy({ 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
         else { throw options.error("base", "must be the address of a web server, such as \"https://chat.example\"") }
