@@ -15,15 +15,12 @@ struct JWTRoomsCalls: DialectCalls {
         switch call {
         case .logIn(let user, let password):
             return Self.secret("/api/auth/login") { writer in
-                writer.key("username")
-                writer.string(user)
-                writer.key("password")
-                writer.string(password)
+                writer.member("username", user)
+                writer.member("password", password)
             }
         case .refresh(let token):
             return Self.secret("/api/auth/refresh") { writer in
-                writer.key("refresh_token")
-                writer.string(token)
+                writer.member("refresh_token", token)
             }
         case .whoAmI: return BackendRequest(.get, "/api/auth/me")
         case .rooms: return BackendRequest(.get, "/api/rooms")

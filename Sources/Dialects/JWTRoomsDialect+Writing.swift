@@ -15,14 +15,11 @@ extension JWTRoomsDialect {
             else { return .unsupported(.unsupported) }
             var writer = JSONWriter()
             writer.beginObject()
-            writer.key("type")
-            writer.string("reaction")
-            writer.key("message_id")
+            writer.member("type", word: "reaction")
+            writer.name("message_id")
             writer.raw(reaction.target.rawValue)
-            writer.key("reaction_type")
-            writer.string(reaction.emoji)
-            writer.key("action")
-            writer.string(reaction.operation == .add ? "add" : "remove")
+            writer.member("reaction_type", reaction.emoji)
+            writer.member("action", word: reaction.operation == .add ? "add" : "remove")
             writer.endObject()
             return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
         case .pong:
@@ -55,31 +52,24 @@ extension JWTRoomsDialect {
     private func frame(_ text: String, _ attachment: ChatAttachment?, _ room: String, _ sender: String) -> [UInt8] {
         var writer = JSONWriter(capacity: text.utf8.count + 256)
         begin("message", room, &writer)
-        writer.key("content")
-        writer.string(text)
-        writer.key("sender")
-        writer.string(sender)
-        writer.key("message_type")
+        writer.member("content", text)
+        writer.member("sender", sender)
         guard let attachment else {
             // No `"attachment": null`: the backend answers that with an error.
-            writer.string("text")
+            writer.member("message_type", word: "text")
             writer.endObject()
             return writer.finish()
         }
         let kind = attachment.kind == .file ? ChatAttachment.Kind.document : attachment.kind
-        writer.string(text.isEmpty ? kind.rawValue : "text_with_" + kind.rawValue)
-        writer.key("attachment")
+        writer.member("message_type", text.isEmpty ? kind.rawValue : "text_with_" + kind.rawValue)
+        writer.name("attachment")
         writer.beginObject()
-        writer.key("type")
-        writer.string(attachment.kind.rawValue)
-        writer.key("filename")
-        writer.string(attachment.name ?? "")
-        writer.key("url")
-        writer.string(attachment.url ?? "")
-        writer.key("size")
+        writer.member("type", attachment.kind.rawValue)
+        writer.member("filename", attachment.name ?? "")
+        writer.member("url", attachment.url ?? "")
+        writer.name("size")
         writer.integer(attachment.size ?? 0)
-        writer.key("mime_type")
-        writer.string(attachment.mime ?? "")
+        writer.member("mime_type", attachment.mime ?? "")
         writer.endObject()
         writer.endObject()
         return writer.finish()
@@ -92,8 +82,7 @@ extension JWTRoomsDialect {
         func put(_ type: StaticString) {
             var writer = JSONWriter()
             begin(type, room, &writer)
-            writer.key("sender")
-            writer.string(sender)
+            writer.member("sender", sender)
             writer.endObject()
             frames.append(writer.finish())
         }
@@ -105,9 +94,8 @@ extension JWTRoomsDialect {
 
     private func begin(_ type: StaticString, _ room: String, _ writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("type")
-        writer.string(type)
-        writer.key("room_id")
+        writer.member("type", word: type)
+        writer.name("room_id")
         if Self.isNumber(room) { writer.raw(room) } else { writer.string(room) }
     }
 

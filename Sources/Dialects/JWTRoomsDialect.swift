@@ -236,8 +236,8 @@ public struct JWTRoomsDialect: Dialect {
 
     /// A message, live or out of the history.
     func message(_ fields: Fields, _ context: DialectContext) -> MessageReading {
-        for field in [fields.content, fields.message] {
-            if let field, !field.isNull, field.kind != .string { return .dropped(.wrongType) }
+        guard Self.isTextOrAbsent(fields.content), Self.isTextOrAbsent(fields.message) else {
+            return .dropped(.wrongType)
         }
         let text = FrameText.nonEmpty(fields.content) ?? fields.message?.string ?? ""
         let attachment = attachment(fields)
@@ -250,6 +250,11 @@ public struct JWTRoomsDialect: Dialect {
                 id: FrameText.id(fields.messageID), room: room(fields), sender: sender, text: text,
                 at: time.read(fields.timestamp), attachments: attachment.map { [$0] } ?? [],
                 isSelf: context.isSelf(sender), isEncrypted: isEncrypted))
+    }
+
+    private static func isTextOrAbsent(_ field: JSONField?) -> Bool {
+        guard let field else { return true }
+        return field.kind == .string || field.isNull
     }
 
     /// What kind of file `message_type` names; nil for text and for unknown words.

@@ -12,12 +12,9 @@ extension PlainJSONDialect {
             guard let user = typing.sender.id else { return .unsupported(.missingField) }
             var writer = JSONWriter()
             writer.beginObject()
-            writer.key("type")
-            writer.string(typing.state == .start ? "typing" : "stopTyping")
-            writer.key("userId")
-            writer.string(user.rawValue)
-            writer.key("conversationId")
-            writer.string(typing.room ?? context.room)
+            writer.member("type", word: typing.state == .start ? "typing" : "stopTyping")
+            writer.member("userId", user.rawValue)
+            writer.member("conversationId", typing.room ?? context.room)
             writer.endObject()
             return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
         case .receipt(let receipt) where acksState == receipt.state:
@@ -26,10 +23,8 @@ extension PlainJSONDialect {
                 receipt.ids.map { id in
                     var writer = JSONWriter()
                     writer.beginObject()
-                    writer.key("type")
-                    writer.string("ack")
-                    writer.key("messageId")
-                    writer.string(id.rawValue)
+                    writer.member("type", word: "ack")
+                    writer.member("messageId", id.rawValue)
                     writer.endObject()
                     return EncodedFrame(bytes: writer.finish(), isBinary: false)
                 })
@@ -38,9 +33,8 @@ extension PlainJSONDialect {
             guard let since else { return .unsupported(.missingField) }
             var writer = JSONWriter()
             writer.beginObject()
-            writer.key("type")
-            writer.string("lastOnline")
-            writer.key("timestamp")
+            writer.member("type", word: "lastOnline")
+            writer.name("timestamp")
             write(Self.secondBefore(since), &writer)
             writer.endObject()
             return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
@@ -65,26 +59,25 @@ extension PlainJSONDialect {
             let text = index == 0 ? message.text : ""
             var writer = JSONWriter(capacity: text.utf8.count + 320)
             writer.beginObject()
-            writer.key("id")
-            writer.string(index == 0 ? id.rawValue : "\(id.rawValue).\(index)")
-            writer.key("senderId")
-            writer.string(sender.rawValue)
-            writer.key("senderName")
-            writer.string(message.sender.name ?? sender.rawValue)
+            writer.member("id", index == 0 ? id.rawValue : "\(id.rawValue).\(index)")
+            writer.member("senderId", sender.rawValue)
+            writer.member("senderName", message.sender.name ?? sender.rawValue)
             let isMedia = attachment?.kind == .image || attachment?.kind == .video
-            writer.key("text")
+            writer.name("text")
             if let attachment, !isMedia {
                 writer.string(FrameAttachment.textWithLinks(text, [attachment]))
             } else {
                 writer.string(text)
             }
-            writer.key("timestamp")
+            writer.name("timestamp")
             write(at, &writer)
-            writer.key("type")
             // The sample app drops a frame of any other type.
-            writer.string(attachment?.kind == .image ? "image" : attachment?.kind == .video ? "video" : "text")
-            writer.key("conversationId")
-            writer.string(message.room ?? context.room)
+            switch attachment?.kind {
+            case .image: writer.member("type", word: "image")
+            case .video: writer.member("type", word: "video")
+            default: writer.member("type", word: "text")
+            }
+            writer.member("conversationId", message.room ?? context.room)
             if let attachment { Self.metadata(attachment, &writer) }
             writer.endObject()
             return EncodedFrame(bytes: writer.finish(), isBinary: false)
@@ -98,23 +91,19 @@ extension PlainJSONDialect {
 
     /// All values are strings: the article's model has no other.
     private static func metadata(_ attachment: ChatAttachment, _ writer: inout JSONWriter) {
-        writer.key("metadata")
+        writer.name("metadata")
         writer.beginObject()
         if let url = attachment.url {
-            writer.key("url")
-            writer.string(url)
+            writer.member("url", url)
         }
         if let name = attachment.name {
-            writer.key("filename")
-            writer.string(name)
+            writer.member("filename", name)
         }
         if let mime = attachment.mime {
-            writer.key("mimeType")
-            writer.string(mime)
+            writer.member("mimeType", mime)
         }
         if let size = attachment.size {
-            writer.key("size")
-            writer.string(String(size))
+            writer.member("size", String(size))
         }
         writer.endObject()
     }
