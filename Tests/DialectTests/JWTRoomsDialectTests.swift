@@ -129,6 +129,20 @@ struct JWTRoomsDialectTests {
                 ]))
     }
 
+    @Test(
+        "a time is read with escapes as without, and not at all when it is too long",
+        arguments: [
+            (#"2025-11-21T03:18:56"#, true), (#"2025\u002d11-21T03\u003a18:56"#, true),
+            (#"\t 2025-11-21 03:18:56 \n"#, true), (#"1763695136\u0030\u0030\u0030"#, true),
+            ("2025-11-21T03:18:56" + String(repeating: " ", count: 45), true),
+            ("2025-11-21T03:18:56" + String(repeating: " ", count: 46), false),
+            (String(repeating: #"\u0030"#, count: 60) + "1763695136", false), ("", false), (#"\u0000"#, false),
+        ])
+    func escapedTimes(_ written: String, _ isRead: Bool) throws {
+        let at = isRead ? ChatTimestamp(milliseconds: 1_763_695_136_000) : nil
+        #expect(try message(#""message":"x","timestamp":"\#(written)""#)?.at == at)
+    }
+
     // MARK: - Reading beyond the fixtures
 
     private func message(_ members: String) throws -> ChatMessage? {
