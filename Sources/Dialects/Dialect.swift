@@ -295,7 +295,11 @@ public enum DialectTable {
         Row(name: "envelope", aliases: ["pixar"]) { options throws(DialectOptionError) in
             try options.finish()
             return EnvelopeDialect()
-        }
+        },
+        Row(name: "jwt-rooms", aliases: []) { options throws(DialectOptionError) in try JWTRoomsDialect(options) },
+        Row(name: "plainjson", aliases: ["article"]) { options throws(DialectOptionError) in
+            try PlainJSONDialect(options)
+        },
     ]
 
     /// The row for a name or an alias, or nil.

@@ -103,6 +103,8 @@ enum CodecBench {
             }
         }
 
+        measureJWTRoomsAndPlainJSON()
+
         // Hostile documents: linear means that bytes/ns stays near that of other long frames.
         guard CommandLine.arguments.count < 2 else { return }
         let size = 4 * 1024 * 1024
