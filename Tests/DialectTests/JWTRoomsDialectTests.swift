@@ -147,7 +147,7 @@ struct JWTRoomsDialectTests {
 
     private func message(_ members: String) throws -> ChatMessage? {
         guard
-            case .events(let events) = try decode(Array(#"{"type":"message",\#(members)}"#.utf8)),
+            let events = try decode(Array(#"{"type":"message",\#(members)}"#.utf8)).events,
             case .message(let message) = events.first
         else { return nil }
         return message
@@ -278,7 +278,7 @@ struct JWTRoomsDialectTests {
     func size() throws {
         let dialect = try dialect()
         func size(_ text: String) throws -> Int {
-            guard case .frames(let frames) = dialect.encode(.message(ChatMessage(text: text)), context: context) else {
+            guard let frames = dialect.encode(.message(ChatMessage(text: text)), context: context).frames else {
                 return 0
             }
             return frames.reduce(0) { $0 + $1.bytes.count }
@@ -319,7 +319,7 @@ struct JWTRoomsDialectTests {
     }
 
     private func frames(_ encoded: EncodedCommand) throws -> [JSONValue] {
-        guard case .frames(let frames) = encoded else {
+        guard let frames = encoded.frames else {
             Issue.record("\(encoded)")
             return []
         }

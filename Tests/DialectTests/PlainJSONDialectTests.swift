@@ -168,7 +168,7 @@ struct PlainJSONDialectTests {
             let message = ChatMessage(
                 id: ChatID(String(random.next())), room: "abc", sender: ChatPerson(id: ChatID("A"), name: "Ada"),
                 text: text, at: ChatTimestamp(milliseconds: seconds * 1000))
-            guard case .frames(let frames) = dialect.encode(.message(message), context: context),
+            guard let frames = dialect.encode(.message(message), context: context).frames,
                 let frame = frames.first
             else {
                 Issue.record("no frame for \(message)")
@@ -318,12 +318,12 @@ struct PlainJSONDialectTests {
                         id: ChatID("1"), sender: ChatPerson(id: ChatID("A")), text: text,
                         at: ChatTimestamp(milliseconds: 0))), context: context)
         }
-        guard case .frames(let frames) = encode(""), let empty = frames.first else {
+        guard let frames = encode("").frames, let empty = frames.first else {
             Issue.record("no frame")
             return
         }
         let fitting = String(repeating: "x", count: dialect.traits.maxFrameBytes - empty.bytes.count)
-        guard case .frames(let full) = encode(fitting) else {
+        guard let full = encode(fitting).frames else {
             Issue.record("no frame")
             return
         }
@@ -359,14 +359,14 @@ struct PlainJSONDialectTests {
     }
 
     private func message(_ members: String) throws -> ChatMessage? {
-        guard case .events(let events) = try decode(Array("{\(members)}".utf8)),
+        guard let events = try decode(Array("{\(members)}".utf8)).events,
             case .message(let message) = events.first
         else { return nil }
         return message
     }
 
     private func frames(_ encoded: EncodedCommand) throws -> [JSONValue] {
-        guard case .frames(let frames) = encoded else {
+        guard let frames = encoded.frames else {
             Issue.record("\(encoded)")
             return []
         }

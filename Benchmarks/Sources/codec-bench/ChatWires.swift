@@ -26,7 +26,7 @@ func measureJWTRoomsAndPlainJSON() {
                 consume(dialect.decode(bytes, isBinary: false, context: context))
             }
         }
-        guard case .frames(let frames) = dialect.encode(command, context: context) else { continue }
+        guard let frames = dialect.encode(command, context: context).frames else { continue }
         measure("encode, \(name)", bytes: frames.reduce(0) { $0 + $1.bytes.count }) {
             consume(dialect.encode(command, context: context))
         }
