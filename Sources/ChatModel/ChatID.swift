@@ -27,6 +27,9 @@ public struct ChatID: Sendable {
         }
     }
 
+    /// Whether the id has the shape of a UUID, 8-4-4-4-12 hexadecimal digits of either case.
+    public var isUUID: Bool { isUUIDShaped }
+
     /// Upper case where case means nothing; for keys in stores that compare bytes.
     public var canonical: String { isUUIDShaped ? rawValue.uppercased() : rawValue }
 }

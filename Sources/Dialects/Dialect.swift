@@ -242,7 +242,9 @@ public enum DialectTable {
         Row(name: "envelope", aliases: ["pixar"]) { options throws(DialectOptionError) in
             try options.finish()
             return EnvelopeDialect()
-        }
+        },
+        Row(name: "typed", aliases: []) { options throws(DialectOptionError) in try TypedDialect(options) },
+        Row(name: "swiftchat", aliases: []) { options throws(DialectOptionError) in try SwiftChatDialect(options) },
     ]
 
     /// The row for a name or an alias, or nil.
