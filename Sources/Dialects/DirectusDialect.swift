@@ -109,6 +109,12 @@ public struct DirectusDialect: Dialect {
 
         var ref: String? { FrameText.id(uid)?.rawValue }
 
+        /// Whether the rows that may follow are new messages.
+        var announcesRows: Bool {
+            guard status == nil, let type, let event else { return false }
+            return type.equals("subscription") && event.equals("create")
+        }
+
         /// What there is, null being nothing.
         var presentData: JSONField? { data.flatMap { $0.isNull ? nil : $0 } }
     }
@@ -116,11 +122,29 @@ public struct DirectusDialect: Dialect {
     public func decode(
         _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
     ) -> DecodedFrame {
+        decode(frame, context, readsRowsAtOnce: true)
+    }
+
+    /// - Parameter readsRowsAtOnce: rows of new messages are read where they stand, when the frame has said before that
+    ///   these follow, as servers do. The result is the same without, for a second walk over them.
+    private func decode(
+        _ frame: UnsafeRawBufferPointer, _ context: DialectContext, readsRowsAtOnce: Bool
+    ) -> DecodedFrame {
         var fields = Fields()
+        var live: [ChatEvent]?
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
-                while let key = try reader.nextKey() { fields.set(key, try reader.readValue()) }
+                while let key = try reader.nextKey() {
+                    if live == nil, readsRowsAtOnce, fields.announcesRows, key.equals("data"), try reader.enterArray() {
+                        live = try rows(&reader, context)
+                    } else if live == nil || key.equals("uid") {
+                        fields.set(key, try reader.readValue())
+                    } else {
+                        // It may take back what was announced.
+                        return decode(frame, context, readsRowsAtOnce: false)
+                    }
+                }
                 try reader.finish()
             } else {
                 _ = try reader.readValue()
@@ -130,6 +154,7 @@ public struct DirectusDialect: Dialect {
         } catch {
             return .dropped(.malformed, typeKey: nil)
         }
+        if let live { return .events(live) }
         guard let type = fields.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
         if fields.status?.equals("error") ?? false { return .events([complaint(type, fields)]) }
         switch type {
@@ -143,6 +168,21 @@ public struct DirectusDialect: Dialect {
         case "typing" where typing == .extension: return typed(type, fields, context)
         default: return .dropped(.unknownType, typeKey: FrameText.typeKey(type))
         }
+    }
+
+    /// The rest of an array of new rows.
+    private func rows(_ reader: inout JSONReader, _ context: DialectContext) throws(JSONError) -> [ChatEvent] {
+        var events: [ChatEvent] = []
+        while try reader.hasNextElement() {
+            guard try reader.enterObject() else {
+                _ = try reader.readValue()
+                continue
+            }
+            var row = DirectusItems.emptyRow
+            while let key = try reader.nextKey() { items.set(key, try reader.readValue(), in: &row) }
+            if let message = items.message(row, context) { events.append(.message(message)) }
+        }
+        return events
     }
 
     private func complaint(_ type: JSONField, _ fields: Fields) -> ChatEvent {

@@ -88,38 +88,48 @@ struct DirectusItems {
 
     // MARK: - Reading
 
-    private typealias Fields = InlineArray<10, JSONField?>
+    /// The columns of a row that we know, by raw value.
+    typealias Row = InlineArray<10, JSONField?>
 
-    private func column(_ key: JSONField) -> Int? {
-        let found = key.withUTF8 { bytes -> Int? in
+    static var emptyRow: Row { Row(repeating: nil) }
+
+    /// Keeps a member of a row, if it is a column that we know. The last of members with the same name counts.
+    @inline(__always)
+    func set(_ key: JSONField, _ value: JSONField, in row: inout Row) {
+        nameBytes.withUnsafeBufferPointer { names in
             var start = 0
-            for (index, end) in nameEnds.enumerated() {
-                if end - start == bytes.count, end > start, bytes.elementsEqual(nameBytes[start..<end]) { return index }
+            for index in row.indices {
+                let end = nameEnds[index]
+                if end > start, key.equals(UnsafeBufferPointer(rebasing: names[start..<end])) {
+                    row[index] = value
+                    return
+                }
                 start = end
             }
-            return nil
         }
-        return found ?? nil
     }
 
-    private func fields(of item: JSONField) -> Fields {
-        var fields = Fields(repeating: nil)
-        for (key, value) in item.members {
-            if let index = column(key) { fields[index] = value }
-        }
-        return fields
+    private func row(_ item: JSONField) -> Row {
+        var row = Self.emptyRow
+        for (key, value) in item.members { set(key, value, in: &row) }
+        return row
     }
 
     /// The key of a row that may have no other columns.
     func key(of item: JSONField) -> ChatID? {
-        item.kind == .object ? FrameText.id(fields(of: item)[Column.id.rawValue]) : nil
+        item.kind == .object ? FrameText.id(row(item)[Column.id.rawValue]) : nil
     }
 
     /// A row as a message, and when it was changed last. Nil for what is no row, has no key or nothing to show.
     func message(_ item: JSONField, _ context: DialectContext) -> (message: ChatMessage, updated: ChatTimestamp?)? {
         guard item.kind == .object else { return nil }
-        let fields = fields(of: item)
-        func field(_ column: Column) -> JSONField? { fields[column.rawValue] }
+        let row = row(item)
+        guard let message = message(row, context) else { return nil }
+        return (message, FrameTime().read(row[Column.updated.rawValue]))
+    }
+
+    func message(_ row: Row, _ context: DialectContext) -> ChatMessage? {
+        func field(_ column: Column) -> JSONField? { row[column.rawValue] }
         guard let id = FrameText.id(field(.id)) else { return nil }
         let text = field(.text)
         let hasText = text.map { !$0.isNull } ?? false
@@ -128,13 +138,12 @@ struct DirectusItems {
         guard hasText || file != nil else { return nil }
         var sender = field(.user).map(Self.person) ?? ChatPerson()
         if let alias = FrameText.nonEmpty(field(.senderName)) { sender.name = alias }
-        let message = ChatMessage(
+        return ChatMessage(
             id: id, room: FrameText.id(field(.room))?.rawValue, sender: sender, text: text?.string ?? "",
             at: FrameTime().read(field(.date)), attachments: file.map { [$0] } ?? [],
             replyTo: FrameText.id(field(.replyTo)), ref: FrameText.id(field(.clientID))?.rawValue,
             // Accounts have ids, so a name alone is never us.
             isSelf: sender.id != nil && context.isSelf(sender))
-        return (message, FrameTime().read(field(.updated)))
     }
 
     /// The usable ones of an array of rows, or of one row.

@@ -127,18 +127,13 @@ public struct TypedDialect: Dialect {
         }
         guard type.kind == .string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(type)) }
         guard let known = payloadType(type) else { return .dropped(.unknownType, typeKey: FrameText.typeKey(type)) }
-        do throws(TypedDrop) {
-            return .events([try open(payload, as: known, context)])
-        } catch {
-            return .dropped(error.reason, typeKey: FrameText.typeKey(type))
-        }
+        let decoded = open(payload, as: known, context)
+        if case .dropped(let reason, _) = decoded { return .dropped(reason, typeKey: FrameText.typeKey(type)) }
+        return decoded
     }
 
     private func payloadType(_ field: JSONField) -> PayloadType? {
-        let index = field.withUTF8 { bytes in
-            names.firstIndex { $0.count == bytes.count && $0.elementsEqual(bytes) }
-        }
-        return (index ?? nil).flatMap(PayloadType.init(rawValue:))
+        names.firstIndex { $0.withUnsafeBufferPointer(field.equals) }.flatMap(PayloadType.init(rawValue:))
     }
 
     /// Somebody's words where the wire has no form for them. A number or a word of JSON is something to say, too.
@@ -153,55 +148,50 @@ public struct TypedDialect: Dialect {
 
     // MARK: - The payload
 
-    private func open(
-        _ payload: JSONField, as type: PayloadType, _ context: DialectContext
-    ) throws(TypedDrop) -> ChatEvent {
+    private func open(_ payload: JSONField, as type: PayloadType, _ context: DialectContext) -> DecodedFrame {
+        // Filled in by closures that return nothing: a result would be copied at every level.
+        var decoded = DecodedFrame.dropped(.malformed, typeKey: nil)
         switch payload.kind {
-        case .object:
-            return try TypedPayload(payload).event(type, context)
+        case .object: decoded = TypedPayload(payload).decoded(type, context)
         case .string:
-            let opened = payload.withUTF8 { text in
+            _ = payload.withUTF8 { text in
                 Self.withScratch(Base64.decodedCapacity(text.count)) { scratch in
-                    guard let count = Base64.decodeTolerant(text, into: scratch) else { return .failure(.malformed) }
-                    return Self.read(scratch, count, type, context)
+                    guard let count = Base64.decodeTolerant(text, into: scratch) else { return }
+                    decoded = Self.read(scratch, count, type, context)
                 }
             }
-            return try (opened ?? .failure(.malformed)).get()
         case .array:
             // Every element takes a digit and a comma at least.
-            let room = payload.withRawBytes { $0.count / 2 }
-            let opened = Self.withScratch(room) { scratch in
+            Self.withScratch(payload.withRawBytes { $0.count / 2 }) { scratch in
                 var count = 0
                 for element in payload.elements {
                     guard let value = element.int64, 0...255 ~= value, count < scratch.count else {
-                        return .failure(.wrongType)
+                        decoded = .dropped(.wrongType, typeKey: nil)
+                        return
                     }
                     scratch[count] = UInt8(truncatingIfNeeded: value)
                     count += 1
                 }
-                return Self.read(scratch, count, type, context)
+                decoded = Self.read(scratch, count, type, context)
             }
-            return try opened.get()
-        case .integer, .decimal, .true, .false, .null:
-            throw .wrongType
+        case .integer, .decimal, .true, .false, .null: decoded = .dropped(.wrongType, typeKey: nil)
         }
+        return decoded
     }
 
     /// Calls `body` with room for a payload, which is on the stack while it is small.
-    private static func withScratch(
-        _ byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) -> Result<ChatEvent, TypedDrop>
-    ) -> Result<ChatEvent, TypedDrop> {
+    @inline(__always)
+    private static func withScratch(_ byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) -> Void) {
         withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8, body)
     }
 
     private static func read(
         _ scratch: UnsafeMutableRawBufferPointer, _ count: Int, _ type: PayloadType, _ context: DialectContext
-    ) -> Result<ChatEvent, TypedDrop> {
-        let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(scratch)[..<count])
-        do throws(TypedDrop) {
-            return .success(try TypedPayload(bytes).event(type, context))
-        } catch {
-            return .failure(error)
+    ) -> DecodedFrame {
+        var payload = TypedPayload()
+        if let flaw = payload.read(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(scratch)[..<count])) {
+            return .dropped(flaw, typeKey: nil)
         }
+        return payload.decoded(type, context)
     }
 }

@@ -3,8 +3,6 @@ import JSONText
 
 /// Why a payload gave nothing.
 struct TypedDrop: Error {
-    static let malformed = TypedDrop(reason: .malformed)
-    static let notObject = TypedDrop(reason: .notObject)
     static let missingField = TypedDrop(reason: .missingField)
     static let wrongType = TypedDrop(reason: .wrongType)
     static let unknownType = TypedDrop(reason: .unknownType)
@@ -35,21 +33,23 @@ struct TypedPayload {
     private var complaint: JSONField?
     private var ref: JSONField?
 
-    /// Reads a document.
-    init(_ bytes: UnsafeRawBufferPointer) throws(TypedDrop) {
+    init() {}
+
+    /// Reads a document. Returns what is wrong with it; nil when nothing is.
+    mutating func read(_ bytes: UnsafeRawBufferPointer) -> DropReason? {
         do throws(JSONError) {
             var reader = try JSONReader(bytes)
-            if try reader.enterObject() {
+            let isObject = try reader.enterObject()
+            if isObject {
                 while let key = try reader.nextKey() { set(key, try reader.readValue()) }
-                try reader.finish()
-                return
+            } else {
+                _ = try reader.readValue()
             }
-            _ = try reader.readValue()
             try reader.finish()
+            return isObject ? nil : .notObject
         } catch {
-            throw .malformed
+            return .malformed
         }
-        throw .notObject
     }
 
     /// Looks into an object that a reader has passed.
@@ -85,7 +85,16 @@ struct TypedPayload {
 
     // MARK: - Events
 
-    func event(_ type: TypedDialect.PayloadType, _ context: DialectContext) throws(TypedDrop) -> ChatEvent {
+    /// The one event that the payload is; a drop names no type.
+    func decoded(_ type: TypedDialect.PayloadType, _ context: DialectContext) -> DecodedFrame {
+        do throws(TypedDrop) {
+            return .events([try event(type, context)])
+        } catch {
+            return .dropped(error.reason, typeKey: nil)
+        }
+    }
+
+    private func event(_ type: TypedDialect.PayloadType, _ context: DialectContext) throws(TypedDrop) -> ChatEvent {
         switch type {
         case .message: return .message(try message(context))
         case .edit:

@@ -70,10 +70,21 @@ public struct JSONField {
         (count == text.utf8CodeUnitCount || hasEscapes) && hasSameText(text)
     }
 
+    /// Whether this is a string that says `text`, however it is escaped; for names that are not known before the program
+    /// runs.
+    @inlinable
+    public func equals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        (count == text.count || hasEscapes) && hasSameText(text)
+    }
+
     @usableFromInline
     func hasSameText(_ text: StaticString) -> Bool {
+        hasSameText(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    @usableFromInline
+    func hasSameText(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
         guard kind == .string else { return false }
-        let other = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         if hasEscapes { return unescaped().utf8.elementsEqual(other) }
         guard let others = other.baseAddress else { return true }
         let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(others))
@@ -104,6 +115,7 @@ public struct JSONField {
 
     /// Calls `body` with the text of a string in UTF-8, without making a `String` of it; nil for other kinds. The bytes are
     /// valid only during the call.
+    @inlinable
     public func withUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
         guard kind == .string else { return nil }
         guard hasEscapes else { return body(UnsafeRawBufferPointer(start: base, count: count)) }
@@ -119,7 +131,8 @@ public struct JSONField {
 
     /// Writes the text of a string to the front of `out`, which has room for ``count`` bytes: no escape is longer written
     /// than spelled; six bytes make at most three, twelve make four.
-    private func unescape(into out: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    @usableFromInline
+    func unescape(into out: UnsafeMutableBufferPointer<UInt8>) -> Int {
         var read = 0
         var written = 0
         func put(_ byte: UInt8) {

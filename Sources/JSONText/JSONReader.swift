@@ -22,7 +22,7 @@
 public struct JSONReader {
     private var scanner: JSONScanner
     private let maxDepth: Int
-    /// 1 inside the object or array entered.
+    /// How many of the objects and arrays entered are open.
     private var depth = 0
     private var isFirstMember = false
 
@@ -44,7 +44,8 @@ public struct JSONReader {
         maxDepth = JSONLimits.deepestNesting
     }
 
-    /// Steps into the object that comes next. False, and nothing is taken, when something else comes.
+    /// Steps into the object that comes next, which is left by reading on to its end. False, and nothing is taken, when
+    /// something else comes.
     public mutating func enterObject() throws(JSONError) -> Bool { try enter(UInt8(ascii: "{")) }
 
     /// Steps into the array that comes next. False, and nothing is taken, when something else comes.
@@ -71,6 +72,9 @@ public struct JSONReader {
         return try readValue()
     }
 
+    /// Whether the array entered goes on. Its next element must be read, or entered and left, before the next call.
+    public mutating func hasNextElement() throws(JSONError) -> Bool { try advance(to: UInt8(ascii: "]")) }
+
     /// False when the container ended here.
     @inline(__always)
     private mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
@@ -78,6 +82,7 @@ public struct JSONReader {
         if byte == bracket {
             scanner.at += 1
             depth -= 1
+            isFirstMember = false  // of the container around this one, which may have been empty
             return false
         }
         if isFirstMember {

@@ -57,6 +57,41 @@ struct DirectusDialectTests {
         #expect(try decode(frame) == .dropped(reason, typeKey: typeKey))
     }
 
+    @Test("the order of a frame's members means nothing, and the last of members with one name counts")
+    func memberOrder() throws {
+        let row = #"{"id":1,"text":"x"}"#
+        let wanted = DecodedFrame.events([.message(ChatMessage(id: ChatID("1"), text: "x"))])
+        for frame in [
+            #"{"type":"subscription","event":"create","data":[\#(row)],"uid":"s:a"}"#,
+            #"{"data":[\#(row)],"event":"create","type":"subscription"}"#,
+            #"{"type":"subscription","data":[\#(row)],"event":"create"}"#,
+            #"{"type":"subscription","event":"create","data":[5,[],{},null,\#(row),{"id":2}]}"#,
+            #"{"type":"subscription","event":"create","data":[{"id":9,"text":"no"}],"data":[\#(row)]}"#,
+            #"{"type":"subscription","event":"create","data":[\#(row)],"more":[],"uid":5}"#,
+            #"{"type":"auth","type":"subscription","event":"init","event":"create","data":[\#(row)]}"#,
+        ] { #expect(try decode(frame) == wanted, "\(frame)") }
+        #expect(
+            try decode(#"{"type":"subscription","event":"create","data":[\#(row)],"event":"delete"}"#)
+                == .dropped(.missingField, typeKey: "subscription"))
+        #expect(
+            try decode(#"{"type":"subscription","event":"create","data":[\#(row)],"type":"pong"}"#)
+                == .events([.pong(ref: nil)]))
+        #expect(
+            try decode(#"{"type":"subscription","event":"create","data":[\#(row)],"status":"error"}"#)
+                == .events([.error(ChatError(code: "UNKNOWN", text: "", isFatal: false))]))
+        #expect(
+            try decode(#"{"type":"subscription","event":"create","data":[\#(row)],"data":null}"#)
+                == .dropped(.missingField, typeKey: "subscription"))
+        #expect(try decode(#"{"type":"subscription","event":"create","data":[]}"#) == .events([]))
+        for frame in [
+            #"{"type":"subscription","event":"create","data":[\#(row)"#,
+            #"{"type":"subscription","event":"create","data":[\#(row),]}"#,
+            #"{"type":"subscription","event":"create","data":[{}{}]}"#,
+        ] {
+            #expect(try decode(frame) == .dropped(.malformed, typeKey: nil))
+        }
+    }
+
     @Test("an error without its object is an error all the same")
     func errors() throws {
         #expect(

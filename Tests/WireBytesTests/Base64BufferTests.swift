@@ -97,3 +97,56 @@ struct Base64BufferTests {
         }
     }
 }
+
+@Suite("Reading containers inside containers")
+struct NestedReadingTests {
+    @Test("a reader can step into containers of containers, empty ones too")
+    func nested() throws {
+        try Array(#"{"a":[{},{"x":[]},7,{"x":1}],"b":{},"c":2}"#.utf8).withUnsafeBytes { bytes in
+            var seen: [String] = []
+            var reader = try JSONReader(bytes)
+            #expect(try reader.enterObject())
+            while let key = try reader.nextKey() {
+                seen.append(key.rawText)
+                if try reader.enterArray() {
+                    while try reader.hasNextElement() {
+                        guard try reader.enterObject() else {
+                            seen.append(try reader.readValue().rawText)
+                            continue
+                        }
+                        seen.append("{")
+                        while let key = try reader.nextKey() {
+                            seen.append(key.rawText)
+                            seen.append(try reader.readValue().rawText)
+                        }
+                    }
+                } else {
+                    seen.append(try reader.readValue().rawText)
+                }
+            }
+            try reader.finish()
+            #expect(seen == ["a", "{", "{", "x", "[]", "7", "{", "x", "1", "b", "{}", "c", "2"])
+        }
+    }
+
+    @Test(
+        "a comma too many or too few is an error at any level", arguments: ["[{},]", "[{}{}]", "[[]1]", "[,{}]", "[{}"])
+    func commas(_ json: String) throws {
+        #expect(throws: JSONError.self) {
+            try Array(json.utf8).withUnsafeBytes { bytes in
+                var reader = try JSONReader(bytes)
+                _ = try reader.enterArray()
+                while try reader.hasNextElement() {
+                    if try reader.enterObject() {
+                        while let _ = try reader.nextKey() { _ = try reader.readValue() }
+                    } else if try reader.enterArray() {
+                        while try reader.hasNextElement() { _ = try reader.readValue() }
+                    } else {
+                        _ = try reader.readValue()
+                    }
+                }
+                try reader.finish()
+            }
+        }
+    }
+}
