@@ -17,7 +17,7 @@ extension DirectusDialect {
                 writer.key("data")
                 writer.beginObject()
                 if let column = items.name(.text) {
-                    writer.key(column)
+                    writer.key(text: column)
                     writer.string(edit.text)
                 }
                 writer.endObject()
@@ -96,27 +96,27 @@ extension DirectusDialect {
             writer.key("data")
             writer.beginObject()
             if let column = items.name(.text) {
-                writer.key(column)
+                writer.key(text: column)
                 writer.string(text)
             }
             if let column = items.name(.room) {
-                writer.key(column)
+                writer.key(text: column)
                 Self.write(key: Self.room(message.room, context), to: &writer)
             }
             if sendsSenderName, let column = items.name(.senderName), let name = message.sender.name {
-                writer.key(column)
+                writer.key(text: column)
                 writer.string(name)
             }
             if sendsClientID, let column = items.name(.clientID) {
-                writer.key(column)
-                writer.string(id.rawValue)
+                writer.key(text: column)
+                writer.id(id)
             }
             if let column = items.name(.replyTo), let replyTo = message.replyTo {
-                writer.key(column)
+                writer.key(text: column)
                 Self.write(key: replyTo.rawValue, to: &writer)
             }
             if let file, let fileID = message.attachments[file.1].fileID {
-                writer.key(file.0)
+                writer.key(text: file.0)
                 writer.string(fileID)
             }
             writer.endObject()
@@ -140,7 +140,7 @@ extension DirectusDialect {
         body(&writer)
         writer.endObject()
         guard writer.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
+        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
     }
 
     /// What every frame of type `items` begins with.
@@ -233,9 +233,9 @@ extension DirectusDialect {
         _ column: String, _ comparison: String, to writer: inout JSONWriter, _ value: (inout JSONWriter) -> Void
     ) {
         writer.beginObject()
-        writer.key(column)
+        writer.key(text: column)
         writer.beginObject()
-        writer.key(comparison)
+        writer.key(text: comparison)
         value(&writer)
         writer.endObject()
         writer.endObject()

@@ -131,7 +131,7 @@ public struct DirectusDialect: Dialect {
         _ frame: UnsafeRawBufferPointer, _ context: DialectContext, readsRowsAtOnce: Bool
     ) -> DecodedFrame {
         var fields = Fields()
-        var live: [ChatEvent]?
+        var live: DecodedFrame?
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
@@ -154,24 +154,26 @@ public struct DirectusDialect: Dialect {
         } catch {
             return .dropped(.malformed, typeKey: nil)
         }
-        if let live { return .events(live) }
+        if let live { return live }
         guard let type = fields.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
-        if fields.status?.equals("error") ?? false { return .events([complaint(type, fields)]) }
+        if fields.status?.equals("error") ?? false { return .event(complaint(type, fields)) }
         switch type {
         case "subscription": return subscription(type, fields, context)
         case "items": return .events(answer(fields, context))
         case "auth":
             let auth = ChatAuth(state: .ok, refresh: FrameText.nonEmpty(fields.refreshToken), ref: fields.ref)
-            return .events([.auth(auth)])
-        case "ping": return .events([.ping(ref: nil)])
-        case "pong": return .events([.pong(ref: fields.ref)])
+            return .event(.auth(auth))
+        case "ping": return .event(.ping(ref: nil))
+        case "pong": return .event(.pong(ref: fields.ref))
         case "typing" where typing == .extension: return typed(type, fields, context)
         default: return .dropped(.unknownType, typeKey: FrameText.typeKey(type))
         }
     }
 
     /// The rest of an array of new rows.
-    private func rows(_ reader: inout JSONReader, _ context: DialectContext) throws(JSONError) -> [ChatEvent] {
+    private func rows(_ reader: inout JSONReader, _ context: DialectContext) throws(JSONError) -> DecodedFrame {
+        // Mostly there is one row, for which an array would cost more than the row.
+        var first: ChatEvent?
         var events: [ChatEvent] = []
         while try reader.hasNextElement() {
             guard try reader.enterObject() else {
@@ -180,9 +182,15 @@ public struct DirectusDialect: Dialect {
             }
             var row = DirectusItems.emptyRow
             while let key = try reader.nextKey() { items.set(key, try reader.readValue(), in: &row) }
-            if let message = items.message(row, context) { events.append(.message(message)) }
+            guard let message = items.message(row, context) else { continue }
+            if first == nil {
+                first = .message(message)
+            } else {
+                events.append(.message(message))
+            }
         }
-        return events
+        guard let first else { return .events([]) }
+        return events.isEmpty ? .event(first) : .events([first] + events)
     }
 
     private func complaint(_ type: JSONField, _ fields: Fields) -> ChatEvent {
@@ -226,10 +234,10 @@ public struct DirectusDialect: Dialect {
                     data.kind == .array ? data.elements.compactMap(FrameText.id) : FrameText.id(data).map { [$0] } ?? []
                 } ?? []
             guard !ids.isEmpty else { return drop(.missingField) }
-            return .events([.delete(ChatDelete(ids: ids))])
+            return .event(.delete(ChatDelete(ids: ids)))
         case "init":
-            guard let data = fields.presentData else { return .events([.ready(ChatReady(ref: fields.ref))]) }
-            return .events([.history(ChatHistory(messages: items.history(data, context), ref: fields.ref))])
+            guard let data = fields.presentData else { return .event(.ready(ChatReady(ref: fields.ref))) }
+            return .event(.history(ChatHistory(messages: items.history(data, context), ref: fields.ref)))
         case "unsubscribe": return .events([])
         default: return drop(.unknownType)
         }

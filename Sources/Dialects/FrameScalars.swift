@@ -13,7 +13,7 @@ enum FrameText {
     static func id(_ field: JSONField?) -> ChatID? {
         guard let field else { return nil }
         switch field.kind {
-        case .string: return field.string.flatMap { $0.isEmpty ? nil : ChatID($0) }
+        case .string: return field.isEmptyString ? nil : string(field)
         case .integer:
             if let value = field.int64 { return ChatID(String(value)) }
             return ChatID(field.rawText)
@@ -23,6 +23,12 @@ enum FrameText {
             return ChatID(value.description)
         case .object, .array, .true, .false, .null: return nil
         }
+    }
+
+    /// Most ids are UUIDs without escapes: no string is made of them.
+    private static func string(_ field: JSONField) -> ChatID? {
+        if field.isPlainString { return field.withRawBytes { ChatID(utf8: $0) } }
+        return field.string.map { ChatID($0) }
     }
 
     /// A name: a string that is not empty.
@@ -38,6 +44,13 @@ enum FrameText {
             let front = String(decoding: bytes.prefix(maxTypeKeyLength * 4), as: UTF8.self)
             return String(String.UnicodeScalarView(front.unicodeScalars.prefix(maxTypeKeyLength)))
         }
+    }
+}
+
+extension JSONWriter {
+    /// An id as it was received.
+    mutating func id(_ id: ChatID) {
+        if !string(byteCount: 36, { id.writeUUID(to: $0) }) { string(id.rawValue) }
     }
 }
 

@@ -75,14 +75,13 @@ public struct SwiftChatDialect: Dialect {
         guard let message = fields.message, !message.isNull else { return .dropped(.missingField, typeKey: nil) }
         guard let text = message.string else { return .dropped(.wrongType, typeKey: nil) }
         let sender = ChatPerson(id: FrameText.id(fields.userID), name: FrameText.nonEmpty(fields.user))
-        return .events([
+        return .event(
             .message(
                 ChatMessage(
                     id: FrameText.id(fields.id), sender: sender, text: text,
                     at: FrameTime(epoch: .reference).read(fields.date),
                     // This wire has ids, so a name alone is never us.
-                    isSelf: sender.id != nil && context.isSelf(sender)))
-        ])
+                    isSelf: sender.id != nil && context.isSelf(sender))))
     }
 
     // MARK: - Writing
@@ -90,7 +89,7 @@ public struct SwiftChatDialect: Dialect {
     /// Only a message has a frame. The sender's id must be a UUID, in either case; `.wrongType` else.
     public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
         guard case .message(let message) = command else { return .unsupported(.unsupported) }
-        guard let id = message.sender.id, id.isUUID else { return .unsupported(.wrongType) }
+        guard let id = message.sender.id, id.isUUIDShaped else { return .unsupported(.wrongType) }
         let text = FrameAttachment.textWithLinks(message.text, message.attachments)
         var writer = JSONWriter(capacity: text.utf8.count + 128)
         writer.beginObject()
@@ -99,9 +98,9 @@ public struct SwiftChatDialect: Dialect {
         writer.key("user")
         writer.string(message.sender.name ?? id.rawValue)
         writer.key("userID")
-        writer.string(id.rawValue)
+        writer.id(id)
         writer.endObject()
         guard writer.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
+        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
     }
 }

@@ -21,7 +21,7 @@ extension TypedDialect {
             }
             return frame(.message, estimate: message.text.utf8.count) { writer in
                 writer.key("id")
-                writer.string(id.rawValue)
+                writer.id(id)
                 Self.write(message.room, home, to: &writer)
                 Self.write(sender, to: &writer)
                 writer.key("text")
@@ -30,7 +30,7 @@ extension TypedDialect {
                 Self.write(at, to: &writer)
                 if let replyTo = message.replyTo {
                     writer.key("replyTo")
-                    writer.string(replyTo.rawValue)
+                    writer.id(replyTo)
                 }
                 if !message.attachments.isEmpty { Self.write(message.attachments, to: &writer) }
             }
@@ -38,7 +38,7 @@ extension TypedDialect {
             guard let at = edit.at, let sender = Actor(edit.sender) else { return .unsupported(.missingField) }
             return frame(.edit, estimate: edit.text.utf8.count) { writer in
                 writer.key("id")
-                writer.string(edit.id.rawValue)
+                writer.id(edit.id)
                 Self.write(edit.room, home, to: &writer)
                 Self.write(sender, to: &writer)
                 writer.key("text")
@@ -80,7 +80,7 @@ extension TypedDialect {
                 Self.write(reaction.room, home, to: &writer)
                 Self.write(sender, to: &writer)
                 writer.key("messageId")
-                writer.string(reaction.target.rawValue)
+                writer.id(reaction.target)
                 writer.key("emoji")
                 writer.string(reaction.emoji)
                 writer.key("active")
@@ -95,7 +95,7 @@ extension TypedDialect {
         let text = FrameAttachment.textWithLinks(message.text, message.attachments)
         guard !text.isEmpty else { return .unsupported(.missingField) }
         guard text.utf8.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frames([EncodedFrame(bytes: Array(text.utf8), isBinary: false)])
+        return .frame(EncodedFrame(bytes: Array(text.utf8), isBinary: false))
     }
 
     private func presence(
@@ -105,7 +105,7 @@ extension TypedDialect {
         return frame(.presence) { writer in
             Self.write(room, home, to: &writer)
             writer.key("userId")
-            writer.string(user.id)
+            writer.id(user.id)
             writer.key("userName")
             writer.string(user.name)
             writer.key("state")
@@ -117,20 +117,20 @@ extension TypedDialect {
 
     /// Who acts, with both parts: the reference decoders take no frame without them.
     private struct Actor {
-        let id: String
+        let id: ChatID
         let name: String
 
         /// Nil for a person without an id.
         init?(_ person: ChatPerson) {
-            guard let id = person.id?.rawValue else { return nil }
+            guard let id = person.id else { return nil }
             self.id = id
-            name = person.name ?? id
+            name = person.name ?? id.rawValue
         }
     }
 
     private static func write(_ sender: Actor, to writer: inout JSONWriter) {
         writer.key("senderId")
-        writer.string(sender.id)
+        writer.id(sender.id)
         writer.key("senderName")
         writer.string(sender.name)
     }
@@ -143,7 +143,7 @@ extension TypedDialect {
     private static func write(_ ids: [ChatID], to writer: inout JSONWriter) {
         writer.key("ids")
         writer.beginArray()
-        for id in ids { writer.string(id.rawValue) }
+        for id in ids { writer.id(id) }
         writer.endArray()
     }
 
@@ -203,6 +203,6 @@ extension TypedDialect {
                 written = count
             }
         }
-        return .frames([EncodedFrame(bytes: bytes, isBinary: true)])
+        return .frame(EncodedFrame(bytes: bytes, isBinary: true))
     }
 }

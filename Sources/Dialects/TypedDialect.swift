@@ -143,7 +143,7 @@ public struct TypedDialect: Dialect {
         guard !bytes.isEmpty, let text = String(validating: bytes, as: UTF8.self) else {
             return .dropped(.malformed, typeKey: nil)
         }
-        return .events([.message(ChatMessage(sender: plainTextSender, text: text))])
+        return .event(.message(ChatMessage(sender: plainTextSender, text: text)))
     }
 
     // MARK: - The payload

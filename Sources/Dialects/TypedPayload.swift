@@ -88,7 +88,7 @@ struct TypedPayload {
     /// The one event that the payload is; a drop names no type.
     func decoded(_ type: TypedDialect.PayloadType, _ context: DialectContext) -> DecodedFrame {
         do throws(TypedDrop) {
-            return .events([try event(type, context)])
+            return .event(try event(type, context))
         } catch {
             return .dropped(error.reason, typeKey: nil)
         }

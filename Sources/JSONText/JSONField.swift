@@ -20,7 +20,7 @@ public struct JSONField {
     public let kind: Kind
     @usableFromInline let hasEscapes: Bool
 
-    @inline(__always)
+    @inlinable @inline(__always)
     init(base: UnsafePointer<UInt8>, count: Int, kind: Kind, hasEscapes: Bool = false) {
         self.base = base
         self.count = count
@@ -28,7 +28,7 @@ public struct JSONField {
         self.hasEscapes = hasEscapes
     }
 
-    public var isNull: Bool { kind == .null }
+    @inlinable public var isNull: Bool { kind == .null }
 
     /// The value as it is written, a string without its quotes and with its escapes.
     public var rawText: String { String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self) }
@@ -60,57 +60,67 @@ public struct JSONField {
         return hasEscapes ? unescaped() : rawText
     }
 
+    /// Whether this is a string whose bytes are its text: nothing in it is escaped.
+    public var isPlainString: Bool { kind == .string && !hasEscapes }
+
+    /// Bytes as written, a string's without its quotes and with its escapes.
+    @inlinable public var byteCount: Int { count }
+
     /// Whether this is a string without text.
     public var isEmptyString: Bool { kind == .string && count == 0 }
 
     /// Whether this is a string that says `text`, however it is escaped.
-    @inlinable
+    @inlinable @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
-        // Names are told apart by their length mostly; the rest is not worth inlining.
-        (count == text.utf8CodeUnitCount || hasEscapes) && hasSameText(text)
+        // Names are told apart by their length mostly.
+        if hasEscapes {
+            return unescapedEquals(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+        return count == text.utf8CodeUnitCount && kind == .string && hasSameBytes(text.utf8Start)
     }
 
-    /// Whether this is a string that says `text`, however it is escaped; for names that are not known before the program
-    /// runs.
+    /// The same for a text that is not known before the program runs.
     @inlinable
     public func equals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        (count == text.count || hasEscapes) && hasSameText(text)
+        if hasEscapes { return unescapedEquals(text) }
+        guard count == text.count, kind == .string, let others = text.baseAddress else {
+            return isEmptyString && text.isEmpty
+        }
+        return hasSameBytes(others)
     }
 
-    @usableFromInline
-    func hasSameText(_ text: StaticString) -> Bool {
-        hasSameText(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-    }
-
-    @usableFromInline
-    func hasSameText(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard kind == .string else { return false }
-        if hasEscapes { return unescaped().utf8.elementsEqual(other) }
-        guard let others = other.baseAddress else { return true }
+    /// There are ``count`` bytes at `others`.
+    @inlinable @inline(__always)
+    func hasSameBytes(_ others: UnsafePointer<UInt8>) -> Bool {
         let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(others))
         guard count >= 8 else {
             var index = 0
             while index < count {
                 if base[index] != others[index] { return false }
-                index += 1
+                index &+= 1
             }
             return true
         }
         // Eight bytes at a time; the last eight may overlap those before.
         var index = 0
-        while index < count - 8 {
+        while index < count &- 8 {
             if ours.loadUnaligned(fromByteOffset: index, as: UInt64.self)
                 != theirs.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             {
                 return false
             }
-            index += 8
+            index &+= 8
         }
-        return ours.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
-            == theirs.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+        return ours.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+            == theirs.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
     }
 
-    @inlinable
+    @usableFromInline
+    func unescapedEquals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        kind == .string && unescaped().utf8.elementsEqual(text)
+    }
+
+    @inlinable @inline(__always)
     public static func ~= (text: StaticString, field: JSONField) -> Bool { field.equals(text) }
 
     /// Calls `body` with the text of a string in UTF-8, without making a `String` of it; nil for other kinds. The bytes are

@@ -112,7 +112,7 @@ struct DirectusDialectTests {
             #"{"id":99,"text":"timeless"}"#,
         ]
         let decoded = try decode(#"{"type":"items","uid":"h:","data":[\#(rows.joined(separator: ","))]}"#)
-        guard case .events(let events) = decoded, case .history(let history) = events.first else {
+        guard let events = decoded.events, case .history(let history) = events.first else {
             Issue.record("\(decoded)")
             return
         }
@@ -124,7 +124,7 @@ struct DirectusDialectTests {
     func answers() throws {
         func receipt(_ data: String) throws -> [ChatID]? {
             let decoded = try decode(#"{"type":"items","uid":"m:c:1","data":\#(data)}"#)
-            guard case .events(let events) = decoded, case .receipt(let receipt) = events.first else { return nil }
+            guard let events = decoded.events, case .receipt(let receipt) = events.first else { return nil }
             #expect(receipt.ref == "c:1")
             #expect(receipt.state == .sent)
             return receipt.ids
@@ -142,7 +142,7 @@ struct DirectusDialectTests {
     func files() throws {
         func url(_ id: String) throws -> String? {
             let frame = #"{"type":"subscription","event":"create","data":{"id":1,"file":\#(id)}}"#
-            guard case .events(let events) = try decode(frame), case .message(let message) = events.first else {
+            guard let events = (try decode(frame)).events, case .message(let message) = events.first else {
                 return "no message"
             }
             return message.attachments.first?.url
@@ -278,7 +278,7 @@ struct DirectusDialectTests {
         selfIDs: [ChatID("22222222-aaaa-4bbb-8ccc-000000000002")], selfNames: ["Bea"], room: "attic")
 
     private func encoded(_ command: ChatCommand, _ dialect: DirectusDialect) throws -> String? {
-        guard case .frames(let frames) = dialect.encode(command, context: Self.context) else { return nil }
+        guard let frames = dialect.encode(command, context: Self.context).frames else { return nil }
         #expect(frames.count == 1 && !frames[0].isBinary)
         return String(decoding: frames[0].bytes, as: UTF8.self)
     }
@@ -384,7 +384,7 @@ struct DirectusDialectTests {
         var events = 0
         for _ in 0..<3000 {
             switch try decode(source.next(), dialect) {
-            case .events: events += 1
+            case .event, .several: events += 1
             case .dropped: drops += 1
             }
         }

@@ -98,7 +98,7 @@ enum CodecBench {
                 ChatMessage(
                     id: ChatID("6B29FC40-CA47-1067-B31D-00DD010662DA"), sender: ChatPerson(id: us, name: "Ada"),
                     text: text, at: ChatTimestamp(milliseconds: 1_763_695_136_123)))
-            guard case .frames(let frames) = dialect.encode(command, context: alone) else { continue }
+            guard let frames = dialect.encode(command, context: alone).frames else { continue }
             measure("encode, " + name, bytes: frames.reduce(0) { $0 + $1.bytes.count }) {
                 consume(dialect.encode(command, context: alone))
             }
@@ -155,14 +155,13 @@ enum CodecBench {
         for (name, frame) in frames {
             guard let dialect = (try? DialectTable.dialect(named: name)) ?? nil else { continue }
             Array(frame.utf8).withUnsafeBytes { bytes in
-                guard case .events(let events) = dialect.decode(bytes, isBinary: false, context: context),
-                    case .message = events.first
+                guard case .event(.message) = dialect.decode(bytes, isBinary: false, context: context)
                 else { return print(name + ": no message") }
                 measure("decode, " + name, bytes: bytes.count) {
                     consume(dialect.decode(bytes, isBinary: false, context: context))
                 }
             }
-            guard case .frames(let written) = dialect.encode(command, context: context) else {
+            guard let written = dialect.encode(command, context: context).frames else {
                 return print(name + ": no frame")
             }
             measure("encode, " + name, bytes: written.reduce(0) { $0 + $1.bytes.count }) {
