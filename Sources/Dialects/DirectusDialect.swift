@@ -131,19 +131,21 @@ public struct DirectusDialect: Dialect {
         _ frame: UnsafeRawBufferPointer, _ context: DialectContext, readsRowsAtOnce: Bool
     ) -> DecodedFrame {
         var fields = Fields()
-        var live: DecodedFrame?
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
                 while let key = try reader.nextKey() {
-                    if live == nil, readsRowsAtOnce, fields.announcesRows, key.equals("data"), try reader.enterArray() {
-                        live = try rows(&reader, context)
-                    } else if live == nil || key.equals("uid") {
-                        fields.set(key, try reader.readValue())
-                    } else {
-                        // It may take back what was announced.
-                        return decode(frame, context, readsRowsAtOnce: false)
+                    if readsRowsAtOnce, fields.announcesRows, key.equals("data"), try reader.enterArray() {
+                        let live = try rows(&reader, context)
+                        while let key = try reader.nextKey() {
+                            // Another member may take back what was announced.
+                            guard key.equals("uid") else { return decode(frame, context, readsRowsAtOnce: false) }
+                            _ = try reader.readValue()
+                        }
+                        try reader.finish()
+                        return live
                     }
+                    fields.set(key, try reader.readValue())
                 }
                 try reader.finish()
             } else {
@@ -154,7 +156,6 @@ public struct DirectusDialect: Dialect {
         } catch {
             return .dropped(.malformed, typeKey: nil)
         }
-        if let live { return live }
         guard let type = fields.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
         if fields.status?.equals("error") ?? false { return .event(complaint(type, fields)) }
         switch type {
