@@ -300,6 +300,9 @@ public enum DialectTable {
         Row(name: "plainjson", aliases: ["article"]) { options throws(DialectOptionError) in
             try PlainJSONDialect(options)
         },
+        Row(name: "typed", aliases: []) { options throws(DialectOptionError) in try TypedDialect(options) },
+        Row(name: "swiftchat", aliases: []) { options throws(DialectOptionError) in try SwiftChatDialect(options) },
+        Row(name: "directus", aliases: []) { options throws(DialectOptionError) in try DirectusDialect(options) },
     ]
 
     /// The row for a name or an alias, or nil.

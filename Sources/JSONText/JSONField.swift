@@ -73,18 +73,30 @@ public struct JSONField {
     @inlinable @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
         // Names are told apart by their length mostly.
-        if hasEscapes { return unescapedEquals(text) }
-        return count == text.utf8CodeUnitCount && kind == .string && hasSameBytes(text)
+        if hasEscapes {
+            return unescapedEquals(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+        return count == text.utf8CodeUnitCount && kind == .string && hasSameBytes(text.utf8Start)
     }
 
-    /// `count` is the text's.
+    /// The same for a text that is not known before the program runs.
+    @inlinable
+    public func equals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        if hasEscapes { return unescapedEquals(text) }
+        guard count == text.count, kind == .string, let others = text.baseAddress else {
+            return isEmptyString && text.isEmpty
+        }
+        return hasSameBytes(others)
+    }
+
+    /// There are ``count`` bytes at `others`.
     @inlinable @inline(__always)
-    func hasSameBytes(_ text: StaticString) -> Bool {
-        let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(text.utf8Start))
+    func hasSameBytes(_ others: UnsafePointer<UInt8>) -> Bool {
+        let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(others))
         guard count >= 8 else {
             var index = 0
             while index < count {
-                if base[index] != text.utf8Start[index] { return false }
+                if base[index] != others[index] { return false }
                 index &+= 1
             }
             return true
@@ -104,68 +116,82 @@ public struct JSONField {
     }
 
     @usableFromInline
-    func unescapedEquals(_ text: StaticString) -> Bool {
-        kind == .string
-            && unescaped().utf8.elementsEqual(
-                UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    func unescapedEquals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        kind == .string && unescaped().utf8.elementsEqual(text)
     }
 
     @inlinable @inline(__always)
     public static func ~= (text: StaticString, field: JSONField) -> Bool { field.equals(text) }
 
-    /// No escape is longer written than spelled: six bytes make at most three, twelve make four.
-    private func unescaped() -> String {
-        String(unsafeUninitializedCapacity: count) { out in
-            var read = 0
-            var written = 0
-            func put(_ byte: UInt8) {
-                out[written] = byte
-                written += 1
-            }
-            while read < count {
-                let byte = base[read]
-                guard byte == UInt8(ascii: "\\") else {
-                    put(byte)
-                    read += 1
-                    continue
-                }
-                let escape = base[read + 1]
-                read += 2
-                switch escape {
-                case UInt8(ascii: "b"): put(0x08)
-                case UInt8(ascii: "f"): put(0x0C)
-                case UInt8(ascii: "n"): put(0x0A)
-                case UInt8(ascii: "r"): put(0x0D)
-                case UInt8(ascii: "t"): put(0x09)
-                case UInt8(ascii: "u"):
-                    var scalar = JSONScanner.hexUnit(base + read) ?? 0xFFFD
-                    read += 4
-                    if 0xD800..<0xDC00 ~= scalar {
-                        let low = JSONScanner.hexUnit(base + read + 2) ?? 0xDC00
-                        read += 6
-                        scalar = 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
-                    }
-                    switch scalar {
-                    case 0..<0x80:
-                        put(UInt8(truncatingIfNeeded: scalar))
-                    case 0x80..<0x800:
-                        put(0xC0 | UInt8(truncatingIfNeeded: scalar >> 6))
-                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
-                    case 0x800..<0x10000:
-                        put(0xE0 | UInt8(truncatingIfNeeded: scalar >> 12))
-                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
-                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
-                    default:
-                        put(0xF0 | UInt8(truncatingIfNeeded: scalar >> 18))
-                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 12) & 0x3F))
-                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
-                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
-                    }
-                default: put(escape)
-                }
-            }
-            return written
+    /// Calls `body` with the text of a string in UTF-8, without making a `String` of it; nil for other kinds. The bytes are
+    /// valid only during the call.
+    @inlinable
+    public func withUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
+        guard kind == .string else { return nil }
+        guard hasEscapes else { return body(UnsafeRawBufferPointer(start: base, count: count)) }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { out in
+            let written = unescape(into: out)
+            return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(out)[..<written]))
         }
+    }
+
+    private func unescaped() -> String {
+        String(unsafeUninitializedCapacity: count) { unescape(into: $0) }
+    }
+
+    /// Writes the text of a string to the front of `out`, which has room for ``count`` bytes: no escape is longer written
+    /// than spelled; six bytes make at most three, twelve make four.
+    @usableFromInline
+    func unescape(into out: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        var read = 0
+        var written = 0
+        func put(_ byte: UInt8) {
+            out[written] = byte
+            written += 1
+        }
+        while read < count {
+            let byte = base[read]
+            guard byte == UInt8(ascii: "\\") else {
+                put(byte)
+                read += 1
+                continue
+            }
+            let escape = base[read + 1]
+            read += 2
+            switch escape {
+            case UInt8(ascii: "b"): put(0x08)
+            case UInt8(ascii: "f"): put(0x0C)
+            case UInt8(ascii: "n"): put(0x0A)
+            case UInt8(ascii: "r"): put(0x0D)
+            case UInt8(ascii: "t"): put(0x09)
+            case UInt8(ascii: "u"):
+                var scalar = JSONScanner.hexUnit(base + read) ?? 0xFFFD
+                read += 4
+                if 0xD800..<0xDC00 ~= scalar {
+                    let low = JSONScanner.hexUnit(base + read + 2) ?? 0xDC00
+                    read += 6
+                    scalar = 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
+                }
+                switch scalar {
+                case 0..<0x80:
+                    put(UInt8(truncatingIfNeeded: scalar))
+                case 0x80..<0x800:
+                    put(0xC0 | UInt8(truncatingIfNeeded: scalar >> 6))
+                    put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                case 0x800..<0x10000:
+                    put(0xE0 | UInt8(truncatingIfNeeded: scalar >> 12))
+                    put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
+                    put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                default:
+                    put(0xF0 | UInt8(truncatingIfNeeded: scalar >> 18))
+                    put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 12) & 0x3F))
+                    put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
+                    put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                }
+            default: put(escape)
+            }
+        }
+        return written
     }
 
     // MARK: - Numbers

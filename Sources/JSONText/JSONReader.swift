@@ -22,7 +22,7 @@
 public struct JSONReader {
     @usableFromInline var scanner: JSONScanner
     @usableFromInline let maxDepth: Int
-    /// 1 inside the object or array entered.
+    /// How many of the objects and arrays entered are open.
     @usableFromInline var depth = 0
     @usableFromInline var isFirstMember = false
 
@@ -44,7 +44,8 @@ public struct JSONReader {
         maxDepth = JSONLimits.deepestNesting
     }
 
-    /// Steps into the object that comes next. False, and nothing is taken, when something else comes.
+    /// Steps into the object that comes next, which is left by reading on to its end. False, and nothing is taken, when
+    /// something else comes.
     @inlinable
     public mutating func enterObject() throws(JSONError) -> Bool { try enter(UInt8(ascii: "{")) }
 
@@ -75,6 +76,10 @@ public struct JSONReader {
         return try readValue()
     }
 
+    /// Whether the array entered goes on. Its next element must be read, or entered and left, before the next call.
+    @inlinable
+    public mutating func hasNextElement() throws(JSONError) -> Bool { try advance(to: UInt8(ascii: "]")) }
+
     /// False when the container ended here.
     @inlinable @inline(__always)
     mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
@@ -82,6 +87,7 @@ public struct JSONReader {
         if byte == bracket {
             scanner.at += 1
             depth -= 1
+            isFirstMember = false  // of the container around this one, which may have been empty
             return false
         }
         if isFirstMember {
