@@ -160,13 +160,13 @@ extension Bridge {
 
     // MARK: - Rooms
 
-    private func noSuchChannel(_ channel: String, _ session: IRCSession) {
+    func noSuchChannel(_ channel: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
         reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, "No such room; LIST shows them"), session)
     }
 
     private func join(_ channel: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel) ?? templateRoom(channel, session) else { return }
         guard session.person != nil, !session.rooms.contains(room.id) else { return }
         guard mayEnter(room, session) else {
             return reply(
