@@ -16,8 +16,16 @@ extension BridgeSettings {
         _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
+        var backends: [BackendSettings] = []
         for room in configuration.rooms {
-            guard let settings = try RoomSettings(room, environmentProxies: environmentProxies) else { continue }
+            if let backend = BackendSettings(of: room, in: configuration),
+                !backends.contains(where: { $0.name == backend.name })
+            {
+                backends.append(backend)
+            }
+            guard !room.isTemplate, let settings = try RoomSettings(room, environmentProxies: environmentProxies) else {
+                continue
+            }
             rooms.append(settings)
         }
         let password: ServerPassword? =
@@ -37,8 +45,41 @@ extension BridgeSettings {
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
-            notesChatText: configuration.log.messages)
+            notesChatText: configuration.log.messages, backends: backends,
+            template: configuration.rooms.first(where: \.isTemplate).map {
+                RoomTemplate($0, environmentProxies: environmentProxies)
+            })
     }
+}
+
+extension BackendSettings {
+    /// The backend of a room, also of one that has it for itself. Nil when its dialect is unknown or its options are wrong,
+    /// which the configuration's own check rules out.
+    init?(of room: RoomConfiguration, in configuration: Configuration) {
+        let backend = configuration.backends.first { $0.name == room.backend }
+        let common = backend?.room ?? room
+        guard let dialect = try? common.makeDialect() else { return nil }
+        let user = backend?.user ?? ""
+        self.init(
+            name: room.settingsBackend, dialect: dialect, httpBase: common.effectiveHTTPBase,
+            user: user.isEmpty ? nil : user)
+    }
+}
+
+extension RoomTemplate {
+    init(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules) {
+        self.init(backend: room.settingsBackend) { upstreamRoom in
+            guard ConfigurationChecks.upstreamRoom(upstreamRoom) == nil else { return nil }
+            var one = room
+            one.upstreamRoom = upstreamRoom
+            return (try? RoomSettings(one, environmentProxies: environmentProxies)) ?? nil
+        }
+    }
+}
+
+extension RoomConfiguration {
+    /// The backend's name; a template that is a backend of its own has none, and takes its dialect's.
+    fileprivate var settingsBackend: String { isTemplate && backend.isEmpty ? dialect : backendName }
 }
 
 extension AccountSettings {
@@ -89,14 +130,15 @@ extension LimitSettings {
             receiveQueueBytes: limits.recvqBytes, multilineMaxBytes: limits.multiline.maxBytes,
             multilineMaxLines: limits.multiline.maxLines,
             upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
-            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom)
+            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
+            templateRooms: limits.templateRooms)
     }
 }
 
 extension RoomSettings {
-    /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
+    /// Nil when the room's dialect is unknown or its options are wrong, which the configuration's own check rules out.
     init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
-        guard let dialect = try? DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
+        guard let dialect = try? room.makeDialect(), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
             case .auto: nil
@@ -104,7 +146,8 @@ extension RoomSettings {
             case .single: .single
             }
         self.init(
-            name: room.name, channel: room.channel, topic: room.topic, backend: room.name, dialect: dialect,
+            name: room.name, channel: room.channel, topic: room.topic, backend: room.settingsBackend,
+            dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
             memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
@@ -117,6 +160,7 @@ extension RoomSettings {
             // Without a context of ours: it would cost 256 KiB a room for the few words that leave at a time.
             compression: room.compression == .offer ? WebSocketCompression(clientNoContextTakeover: true) : nil,
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
-            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never)
+            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
+            connect: room.connect == .always ? .always : .whileJoined)
     }
 }
