@@ -65,6 +65,10 @@ struct BackendListing {
 extension Bridge {
     /// Bytes of a channel's name after its `#` that may open a room; as for configured channels.
     static let maxTemplateNameBytes = 63
+    /// Joins that wait for the backend's list at a time; after a start every client joins its rooms again.
+    static let maxWaitingJoins = 10_000
+    /// Longest wait of a join for that list; clients show nothing meanwhile.
+    static let roomsListWait: Duration = .seconds(10)
 
     /// What is known of the rooms of the template's backend; nil where it does not say which it has.
     var templateListing: BackendListing? {
@@ -82,8 +86,7 @@ extension Bridge {
             return nil
         }
         func refuse(_ numeric: IRCNumeric, _ why: String) -> Room? {
-            let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
-            reply(session.numeric(numeric, shown.isEmpty ? "*" : shown, why), session)
+            refuseJoin(channel, numeric, why, session)
             return nil
         }
         guard let typed = Self.templateName(channel) else {
@@ -94,11 +97,24 @@ extension Bridge {
         var upstreamRoom = typed
         if let listing = templateListing {
             guard let entry = listing.entry(folded: settings.casemapping.fold(channel)) else {
+                // It may be new; whoever asks again finds it then.
+                askForTemplateRooms()
                 return refuse(.errNoSuchChannel, "\(template.backend) has no such room; LIST shows them")
             }
             name = String(entry.channel.dropFirst())
             topic = Self.cleanTopic(entry.room.topic ?? "")
             upstreamRoom = entry.room.id.isEmpty ? entry.room.name : entry.room.id
+        } else if templateBackendListsRooms {
+            // A name that the backend does not have looks to it like a token that is wrong; so this must be known first.
+            guard waitingJoins.count < Self.maxWaitingJoins else {
+                return refuse(.errNoSuchChannel, "The rooms of \(template.backend) are not known yet; try again later")
+            }
+            waitingJoins.append((session.id, channel))
+            if context.timers[.roomsList] == nil {
+                context.timers.set(.roomsList, at: context.now.monotonic + Self.roomsListWait)
+            }
+            askForTemplateRooms()
+            return nil
         }
         let folded = settings.casemapping.fold(name)
         guard session.account?.rooms.map({ $0.contains(folded) }) ?? true else {
@@ -126,6 +142,52 @@ extension Bridge {
         made.connect = .whileJoined
         return open(made)
     }
+
+    private func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
+        reply(session.numeric(numeric, shown.isEmpty ? "*" : shown, why), session)
+    }
+
+    // MARK: - The backend's list
+
+    /// Whether the template's backend can be asked which rooms it has.
+    private var templateBackendListsRooms: Bool {
+        guard let template = settings.template,
+            let calls = settings.backends.first(where: { $0.name == template.backend })?.dialect.calls
+        else { return false }
+        return calls.request(for: .rooms, context: DialectContext(room: "")) != nil
+    }
+
+    func askForTemplateRooms() {
+        guard let template = settings.template, templateBackendListsRooms else { return }
+        requestRooms(template.backend)
+    }
+
+    func backendRoomsChanged() {
+        knownTemplateListing = nil
+        guard !waitingJoins.isEmpty, templateListing != nil else { return }
+        context.timers.cancel(.roomsList)
+        let waiting = waitingJoins
+        waitingJoins = []
+        for (client, channel) in waiting {
+            guard let session = sessions[client] else { continue }
+            join(channel, session)
+            pullLongAnswers(session)
+        }
+    }
+
+    /// The backend does not say which rooms it has.
+    func refuseWaitingJoins() {
+        let waiting = waitingJoins
+        waitingJoins = []
+        for (client, channel) in waiting {
+            guard let session = sessions[client] else { continue }
+            refuseJoin(
+                channel, .errNoSuchChannel, "The rooms of the backend are not known yet; try again later", session)
+        }
+    }
+
+    // MARK: - Opening and closing
 
     private func open(_ settings: RoomSettings) -> Room {
         lastRoomIndex += 1

@@ -25,10 +25,12 @@ public final class Bridge {
     /// Those of ``rooms`` that the template opened; they come after the configured ones and go again.
     var templateRooms: [RoomID: Room] = [:]
     var lastRoomIndex: Int
-    /// The rooms that a backend says it has, by the backend's name; none where it does not say.
-    var backendRooms: [String: [BackendRoom]] = [:] { didSet { knownTemplateListing = nil } }
+    /// The rooms of each backend that was asked for them, by the backend's name.
+    var backendRooms: [String: [BackendRoom]] = [:] { didSet { backendRoomsChanged() } }
     /// Made of ``backendRooms`` when needed.
     var knownTemplateListing: BackendListing?
+    /// Joins that wait for the backend to say which rooms it has, oldest first.
+    var waitingJoins: [(client: ClientID, channel: String)] = []
     var sessions: [ClientID: IRCSession] = [:]
     var registeredCount = 0
     var peakClients = 0
@@ -96,6 +98,7 @@ public final class Bridge {
     public func start(now: Now) {
         context.now = now
         for room in rooms where room.settings.connect == .always { room.link.start(context) }
+        askForTemplateRooms()
     }
 
     public var clientCount: Int { sessions.count }
@@ -272,6 +275,7 @@ public final class Bridge {
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
             case .linger(let id): room(id)?.lingerTimerFired(context)
+            case .roomsList: refuseWaitingJoins()
             case .shutdown: beginClosing()
             }
         }

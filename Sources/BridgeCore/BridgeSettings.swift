@@ -22,7 +22,7 @@ public struct BridgeSettings: Sendable {
     public var nicks: NickSettings
     public var limits: LimitSettings
     public var rooms: [RoomSettings]
-    /// Every backend that a room names, each once.
+    /// Those with an account or calls; names are unique.
     public var backends: [BackendSettings]
     /// Where channels lead that no room has; nil: nowhere.
     public var template: RoomTemplate?
@@ -36,7 +36,7 @@ public struct BridgeSettings: Sendable {
         instanceID: String, password: ServerPassword? = nil, accounts: [AccountSettings] = [],
         requireLogin: LoginRequirement = .never, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
-        drain: Duration = .seconds(10), notesChatText: Bool = false, backends: [BackendSettings] = [],
+        backends: [BackendSettings] = [], drain: Duration = .seconds(10), notesChatText: Bool = false,
         template: RoomTemplate? = nil
     ) {
         self.serverName = serverName
@@ -51,9 +51,9 @@ public struct BridgeSettings: Sendable {
         self.nicks = nicks
         self.limits = limits
         self.rooms = rooms
+        self.backends = backends
         self.drain = drain
         self.notesChatText = notesChatText
-        self.backends = backends
         self.template = template
     }
 }

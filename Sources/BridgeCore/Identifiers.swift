@@ -56,6 +56,8 @@ enum TimerKey: Hashable {
     case idlePeople(RoomID)
     /// A room that connects only while somebody is in it has been empty for long.
     case linger(RoomID)
+    /// Joins have waited long enough for a backend's list of rooms.
+    case roomsList
     /// The drain time at shutdown is over.
     case shutdown
 }

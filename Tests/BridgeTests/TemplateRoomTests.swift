@@ -12,7 +12,8 @@ import WireBytes
 struct TemplateRoomTests {
     /// One configured room `#lobby` of backend `main`, and a template of the same backend.
     private static func harness(
-        limit: Int = 100, accounts: [AccountSettings] = [], connect: ConnectPolicy = .always
+        limit: Int = 100, accounts: [AccountSettings] = [], connect: ConnectPolicy = .always,
+        dialect: any Dialect = EnvelopeDialect()
     ) throws -> BridgeHarness {
         @Sendable func room(_ name: String) -> RoomSettings? {
             guard let url = try? HTTPURL(parsing: "ws://chat.example/ws/\(HTTPURL.percentEncoded(name))") else {
@@ -29,6 +30,7 @@ struct TemplateRoomTests {
                 serverName: "bridge", instanceID: "t", accounts: accounts,
                 limits: LimitSettings(messagesPerSecond: nil, templateRooms: limit),
                 rooms: [try #require(room("lobby"))],
+                backends: [BackendSettings(name: "main", dialect: dialect)],
                 template: RoomTemplate(backend: "main") { name in name == "impossible" ? nil : room(name) }))
         harness.start()
         return harness
@@ -185,6 +187,44 @@ struct TemplateRoomTests {
             ])
     }
 
+    @Test("a join waits for the list of a backend that has one")
+    func waitsForList() throws {
+        let harness = try Self.harness(dialect: ListingDialect())
+        Self.enter(harness, 1)
+        Self.enter(harness, 2)
+        harness.send(1, "JOIN #general-chat,#nowhere")
+        harness.send(2, "JOIN #general-chat")
+        harness.disconnect(2)
+        #expect(harness.takeLines(1) == [])
+        Self.listed(harness)
+        harness.advance(by: .zero)
+        harness.send(1, "PING x")
+        #expect(
+            harness.takeLines(1) == [
+                ":n1!~u@bridge JOIN #general-chat", ":bridge 332 n1 #general-chat :Allof it",
+                ":bridge 333 n1 #general-chat bridge 1795262400", ":bridge 353 n1 = #general-chat :n1",
+                ":bridge 366 n1 #general-chat :End of /NAMES list",
+                ":bridge 403 n1 #nowhere :main has no such room; LIST shows them", ":bridge PONG bridge x",
+            ])
+        harness.advance(by: .seconds(60))
+        #expect(harness.takeLines(1) == [])
+    }
+
+    @Test("a join does not wait for ever")
+    func listNeverComes() throws {
+        let harness = try Self.harness(dialect: ListingDialect())
+        Self.enter(harness, 1)
+        harness.send(1, "JOIN #attic")
+        harness.advance(by: .seconds(9))
+        #expect(harness.takeLines(1) == [])
+        harness.advance(by: .seconds(2))
+        #expect(
+            harness.takeLines(1) == [
+                ":bridge 403 n1 #attic :The rooms of the backend are not known yet; try again later"
+            ])
+        #expect(harness.bridge.rooms.count == 1)
+    }
+
     @Test(
         "names become channels",
         arguments: [
@@ -315,5 +355,28 @@ struct TemplateRoomTests {
         harness.send(1, "JOIN #lobby")
         harness.advance(by: .seconds(1))
         #expect(harness.bridge.roomStates.map(\.isUp) == [true])
+    }
+}
+
+/// A backend that can be asked for its rooms.
+private struct ListingDialect: Dialect {
+    private let envelope = EnvelopeDialect()
+    var traits: DialectTraits { envelope.traits }
+    var calls: (any DialectCalls)? { Calls() }
+
+    func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
+        envelope.decode(frame, isBinary: isBinary, context: context)
+    }
+
+    func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
+        envelope.encode(command, context: context)
+    }
+
+    private struct Calls: DialectCalls {
+        func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
+            call == .rooms ? BackendRequest(.get, "/rooms") : nil
+        }
+        func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply { .done }
+        func complaint(_ answer: BackendAnswer) -> String? { nil }
     }
 }

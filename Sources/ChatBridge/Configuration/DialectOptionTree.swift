@@ -160,15 +160,25 @@ extension ConfigurationForm where Value == DialectOptionTree {
 
 // MARK: - The dialect of a room
 
-extension RoomConfiguration {
-    /// The dialect with this room's options; nil for a name that the table does not have.
-    func makeDialect() throws(DialectOptionError) -> (any Dialect)? {
-        guard let row = DialectTable.row(named: dialect) else { return nil }
-        var members = options.json.object ?? []
-        if row.takesBase, !members.contains(where: { $0.key == "base" }), let base = effectiveHTTPBase?.baseText {
+extension Configuration {
+    /// The dialect of a room or of a backend's rooms, with their options; nil for a name that there is not.
+    func dialect(of room: RoomConfiguration) throws(DialectOptionError) -> (any Dialect)? {
+        var members = room.options.json.object ?? []
+        if DialectTable.row(named: room.dialect)?.takesBase == true, !members.contains(where: { $0.key == "base" }),
+            let base = room.effectiveHTTPBase?.baseText
+        {
             members.append(JSONValue.Member("base", .string(base)))
         }
-        return try row.make(DialectOptions(.object(members)))
+        return try dialect(named: room.dialect, options: DialectOptions(.object(members)))
+    }
+
+    /// The dialect called `name`; nil when there is none.
+    ///
+    /// - Throws: what is wrong with the options.
+    func dialect(
+        named name: String, options: DialectOptions = DialectOptions()
+    ) throws(DialectOptionError) -> (any Dialect)? {
+        try DialectTable.dialect(named: name, options: options)
     }
 }
 
@@ -185,7 +195,7 @@ extension ConfigurationCompletion {
     mutating func checkOptions(_ room: RoomConfiguration, at path: String, inherited: RoomConfiguration?) {
         if let inherited, inherited.options == room.options, inherited.dialect == room.dialect { return }
         do throws(DialectOptionError) {
-            _ = try room.makeDialect()
+            _ = try configuration.dialect(of: room)
         } catch {
             let isUnknown =
                 room.options.isWritten(error.path) && !error.known.isEmpty || error.sentence == "unknown option"

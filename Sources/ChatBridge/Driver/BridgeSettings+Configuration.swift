@@ -23,9 +23,9 @@ extension BridgeSettings {
             {
                 backends.append(backend)
             }
-            guard !room.isTemplate, let settings = try RoomSettings(room, environmentProxies: environmentProxies) else {
-                continue
-            }
+            guard !room.isTemplate,
+                let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+            else { continue }
             rooms.append(settings)
         }
         let password: ServerPassword? =
@@ -44,10 +44,11 @@ extension BridgeSettings {
             accounts: configuration.accounts.compactMap(AccountSettings.init),
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
-            notesChatText: configuration.log.messages, backends: backends,
+            limits: LimitSettings(configuration.limits), rooms: rooms, backends: backends,
+            drain: configuration.server.drain,
+            notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
-                RoomTemplate($0, environmentProxies: environmentProxies)
+                RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             })
     }
 }
@@ -58,7 +59,7 @@ extension BackendSettings {
     init?(of room: RoomConfiguration, in configuration: Configuration) {
         let backend = configuration.backends.first { $0.name == room.backend }
         let common = backend?.room ?? room
-        guard let dialect = try? common.makeDialect() else { return nil }
+        guard let dialect = try? configuration.dialect(of: common) else { return nil }
         let user = backend?.user ?? ""
         self.init(
             name: room.settingsBackend, dialect: dialect, httpBase: common.effectiveHTTPBase,
@@ -67,12 +68,12 @@ extension BackendSettings {
 }
 
 extension RoomTemplate {
-    init(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules) {
+    init(_ room: RoomConfiguration, in configuration: Configuration, environmentProxies: HTTPProxyRules) {
         self.init(backend: room.settingsBackend) { upstreamRoom in
             guard ConfigurationChecks.upstreamRoom(upstreamRoom) == nil else { return nil }
             var one = room
             one.upstreamRoom = upstreamRoom
-            return (try? RoomSettings(one, environmentProxies: environmentProxies)) ?? nil
+            return (try? RoomSettings(one, in: configuration, environmentProxies: environmentProxies)) ?? nil
         }
     }
 }
@@ -137,8 +138,11 @@ extension LimitSettings {
 
 extension RoomSettings {
     /// Nil when the room's dialect is unknown or its options are wrong, which the configuration's own check rules out.
-    init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
-        guard let dialect = try? room.makeDialect(), let url = room.url else { return nil }
+    init?(
+        _ room: RoomConfiguration, in configuration: Configuration = Configuration(),
+        environmentProxies: HTTPProxyRules = .direct
+    ) throws(HTTPURLError) {
+        guard let dialect = try? configuration.dialect(of: room), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
             case .auto: nil
