@@ -16,15 +16,8 @@ extension BridgeSettings {
         _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
-        var backends: [BackendSettings] = []
-        for room in configuration.rooms {
-            if let backend = BackendSettings(of: room, in: configuration),
-                !backends.contains(where: { $0.name == backend.name })
-            {
-                backends.append(backend)
-            }
-            guard !room.isTemplate,
-                let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+        for room in configuration.rooms where !room.isTemplate {
+            guard let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
             else { continue }
             rooms.append(settings)
         }
@@ -44,7 +37,8 @@ extension BridgeSettings {
             accounts: configuration.accounts.compactMap(AccountSettings.init),
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms, backends: backends,
+            limits: LimitSettings(configuration.limits), rooms: rooms,
+            backends: configuration.backendsInUse.compactMap { BackendSettings($0, in: configuration) },
             drain: configuration.server.drain,
             notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
@@ -54,33 +48,24 @@ extension BridgeSettings {
 }
 
 extension BackendSettings {
-    /// The backend of a room, also of one that has it for itself. Nil when its dialect is unknown or its options are wrong,
-    /// which the configuration's own check rules out.
-    init?(of room: RoomConfiguration, in configuration: Configuration) {
-        let backend = configuration.backends.first { $0.name == room.backend }
-        let common = backend?.room ?? room
-        guard let dialect = try? configuration.dialect(of: common) else { return nil }
-        let user = backend?.user ?? ""
+    /// Nil when the dialect is unknown or its options are wrong, which the configuration's own check rules out.
+    init?(_ backend: BackendConfiguration, in configuration: Configuration) {
+        guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
         self.init(
-            name: room.settingsBackend, dialect: dialect, httpBase: common.effectiveHTTPBase,
-            user: user.isEmpty ? nil : user)
+            name: backend.name, dialect: dialect, httpBase: backend.httpBase,
+            user: backend.user.isEmpty ? nil : backend.user)
     }
 }
 
 extension RoomTemplate {
     init(_ room: RoomConfiguration, in configuration: Configuration, environmentProxies: HTTPProxyRules) {
-        self.init(backend: room.settingsBackend) { upstreamRoom in
+        self.init(backend: room.backendName) { upstreamRoom in
             guard ConfigurationChecks.upstreamRoom(upstreamRoom) == nil else { return nil }
             var one = room
             one.upstreamRoom = upstreamRoom
             return (try? RoomSettings(one, in: configuration, environmentProxies: environmentProxies)) ?? nil
         }
     }
-}
-
-extension RoomConfiguration {
-    /// The backend's name; a template that is a backend of its own has none, and takes its dialect's.
-    fileprivate var settingsBackend: String { isTemplate && backend.isEmpty ? dialect : backendName }
 }
 
 extension AccountSettings {
@@ -150,7 +135,7 @@ extension RoomSettings {
             case .single: .single
             }
         self.init(
-            name: room.name, channel: room.channel, topic: room.topic, backend: room.settingsBackend,
+            name: room.name, channel: room.channel, topic: room.topic, backend: room.backendName,
             dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
