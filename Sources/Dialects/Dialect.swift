@@ -299,13 +299,17 @@ public enum DialectTable {
             try options.finish()
             return EnvelopeDialect()
         },
-        Row(name: "jwt-rooms", aliases: []) { options throws(DialectOptionError) in try JWTRoomsDialect(options) },
-        Row(name: "plainjson", aliases: ["article"]) { options throws(DialectOptionError) in
+        Row(name: "jwt-rooms", aliases: [], takesBase: true) { options throws(DialectOptionError) in
+            try JWTRoomsDialect(options)
+        },
+        Row(name: "plainjson", aliases: ["article"], takesBase: true) { options throws(DialectOptionError) in
             try PlainJSONDialect(options)
         },
         Row(name: "typed", aliases: []) { options throws(DialectOptionError) in try TypedDialect(options) },
         Row(name: "swiftchat", aliases: []) { options throws(DialectOptionError) in try SwiftChatDialect(options) },
-        Row(name: "directus", aliases: []) { options throws(DialectOptionError) in try DirectusDialect(options) },
+        Row(name: "directus", aliases: [], takesBase: true) { options throws(DialectOptionError) in
+            try DirectusDialect(options)
+        },
     ]
 
     /// The row for a name or an alias, or nil.
