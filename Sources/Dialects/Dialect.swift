@@ -168,6 +168,8 @@ public struct DialectTraits: Equatable, Sendable {
     /// Largest frame that we send, in bytes of payload.
     public var maxFrameBytes: Int
     public var liveness: Liveness
+    /// After how much silence a JSON ping is sent, where the wire says it.
+    public var pingInterval: Duration?
     /// How often the wire wants typing repeated while somebody types.
     public var typingRefresh: Duration
     /// The only emoji that a reaction can be; empty: any.
@@ -185,7 +187,7 @@ public struct DialectTraits: Equatable, Sendable {
         waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
         liveness: Liveness = .protocolPing, typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        backoff: BackoffTraits
+        pingInterval: Duration? = nil, backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity
@@ -201,6 +203,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.history = history
         self.maxFrameBytes = maxFrameBytes
         self.liveness = liveness
+        self.pingInterval = pingInterval
         self.typingRefresh = typingRefresh
         self.reactionChoices = reactionChoices
         self.repliesByRule = repliesByRule
@@ -242,7 +245,8 @@ public enum DialectTable {
         Row(name: "envelope", aliases: ["pixar"]) { options throws(DialectOptionError) in
             try options.finish()
             return EnvelopeDialect()
-        }
+        },
+        Row(name: "custom", aliases: []) { options throws(DialectOptionError) in try CustomDialect(options) },
     ]
 
     /// The row for a name or an alias, or nil.

@@ -1,0 +1,191 @@
+public import ChatModel
+import JSONText
+
+/// Any backend that speaks JSON, described instead of programmed: where things are in its frames, and what ours look like.
+///
+/// All reading of the description happens when it is loaded; a frame is walked once along the pointers that its rules use.
+///
+/// Source: docs/backends/custom.md.
+public struct CustomDialect: Dialect {
+    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
+    static let maxFrameBytes = 1024 * 1024
+
+    public let definition: CustomDefinition
+    public let traits: DialectTraits
+
+    /// - Parameter name: the name in the configuration.
+    public init(_ definition: CustomDefinition, name: String = "custom") {
+        self.definition = definition
+        traits = Self.traits(definition, name)
+    }
+
+    /// A definition that is written as options, or in the option `custom`.
+    ///
+    /// - Throws: the first thing that is wrong with it.
+    public init(_ options: DialectOptions) throws(DialectOptionError) {
+        var options = options
+        var prefix: [String] = []
+        var json: JSONValue
+        if let inner = options.value("custom") {
+            json = inner
+            prefix = ["custom"]
+            try options.finish()
+        } else {
+            json = .object([])
+            var members: [JSONValue.Member] = []
+            for name in options.names() {
+                if let value = options.value(name) { members.append(.init(name, value)) }
+            }
+            json = .object(members)
+        }
+        do {
+            self.init(try CustomDefinition(json))
+        } catch {
+            guard var first = error.problems.first else {
+                throw DialectOptionError(path: prefix, sentence: "is unusable")
+            }
+            first.path = options.error("", "").path.dropLast() + prefix + first.path
+            throw first
+        }
+    }
+
+    private static func traits(_ definition: CustomDefinition, _ name: String) -> DialectTraits {
+        let templates = definition.templates
+        let rules = definition.rules.rules
+        let namesSender = !definition.messageNames.isDisjoint(with: [.sender, .senderID, .senderName])
+        let givesID = definition.messageNames.contains(.id)
+        let messages = rules.filter { $0.kind == .message }
+        let readsID = messages.contains { $0.fields.has(.id) || $0.fields.has(.ref) }
+        let hasReceipt = rules.contains { $0.kind == .receipt && $0.fields.canSay("sent", .state) }
+
+        let confirmation: DialectTraits.Confirmation =
+            switch definition.echo {
+            case .byID: .echoByID
+            case .byText: .echoByText
+            case .none: hasReceipt ? .receipt : .none
+            case .auto where hasReceipt: .receipt
+            case .auto: givesID && readsID ? .echoByID : .none
+            }
+        let origin: DialectTraits.MessageIDOrigin =
+            switch confirmation {
+            case .echoByID: messages.contains { $0.fields.has(.ref) } ? .server : .client
+            case .echoByText: .server
+            case .receipt, .none: givesID ? .client : .server
+            }
+        let typingOut: DialectTraits.TypingOut =
+            if templates["typing"] != nil || templates["typing.start"] != nil && templates["typing.stop"] != nil {
+                .startStop
+            } else {
+                templates["typing.start"] != nil ? .startOnly : .none
+            }
+        var opening: DialectTraits.Opening = []
+        if templates["auth"] != nil { opening.insert(.authenticates) }
+        if definition.onOpen != nil || templates["subscribe"] != nil { opening.insert(.subscribes) }
+        let history: DialectTraits.HistorySource =
+            if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
+        return DialectTraits(
+            name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
+            echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
+            typingOut: typingOut,
+            readReport: templates["receipt.read"] != nil || templates["receipt"] != nil ? .eachMessage : .none,
+            tellsOfLeaves: rules.contains { $0.kind == .leave }, opening: opening,
+            waitsForReady: definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }, history: history,
+            maxFrameBytes: maxFrameBytes,
+            liveness: definition.ping != nil || templates["ping"] != nil ? .jsonPing : .protocolPing,
+            typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
+            pingInterval: definition.pingInterval, backoff: definition.backoff)
+    }
+
+    public var calls: (any DialectCalls)? { definition.calls }
+
+    // MARK: - Reading
+
+    public func decode(
+        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
+    ) -> DecodedFrame {
+        definition.rules.decode(frame, context).decoded
+    }
+
+    /// The place of the rule in `decode` that speaks for a frame; nil when none matches.
+    public func ruleIndex(for frame: UnsafeRawBufferPointer, context: DialectContext) -> Int? {
+        definition.rules.decode(frame, context).rule
+    }
+
+    public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
+        let replies = definition.replies
+        guard !replies.rules.isEmpty else { return [] }
+        return replies.pointers.withSlots { slots in
+            var scratch = CustomScratch()
+            guard (try? replies.pointers.fill(slots, from: frame, &scratch)) == true else { return [] }
+            let scope = CustomTemplateScope(context: context)
+            return replies.rules.flatMap { rule in
+                rule.match.holds(slots) ? (try? frames(rule.frame, scope)) ?? [] : []
+            }
+        }
+    }
+
+    // MARK: - Writing
+
+    public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
+        guard let template = template(for: command) else { return .unsupported(.unsupported) }
+        var command = command
+        if case .message(var message) = command, !message.attachments.isEmpty,
+            !definition.messageNames.contains(.attachments)
+        {
+            message.text = FrameAttachment.textWithLinks(message.text, message.attachments)
+            command = .message(message)
+        }
+        do throws(CustomTemplateFailure) {
+            return .frames(try frames(template, CustomTemplateScope(command: command, context: context)))
+        } catch {
+            return .unsupported(error.reason)
+        }
+    }
+
+    private func frames(
+        _ template: CustomFrameTemplate, _ scope: CustomTemplateScope
+    ) throws(CustomTemplateFailure) -> [EncodedFrame] {
+        try template.frames(scope, maxBytes: Self.maxFrameBytes, isBinary: definition.frames == .binary)
+    }
+
+    /// The template for the kind with its state, else the one for the kind.
+    private func template(for command: ChatCommand) -> CustomFrameTemplate? {
+        let templates = definition.templates
+        switch command {
+        case .message: return templates["message"]
+        case .edit: return templates["edit"]
+        case .delete: return templates["delete"]
+        case .typing(let typing):
+            return templates[typing.state == .start ? "typing.start" : "typing.stop"] ?? templates["typing"]
+        case .receipt(let receipt): return templates["receipt.\(receipt.state.rawValue)"] ?? templates["receipt"]
+        case .join: return templates["join"]
+        case .leave: return templates["leave"]
+        case .presence(let presence): return templates["presence.\(presence.state.rawValue)"] ?? templates["presence"]
+        case .reaction(let reaction):
+            return templates["reaction.\(reaction.operation.rawValue)"] ?? templates["reaction"]
+        case .auth: return templates["auth"]
+        case .subscribe: return definition.onOpen ?? templates["subscribe"]
+        case .fetch: return templates["fetch"]
+        case .ping: return definition.ping ?? templates["ping"]
+        case .pong: return templates["pong"]
+        }
+    }
+}
+
+extension CustomFields {
+    /// Whether the field can become `word`, as far as the definition tells: by a constant, a map, or from the frame as it
+    /// stands there.
+    fileprivate func canSay(_ word: String, _ name: CustomFieldName) -> Bool {
+        func can(_ field: CustomField) -> Bool {
+            switch field {
+            case .pointer: true
+            case .first(let fields): fields.contains { can($0) }
+            case .constant(let value): value.string == word
+            case .looked(_, _, let map, let fallback):
+                fallback?.string == word || (map.map { $0.contains { $0.value.string == word } } ?? true)
+            case .objects, .values: false
+            }
+        }
+        return self[name].map { can($0) } ?? false
+    }
+}
