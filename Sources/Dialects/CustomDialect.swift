@@ -19,36 +19,6 @@ public struct CustomDialect: Dialect {
         traits = Self.traits(definition, name)
     }
 
-    /// A definition that is written as options, or in the option `custom`.
-    ///
-    /// - Throws: the first thing that is wrong with it.
-    public init(_ options: DialectOptions) throws(DialectOptionError) {
-        var options = options
-        var prefix: [String] = []
-        var json: JSONValue
-        if let inner = options.value("custom") {
-            json = inner
-            prefix = ["custom"]
-            try options.finish()
-        } else {
-            json = .object([])
-            var members: [JSONValue.Member] = []
-            for name in options.names() {
-                if let value = options.value(name) { members.append(.init(name, value)) }
-            }
-            json = .object(members)
-        }
-        do {
-            self.init(try CustomDefinition(json))
-        } catch {
-            guard var first = error.problems.first else {
-                throw DialectOptionError(path: prefix, sentence: "is unusable")
-            }
-            first.path = options.error("", "").path.dropLast() + prefix + first.path
-            throw first
-        }
-    }
-
     private static func traits(_ definition: CustomDefinition, _ name: String) -> DialectTraits {
         let templates = definition.templates
         let rules = definition.rules.rules
@@ -100,15 +70,29 @@ public struct CustomDialect: Dialect {
 
     // MARK: - Reading
 
+    /// Events that name another room than ours are left out: many backends send every room through one socket.
     public func decode(
         _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
     ) -> DecodedFrame {
-        definition.rules.decode(frame, context).decoded
+        explain(frame, context: context).decoded
     }
 
-    /// The place of the rule in `decode` that speaks for a frame; nil when none matches.
-    public func ruleIndex(for frame: UnsafeRawBufferPointer, context: DialectContext) -> Int? {
-        definition.rules.decode(frame, context).rule
+    /// What a frame decodes to, and why.
+    public struct Explanation: Equatable, Sendable {
+        public var decoded: DecodedFrame
+        /// The place in `decode` of the rule that matched; nil when none did.
+        public var rule: Int?
+        /// The room of an event that was left out for it.
+        public var otherRoom: String?
+    }
+
+    public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
+        let (decoded, rule) = definition.rules.decode(frame, context)
+        guard case .events(let events) = decoded,
+            let stranger = events.first(where: { !context.isOurs($0.roomName) })?.roomName
+        else { return Explanation(decoded: decoded, rule: rule) }
+        return Explanation(
+            decoded: .events(events.filter { context.isOurs($0.roomName) }), rule: rule, otherRoom: stranger)
     }
 
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
@@ -168,6 +152,33 @@ public struct CustomDialect: Dialect {
         case .fetch: return templates["fetch"]
         case .ping: return definition.ping ?? templates["ping"]
         case .pong: return templates["pong"]
+        }
+    }
+}
+
+extension DialectContext {
+    fileprivate func isOurs(_ name: String?) -> Bool {
+        guard let name, !name.utf8.elementsEqual(room.utf8) else { return true }
+        let id = ChatID(name)
+        return id == ChatID(room) || announcedRoom.map { id == ChatID($0) } ?? false
+    }
+}
+
+extension ChatEvent {
+    /// The room that the event names; of a history the first message's. What opens a session may name any.
+    fileprivate var roomName: String? {
+        switch self {
+        case .message(let message): message.room
+        case .edit(let edit): edit.room
+        case .delete(let delete): delete.room
+        case .typing(let typing): typing.room
+        case .receipt(let receipt): receipt.room
+        case .join(let membership), .leave(let membership): membership.room
+        case .presence(let presence): presence.room
+        case .reaction(let reaction): reaction.room
+        case .system(let notice): notice.room
+        case .history(let history): history.room ?? history.messages.first?.room
+        case .ready, .auth, .error, .ping, .pong: nil
         }
     }
 }

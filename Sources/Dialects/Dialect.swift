@@ -245,8 +245,7 @@ public enum DialectTable {
         Row(name: "envelope", aliases: ["pixar"]) { options throws(DialectOptionError) in
             try options.finish()
             return EnvelopeDialect()
-        },
-        Row(name: "custom", aliases: []) { options throws(DialectOptionError) in try CustomDialect(options) },
+        }
     ]
 
     /// The row for a name or an alias, or nil.

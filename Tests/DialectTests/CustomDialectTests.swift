@@ -9,7 +9,9 @@ struct CustomDialectTests {
     static var inLines: [FixtureLine] { (try? fixtures.get().inLines) ?? [] }
     static var outLines: [FixtureLine] { (try? fixtures.get().outLines) ?? [] }
 
-    static func dialect() throws -> CustomDialect { try CustomDialect(DialectOptions(fixtures.get().options)) }
+    static func dialect() throws -> CustomDialect {
+        CustomDialect(try CustomDefinition(try #require(fixtures.get().options["custom"])))
+    }
 
     @Test("the fixtures are there")
     func fixturesAreThere() throws {

@@ -169,7 +169,8 @@ struct ConfigurationCompletion {
                 }
             }
             if room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
-            if origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
+            configuration.applyDialect(to: &room) { isWritten("\($0)", at: at) }
+            if origin("\(at).url") == nil, room.url == nil { reader.report(whole, "\(called) has no url") }
             room.url = room.url?.filled(room: room.upstreamRoom)
             checkAuth(room, at: at, whole: whole)
             checkProxy(room, at: at, whole: whole)
@@ -181,6 +182,11 @@ struct ConfigurationCompletion {
             checkTLS(room, at: at)
             configuration.rooms[index] = room
         }
+    }
+
+    /// Whether a room's key was written, there or for all rooms.
+    private func isWritten(_ key: String, at room: String) -> Bool {
+        origin("\(room).\(key)") != nil || origin("room_defaults.\(key)") != nil
     }
 
     func isRefused(_ path: String) -> Bool {

@@ -17,7 +17,8 @@ extension BridgeSettings {
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
         for room in configuration.rooms {
-            guard let settings = try RoomSettings(room, environmentProxies: environmentProxies) else { continue }
+            guard let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+            else { continue }
             rooms.append(settings)
         }
         let password: ServerPassword? =
@@ -95,8 +96,11 @@ extension LimitSettings {
 
 extension RoomSettings {
     /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
-    init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
-        guard let dialect = try? DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
+    init?(
+        _ room: RoomConfiguration, in configuration: Configuration = Configuration(),
+        environmentProxies: HTTPProxyRules = .direct
+    ) throws(HTTPURLError) {
+        guard let dialect = try? configuration.dialect(named: room.dialect), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
             case .auto: nil
