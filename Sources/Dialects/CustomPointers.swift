@@ -27,6 +27,8 @@ struct CustomPointerTree: Sendable {
     private struct Step: Sendable {
         let text: String
         let bytes: [UInt8]
+        /// Then it is never written as it is.
+        let hasBackslash: Bool
         /// The name as a place in an array.
         let index: Int?
         let node: Int
@@ -34,16 +36,27 @@ struct CustomPointerTree: Sendable {
         init(_ text: String, node: Int) {
             self.text = text
             bytes = Array(text.utf8)
+            hasBackslash = bytes.contains(UInt8(ascii: "\\"))
             index = JSONPointer(tokens: [text]).arrayIndex
             self.node = node
         }
 
+        @inline(__always)
         func matches(_ key: JSONField) -> Bool {
             key.withRawBytes { raw in
-                if raw.count == bytes.count, raw.elementsEqual(bytes), !raw.contains(UInt8(ascii: "\\")) { return true }
+                guard raw.count >= bytes.count else { return false }
+                if raw.count == bytes.count {
+                    guard !hasBackslash else { return false }
+                    return bytes.withUnsafeBytes { wanted in
+                        for index in 0..<wanted.count where raw[index] != wanted[index] { return false }
+                        return true
+                    }
+                }
                 // Any escape makes a name longer than it is.
-                guard raw.count > bytes.count, raw.contains(UInt8(ascii: "\\")) else { return false }
-                return key.string.map { $0.utf8.elementsEqual(bytes) } ?? false
+                for byte in raw where byte == UInt8(ascii: "\\") {
+                    return key.string.map { $0.utf8.elementsEqual(bytes) } ?? false
+                }
+                return false
             }
         }
     }

@@ -86,10 +86,19 @@ enum CustomCondition: Sendable {
     private static func equal(_ field: JSONField, _ value: JSONValue) -> Bool {
         switch (field.kind, value) {
         case (.string, .string(let text)):
-            return field.withRawBytes { raw in
-                if raw.contains(UInt8(ascii: "\\")) { return field.string?.utf8.elementsEqual(text.utf8) ?? false }
-                return raw.count == text.utf8.count && raw.elementsEqual(text.utf8)
+            var text = text
+            let isSame = text.withUTF8 { wanted in
+                field.withRawBytes { raw in
+                    guard raw.count == wanted.count else { return false }
+                    for index in 0..<raw.count where raw[index] != wanted[index] { return false }
+                    return true
+                }
             }
+            // Written alike is the same only where nothing is escaped, and with escapes it is longer.
+            let isEscaped = field.withRawBytes { raw in
+                (isSame || raw.count > text.utf8.count) && raw.contains(UInt8(ascii: "\\"))
+            }
+            return isEscaped ? field.string?.utf8.elementsEqual(text.utf8) ?? false : isSame
         case (.true, .bool(true)), (.false, .bool(false)), (.null, .null): return true
         case (.integer, .integer(let number)): return field.int64 == number
         case (.integer, _), (.decimal, _), (.object, .object), (.array, .array): return JSONValue(field).means(value)
