@@ -104,30 +104,23 @@ public struct CustomCalls: DialectCalls {
                 guard items.kind == .array else { return .unusable(.wrongType) }
                 var messages: [ChatMessage] = []
                 var count = 0
-                for item in items.elements {
-                    count += 1
-                    messages += self.messages(call, item, slots, context)
+                if let element = call.element {
+                    CustomValues(frame: slots).forEach(of: items.elements, element.pointers) { values in
+                        count += 1
+                        if let message = element.fields.message(values, context) { messages.append(message) }
+                    }
+                } else {
+                    for item in items.elements {
+                        count += 1
+                        guard case .events(let events) = rules.decode(item, context) else { continue }
+                        for case .message(let message) in events { messages.append(message) }
+                    }
                 }
                 if call.order == .newestFirst { messages.reverse() }
                 let asked = query.limit ?? Self.mostMessages
                 return .messages(messages, isComplete: query.since == nil && count < asked)
             }
         }
-    }
-
-    private func messages(
-        _ call: HistoryCall, _ item: JSONField, _ slots: CustomPointerTree.Slots, _ context: DialectContext
-    ) -> [ChatMessage] {
-        if let element = call.element {
-            return element.pointers.withSlots { own in
-                var scratch = CustomScratch()
-                element.pointers.fill(own, from: item, &scratch)
-                let values = CustomValues(ofFrame: slots, ofElement: own)
-                return element.fields.message(values, context).map { [$0] } ?? []
-            }
-        }
-        guard case .events(let events) = rules.decode(item, context) else { return [] }
-        return events.compactMap { if case .message(let message) = $0 { message } else { nil } }
     }
 
     public func complaint(_ answer: BackendAnswer) -> String? {

@@ -94,12 +94,52 @@ struct CustomFields: Sendable {
 
 /// The values of a frame, and of the element that is looked at; the same where there is none.
 struct CustomValues {
+    /// How much of a frame may be read again for its elements, in bytes. A hostile frame of 4 MiB, half of it one value and
+    /// half of it elements that all repeat that value, would otherwise become terabytes.
+    static let maxRepeatedBytes = 64 * 1024 * 1024
+
     let ofFrame: CustomPointerTree.Slots
     let ofElement: CustomPointerTree.Slots
+    /// What is left of ``maxRepeatedBytes``; nil outside elements.
+    private let budget: UnsafeMutablePointer<Int>?
+
+    init(frame: CustomPointerTree.Slots) {
+        ofFrame = frame
+        ofElement = frame
+        budget = nil
+    }
+
+    private init(
+        ofFrame: CustomPointerTree.Slots, ofElement: CustomPointerTree.Slots, budget: UnsafeMutablePointer<Int>
+    ) {
+        self.ofFrame = ofFrame
+        self.ofElement = ofElement
+        self.budget = budget
+    }
 
     subscript(slot: CustomSlot) -> JSONField? {
-        let field = (slot.isOfFrame ? ofFrame : ofElement)[slot.index]
-        return field?.isNull == true ? nil : field
+        guard let field = (slot.isOfFrame ? ofFrame : ofElement)[slot.index], !field.isNull else { return nil }
+        if slot.isOfFrame, let budget {
+            budget.pointee -= field.withRawBytes { $0.count }
+            if budget.pointee < 0 { return nil }
+        }
+        return field
+    }
+
+    /// Calls `body` for each of `elements` with its values.
+    func forEach(
+        of elements: some Sequence<JSONField>, _ pointers: CustomPointerTree, _ body: (CustomValues) -> Void
+    ) {
+        var ownBudget = Self.maxRepeatedBytes
+        withUnsafeMutablePointer(to: &ownBudget) { own in
+            for element in elements {
+                pointers.withSlots { slots in
+                    var scratch = CustomScratch()
+                    pointers.fill(slots, from: element, &scratch)
+                    body(CustomValues(ofFrame: ofFrame, ofElement: slots, budget: budget ?? own))
+                }
+            }
+        }
     }
 }
 
@@ -279,16 +319,9 @@ extension CustomFields {
         _ body: (CustomFields, CustomValues) -> Void
     ) {
         guard let found = values[slot] else { return }
-        func one(_ field: JSONField) {
-            element.pointers.withSlots { slots in
-                var scratch = CustomScratch()
-                element.pointers.fill(slots, from: field, &scratch)
-                body(element.fields, CustomValues(ofFrame: values.ofFrame, ofElement: slots))
-            }
-        }
         switch found.kind {
-        case .array: for field in found.elements { one(field) }
-        case .object: one(found)
+        case .array: values.forEach(of: found.elements, element.pointers) { body(element.fields, $0) }
+        case .object: values.forEach(of: CollectionOfOne(found), element.pointers) { body(element.fields, $0) }
         default: break
         }
     }

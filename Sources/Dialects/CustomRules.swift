@@ -207,7 +207,7 @@ struct CustomRules: Sendable {
         _ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext
     ) -> Result<[ChatEvent], Drop> {
         if rule.kind == .ignore { return .success([]) }
-        let values = CustomValues(ofFrame: slots, ofElement: slots)
+        let values = CustomValues(frame: slots)
         guard let each = rule.each else {
             switch make(rule.kind, rule.fields, values, context) {
             case .event(let event): return .success([event])
@@ -217,17 +217,12 @@ struct CustomRules: Sendable {
         guard let array = values[each.slot], array.kind == .array else { return .failure(Drop(reason: .wrongType)) }
         var events: [ChatEvent] = []
         var messages: [ChatMessage] = []
-        for element in array.elements {
-            each.pointers.withSlots { own in
-                var scratch = CustomScratch()
-                each.pointers.fill(own, from: element, &scratch)
-                let values = CustomValues(ofFrame: slots, ofElement: own)
-                guard case .event(let event) = make(rule.kind, rule.fields, values, context) else { return }
-                if rule.makesHistory, case .message(let message) = event {
-                    messages.append(message)
-                } else {
-                    events.append(event)
-                }
+        values.forEach(of: array.elements, each.pointers) { values in
+            guard case .event(let event) = make(rule.kind, rule.fields, values, context) else { return }
+            if rule.makesHistory, case .message(let message) = event {
+                messages.append(message)
+            } else {
+                events.append(event)
             }
         }
         return .success(rule.makesHistory ? [.history(ChatHistory(messages: messages))] : events)

@@ -1,3 +1,4 @@
+import BridgeCore
 import Dialects
 import Foundation
 import JSONText

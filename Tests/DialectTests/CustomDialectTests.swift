@@ -275,6 +275,20 @@ struct CustomDialectTests {
         #expect(events > 0)
     }
 
+    @Test("elements that all repeat a long value of the frame do not multiply it beyond bounds")
+    func repeatedValues() throws {
+        let dialect = try Self.dialect(
+            #"{"decode":[{"each":"/a","as":"history","event":"message","fields":{"text":"^/t"}}]}"#)
+        let long = String(repeating: "x", count: 1024 * 1024)
+        let frame = #"{"t":"\#(long)","a":[\#(String(repeating: "0,", count: 100_000))0]}"#
+        guard case .events(let events) = decode(dialect, Array(frame.utf8)), case .history(let history)? = events.first
+        else {
+            Issue.record("no history")
+            return
+        }
+        #expect(history.messages.count == 64)
+    }
+
     @Test("a definition that was spoilt is compiled or refused, and decodes anything", arguments: 0..<8)
     func spoiltDefinitions(_ seed: UInt64) throws {
         var random = SplitMix(seed: seed)
