@@ -112,7 +112,7 @@ public struct CustomCalls: DialectCalls {
                 } else {
                     for item in items.elements {
                         count += 1
-                        guard case .events(let events) = rules.decode(item, context) else { continue }
+                        guard let events = rules.decode(item, context).events else { continue }
                         for case .message(let message) in events { messages.append(message) }
                     }
                 }

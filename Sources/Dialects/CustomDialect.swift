@@ -62,8 +62,9 @@ public struct CustomDialect: Dialect {
             waitsForReady: definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }, history: history,
             maxFrameBytes: maxFrameBytes,
             liveness: definition.ping != nil || templates["ping"] != nil ? .jsonPing : .protocolPing,
+            pingInterval: definition.pingInterval,
             typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
-            pingInterval: definition.pingInterval, backoff: definition.backoff)
+            backoff: definition.backoff)
     }
 
     public var calls: (any DialectCalls)? { definition.calls }
@@ -88,7 +89,7 @@ public struct CustomDialect: Dialect {
 
     public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
         let (decoded, rule) = definition.rules.decode(frame, context)
-        guard case .events(let events) = decoded,
+        guard let events = decoded.events,
             let stranger = events.first(where: { !context.isOurs($0.roomName) })?.roomName
         else { return Explanation(decoded: decoded, rule: rule) }
         return Explanation(

@@ -460,7 +460,9 @@ extension CustomCompiler {
             return nil
         }
         if value["const"] != nil {
-            guard let table = members(value, path, known: ["const"]), let constant = table.value("const") else {
+            guard let table = members(value, path, known: ["const"]) else { return nil }
+            guard let constant = table.value("const") else {
+                report(table.path("const"), "null says nothing; leave the field out")
                 return nil
             }
             check(constant, table.path("const"), words)

@@ -168,7 +168,7 @@ public struct DialectTraits: Equatable, Sendable {
     /// Largest frame that we send, in bytes of payload.
     public var maxFrameBytes: Int
     public var liveness: Liveness
-    /// After how much silence a JSON ping is sent, where the wire says it.
+    /// Silence after which a ``Liveness/jsonPing`` is sent; nil: the session's own pause.
     public var pingInterval: Duration?
     /// How often the wire wants typing repeated while somebody types.
     public var typingRefresh: Duration
@@ -185,9 +185,10 @@ public struct DialectTraits: Equatable, Sendable {
         confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
         authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
         waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
-        liveness: Liveness = .protocolPing, typingRefresh: Duration = .milliseconds(2500),
+        liveness: Liveness = .protocolPing, pingInterval: Duration? = nil,
+        typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        pingInterval: Duration? = nil, backoff: BackoffTraits
+        backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity

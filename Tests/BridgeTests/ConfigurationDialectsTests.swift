@@ -239,6 +239,11 @@ struct ConfigurationDialectsTests {
         #expect(check(files, CheckOptions(frame: "f", room: "c")).errors.contains("there are: a, b"))
         #expect(check(files, CheckOptions(frame: "g", room: "a")).code == 66)
         #expect(check(files, CheckOptions(frame: "f", room: "")).code == 64)
+        let large = check(
+            files.merging(["f": String(repeating: " ", count: 1024 * 1024 + 1)]) { $1 },
+            CheckOptions(frame: "f", room: "a"))
+        #expect(large.code == 66)
+        #expect(large.errors.contains("larger than 1024 KiB"))
     }
 
     @Test("the examples decode their sample frames as said beside them", arguments: ["event-data", "ddp", "phoenix"])

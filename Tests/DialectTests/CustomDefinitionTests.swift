@@ -66,6 +66,8 @@ struct CustomDefinitionTests {
         Mistake(
             rule(#""event":"message","fields":{"text":{"ptr":"/t","as":"date"}}"#), "/decode/0/fields/text/as",
             "is none of"),
+        Mistake(
+            rule(#""event":"message","fields":{"text":{"const":null}}"#), "/decode/0/fields/text/const", "null"),
         Mistake(rule(#""event":"message","fields":{"text":{"as":"id"}}"#), "/decode/0/fields/text", "has no \"ptr\""),
         Mistake(
             rule(#""event":"message","fields":{"text":{"each":"/t"}}"#), "/decode/0/fields/text", "is one value"),
@@ -277,7 +279,7 @@ struct CustomDefinitionTests {
     }
 
     static func texts(_ encoded: EncodedCommand) -> [String] {
-        guard case .frames(let frames) = encoded else { return ["\(encoded)"] }
+        guard let frames = encoded.frames else { return ["\(encoded)"] }
         return frames.map { String(decoding: $0.bytes, as: UTF8.self) }
     }
 
@@ -348,7 +350,7 @@ struct CustomDefinitionTests {
                 id: ChatID("i\(random.next())"), sender: ChatPerson(name: "a" + text), text: text,
                 at: ChatTimestamp(milliseconds: Int64.random(in: 1...253_402_300_799_999, using: &random)))
             let context = DialectContext(room: "ops")
-            guard case .frames(let frames) = dialect.encode(.message(message), context: context),
+            guard let frames = dialect.encode(.message(message), context: context).frames,
                 let frame = frames.first
             else {
                 Issue.record("no frame for \(message)")

@@ -156,7 +156,7 @@ enum CodecBench {
                 id: ChatID("6B29FC40-CA47-1067-B31D-00DD010662DA"),
                 sender: ChatPerson(id: ChatID("3F2504E0-4F89-41D3-9A0C-0305E82C3301"), name: "Ada"),
                 text: "the soup needs a little more salt", at: ChatTimestamp(milliseconds: 1_763_695_136_123)))
-        guard case .frames(let frames) = dialect.encode(command, context: context) else { return }
+        guard let frames = dialect.encode(command, context: context).frames else { return }
         measure("custom encode, plain", bytes: frames.reduce(0) { $0 + $1.bytes.count }) {
             consume(dialect.encode(command, context: context))
         }

@@ -34,6 +34,10 @@ struct FrameCheck {
             errors("chatbridge: \(path) cannot be read: \(reason)\n")
             return ExitCode.noInput
         }
+        guard bytes.count <= TOMLReader.maxByteCount else {
+            errors("chatbridge: \(path) is larger than \(TOMLReader.maxByteCount / 1024) KiB\n")
+            return ExitCode.noInput
+        }
         let documents = documents(bytes)
         if documents.isEmpty {
             errors("chatbridge: \(path) has nothing in it\n")
@@ -100,13 +104,13 @@ struct FrameCheck {
     private func decoded(_ frame: [UInt8]) -> JSONValue {
         frame.withUnsafeBytes { bytes in
             var members: [JSONValue.Member] = []
-            switch dialect.decode(bytes, isBinary: false, context: context) {
-            case .events(let events):
-                let values = events.map(\.canonicalJSON)
-                members.append(.init("event", values.count == 1 ? values[0] : .array(values)))
-            case .dropped(let reason, let typeKey):
+            let decoded = dialect.decode(bytes, isBinary: false, context: context)
+            if case .dropped(let reason, let typeKey) = decoded {
                 members.append(.init("drop", .string(reason.rawValue)))
                 if let typeKey { members.append(.init("type", .string(typeKey))) }
+            } else {
+                let values = (decoded.events ?? []).map(\.canonicalJSON)
+                members.append(.init("event", values.count == 1 ? values[0] : .array(values)))
             }
             if let explanation = (dialect as? CustomDialect)?.explain(bytes, context: context) {
                 if let rule = explanation.rule { members.append(.init("rule", .integer(Int64(rule)))) }
@@ -129,17 +133,16 @@ struct FrameCheck {
                 .init("drop", .string(DropReason.wrongType.rawValue)), .init("why", .string(error.description)),
             ])
         }
-        switch dialect.encode(command, context: context) {
-        case .frames(let frames):
-            var members = [
-                frames.count == 1
-                    ? JSONValue.Member("frame", Self.json(frames[0]))
-                    : JSONValue.Member("frames", .array(frames.map(Self.json)))
-            ]
-            if frames.contains(where: \.isBinary) { members.append(.init("op", .string("binary"))) }
-            return .object(members)
-        case .unsupported(let reason): return .object([.init("drop", .string(reason.rawValue))])
-        }
+        let encoded = dialect.encode(command, context: context)
+        if case .unsupported(let reason) = encoded { return .object([.init("drop", .string(reason.rawValue))]) }
+        let frames = encoded.frames ?? []
+        var members = [
+            frames.count == 1
+                ? JSONValue.Member("frame", Self.json(frames[0]))
+                : JSONValue.Member("frames", .array(frames.map(Self.json)))
+        ]
+        if frames.contains(where: \.isBinary) { members.append(.init("op", .string("binary"))) }
+        return .object(members)
     }
 
     /// The frame's JSON, or its text where it is none.
