@@ -51,6 +51,8 @@ enum TimerKey: Hashable {
     case typingOut(RoomID, ClientID)
     /// Read receipts for an author wait for their two seconds.
     case receipts(RoomID)
+    /// The backend may be called again to mark a room as read.
+    case markRead(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
     /// The drain time at shutdown is over.

@@ -176,6 +176,9 @@ public struct DialectTraits: Equatable, Sendable {
     public var repliesByRule: Bool
     /// Whether deletions can name messages of other rooms.
     public var deletesOfOtherRooms: Bool
+    /// Where one account speaks for all: whether a message has a place of its own for the name of who really speaks, so
+    /// that the text needs no prefix.
+    public var sendsSenderName: Bool
     public var backoff: BackoffTraits
 
     public init(
@@ -185,7 +188,7 @@ public struct DialectTraits: Equatable, Sendable {
         waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
         liveness: Liveness = .protocolPing, typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        backoff: BackoffTraits
+        sendsSenderName: Bool = false, backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity
@@ -205,6 +208,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.reactionChoices = reactionChoices
         self.repliesByRule = repliesByRule
         self.deletesOfOtherRooms = deletesOfOtherRooms
+        self.sendsSenderName = sendsSenderName
         self.backoff = backoff
     }
 }
