@@ -93,7 +93,8 @@ extension Room {
         }
         guard let id = entry.upstreamID else {
             return ActionRefusal(
-                code: "REDACT_FORBIDDEN", text: "\(settings.url.host) has not said under which id it keeps this message")
+                code: "REDACT_FORBIDDEN", text: "\(settings.url.host) has not said under which id it keeps this message"
+            )
         }
         let command = ChatCommand.delete(
             ChatDelete(ids: [id], room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet)))
@@ -129,7 +130,8 @@ extension Room {
         for entry in known {
             var tags = [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))]
             if let account = deleter?.account { tags.append(IRCTag("account", account)) }
-            broadcast(IRCMessage(tags: tags, source: source, command: "REDACT", params: [channel, entry.msgid]), context)
+            broadcast(
+                IRCMessage(tags: tags, source: source, command: "REDACT", params: [channel, entry.msgid]), context)
         }
         tellTakenBack(known, by: deleter?.nick, reason: nil, except: nil, context)
     }
@@ -146,7 +148,9 @@ extension Room {
         _ context: BridgeContext
     ) {
         let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.clients.isEmpty }
-        guard let first = entries.first, !groups.isEmpty, takenBackBudget.take(now: context.now.monotonic) else { return }
+        guard let first = entries.first, !groups.isEmpty, takenBackBudget.take(now: context.now.monotonic) else {
+            return
+        }
         var what = "\(entries.count) messages"
         if entries.count == 1 {
             let seconds = Int(max(0, context.now.wall.milliseconds - first.at.milliseconds) / 1000)

@@ -85,7 +85,8 @@ extension Room {
 
     /// Says of our people's coming and going what the budget allows.
     func sayPresence(_ context: BridgeContext) {
-        while link.isUp, presenceReport.isPending, sendBudget.nextGrant(now: context.now.monotonic) <= context.now.monotonic
+        while link.isUp, presenceReport.isPending,
+            sendBudget.nextGrant(now: context.now.monotonic) <= context.now.monotonic
         {
             guard let command = nextPresence(context) else { continue }
             _ = sendBudget.take(now: context.now.monotonic)
@@ -106,7 +107,9 @@ extension Room {
         let isAway = person.away != nil
         guard let told else {
             presenceReport.told[puppet] = PresenceReport.Told(person: user, isAway: isAway)
-            guard presenceWords.join else { return presenceWords.presence ? presence(user, isAway ? .away : .online) : nil }
+            guard presenceWords.join else {
+                return presenceWords.presence ? presence(user, isAway ? .away : .online) : nil
+            }
             if isAway, presenceWords.presence {
                 // Once more, for the other half.
                 presenceReport.told[puppet]?.isAway = false

@@ -86,7 +86,9 @@ struct IdentityModeTests {
         #expect(stage.happened() == [])
         stage.backend("message|id=3|from=[chatbridge]|name=chatbridge|text=<alice> ok")
         #expect(
-            stage.happened().filter { $0.hasPrefix("C2") }.map { $0.split(separator: " ").dropFirst(2).joined(separator: " ") }
+            stage.happened().filter { $0.hasPrefix("C2") }.map {
+                $0.split(separator: " ").dropFirst(2).joined(separator: " ")
+            }
                 == ["JOIN #lobby", ":chatbridge!chat@chat.example PRIVMSG #lobby :<alice> ok"],
             "a third one nobody here has said")
         stage.harness.send(1, "PRIVMSG #lobby :late")
@@ -170,7 +172,9 @@ struct IdentityModeTests {
     }
 
     /// Two messages of others and one of alice's; then alice reads, then bob.
-    private func reading(_ report: DialectTraits.ReadReport) throws -> (stage: ActionsStage, alice: [String], bob: [String]) {
+    private func reading(_ report: DialectTraits.ReadReport) throws -> (
+        stage: ActionsStage, alice: [String], bob: [String]
+    ) {
         var dialect = Self.silent
         dialect.traits.readReport = report
         let stage = try stage(dialect)
@@ -211,6 +215,7 @@ struct IdentityModeTests {
         }
         #expect(calls() == 1, "bob had nothing to add")
         for number in 3...9 {
+            stage.harness.advance(by: .milliseconds(1))
             stage.backend("message|id=\(number)|from=s|name=S|text=more")
             stage.harness.advance(by: .milliseconds(1))
             stage.harness.send(1, "MARKREAD #lobby timestamp=2026-11-21T13:00:00.000Z")

@@ -131,7 +131,8 @@ struct ReactionTests {
                 "C3< :Remy!chat@chat.example PRIVMSG #lobby :* broth",
             ])
         stage.harness.send(1, "@+reply=\(msgid) PRIVMSG #lobby :better")
-        #expect(stage.happened().first?.hasSuffix("|text=<Remy> broth\nbetter") == true, "a reply quotes what holds now")
+        #expect(
+            stage.happened().first?.hasSuffix("|text=<Remy> broth\nbetter") == true, "a reply quotes what holds now")
     }
 
     @Test("a reply says what it answers where the wire has a place for that", arguments: [false, true])

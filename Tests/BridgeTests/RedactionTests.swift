@@ -31,7 +31,7 @@ struct RedactionTests {
         let lines = stage.happened()
         #expect(lines.count == 4, "\(lines)")
         #expect(lines.first == "U0> delete|ids=\(id)|from=[alice]|name=alice")
-        let own = try #require(lines.dropFirst().first?.firstMatch(of: /@msgid=([^ ]+) /)?.1)
+        let own = try #require(lines.dropFirst().first?.firstMatch(of: #/@msgid=([^ ]+) /#)?.1)
         #expect(own != msgid)
         #expect(
             lines.dropFirst() == [
@@ -43,7 +43,9 @@ struct RedactionTests {
         #expect(stage.happened() == [])
         stage.harness.send(1, "REDACT #lobby \(msgid)")
         #expect(
-            stage.happened() == ["C1< :bridge FAIL REDACT UNKNOWN_MSGID #lobby \(msgid) :No such message, or it is too old"])
+            stage.happened() == [
+                "C1< :bridge FAIL REDACT UNKNOWN_MSGID #lobby \(msgid) :No such message, or it is too old"
+            ])
     }
 
     @Test("a refusal says why, answers the label, and tells nobody else")
