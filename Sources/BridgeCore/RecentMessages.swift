@@ -14,6 +14,8 @@ struct RecentMessages {
         var nick: String
         /// The beginning of what was said, for quoting.
         fileprivate var beginning: String
+        /// The beginning of what went up for it, where that is something else.
+        fileprivate var wentUpAs: String?
         /// Nothing answers it any more and nothing quotes it.
         fileprivate(set) var isTakenBack = false
 
@@ -70,15 +72,25 @@ struct RecentMessages {
     mutating func takeBack(msgid: String) {
         guard let slot = byMsgid[msgid] else { return }
         ring[slot].beginning = ""
+        ring[slot].wentUpAs = nil
         ring[slot].isTakenBack = true
+    }
+
+    /// What the backend was given as the text: with a prefix perhaps, or a quotation.
+    mutating func went(up text: String, msgid: String) {
+        guard let slot = byMsgid[msgid] else { return }
+        let beginning = Self.beginning(of: text)
+        if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
     }
 
     /// The message has other words now. False when it has the same, as far as they are remembered.
     mutating func edit(msgid: String, text: String) -> Bool {
         guard let slot = byMsgid[msgid] else { return false }
         let beginning = Self.beginning(of: text)
-        guard ring[slot].beginning != beginning || text.utf8.count > Self.keptBytes else { return false }
+        let known = ring[slot].wentUpAs ?? ring[slot].beginning
+        guard known != beginning || text.utf8.count > Self.keptBytes else { return false }
         ring[slot].beginning = beginning
+        ring[slot].wentUpAs = nil
         return true
     }
 

@@ -10,28 +10,6 @@ import WireBytes
 // | puppet   | each for themselves | an id and a name of their own                                            |
 // | single   | the one account    | a place for the name where the wire has one, else a prefix of the text    |
 
-/// What IRC users said through the one account on a wire that confirms nothing: should it come back all the same, it is no
-/// message of the account.
-struct OwnWords {
-    /// A backend that sends messages to their sender too does it at once; later the same words are said again.
-    static let echoWait: Duration = .seconds(10)
-    /// More than a room may write in that time.
-    static let capacity = 200
-
-    private var entries: [(name: String?, text: String, at: MonotonicInstant)] = []
-
-    mutating func append(name: String?, text: String, at now: MonotonicInstant) {
-        if entries.count >= Self.capacity { entries.removeFirst() }
-        entries.append((name, text, now))
-    }
-
-    /// Whether these words are on their way back; each is expected once.
-    mutating func take(name: String?, text: String, now: MonotonicInstant) -> Bool {
-        guard let index = entries.firstIndex(where: { $0.text == text && $0.name == name }) else { return false }
-        return now - entries.remove(at: index).at < Self.echoWait
-    }
-}
-
 extension Room {
     /// The room's account on the backend is known: what comes under its id or name is its own.
     func accountIdentified(_ person: ChatPerson, _ context: BridgeContext) {
@@ -66,21 +44,6 @@ extension Room {
     }
 
     // MARK: - The account's own words
-
-    /// Remembers what may come back although the wire is not known to send it back.
-    func rememberOwn(_ entry: OutboxEntry, _ context: BridgeContext) {
-        guard settings.identity == .single, settings.dialect.traits.confirmation == .none else { return }
-        ownWords.append(
-            name: sendsSenderName ? entry.message.sender.name : nil, text: entry.message.text,
-            at: context.now.monotonic)
-    }
-
-    /// Whether a message of the account is one of ours, which all IRC users have seen.
-    func isOwnEcho(_ message: ChatMessage, _ context: BridgeContext) -> Bool {
-        guard settings.identity == .single else { return false }
-        return ownWords.take(
-            name: sendsSenderName ? message.sender.name : nil, text: message.text, now: context.now.monotonic)
-    }
 
     /// The IRC user and the words in a message of the account that has our prefix: it was said through this bridge before
     /// it was started anew, or through another one. Nil for every other message.

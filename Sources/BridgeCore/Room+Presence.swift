@@ -37,6 +37,8 @@ struct PresenceReport {
         var isAway: Bool
     }
 
+    /// Everybody who was here when the link came up was entered.
+    var hasBegun = false
     var told: [ChatID: Told] = [:]
     private var queue: [ChatID] = []
     private var head = 0
@@ -76,22 +78,31 @@ extension Room {
         reportPresence(of: member.puppet, context)
     }
 
-    /// The link is new: the backend knows nobody.
-    func reportEverybody() {
-        presenceReport = PresenceReport()
-        guard settings.identity == .puppet, !presenceWords.isEmpty else { return }
-        for (puppet, _) in puppets.sorted(by: { $0.value.rawValue < $1.value.rawValue }) { presenceReport.note(puppet) }
-    }
-
     /// Says of our people's coming and going what the budget allows.
     func sayPresence(_ context: BridgeContext) {
-        while link.isUp, presenceReport.isPending,
-            sendBudget.nextGrant(now: context.now.monotonic) <= context.now.monotonic
-        {
+        guard settings.identity == .puppet, link.isUp, !presenceWords.isEmpty else { return }
+        if !presenceReport.hasBegun {
+            // The link is new: the backend knows nobody.
+            presenceReport.hasBegun = true
+            for (puppet, _) in puppets.sorted(by: { $0.value.rawValue < $1.value.rawValue }) {
+                presenceReport.note(puppet)
+            }
+        }
+        let now = context.now.monotonic
+        while link.isUp, presenceReport.isPending, sendBudget.nextGrant(now: now) <= now {
             guard let command = nextPresence(context) else { continue }
-            _ = sendBudget.take(now: context.now.monotonic)
+            _ = sendBudget.take(now: now)
             sendCommand(command, context)
         }
+    }
+
+    /// When the next word of it may be said; nil when there is none. Without a link all that was said is forgotten.
+    func nextPresenceGrant(_ context: BridgeContext) -> MonotonicInstant? {
+        guard link.isUp else {
+            if presenceReport.hasBegun { presenceReport = PresenceReport() }
+            return nil
+        }
+        return presenceReport.isPending ? sendBudget.nextGrant(now: context.now.monotonic) : nil
     }
 
     /// The next difference between who is here and what the backend was told; nil when the one looked at was none.

@@ -103,10 +103,11 @@ extension Room {
     func armOutbox(_ context: BridgeContext) {
         var due = outbox.nextDeadline(
             maxAge: settings.queueMaxAge, confirms: settings.dialect.traits.confirmation != .none)
-        if link.isUp, outbox.hasQueued || !pendingReceipts.isEmpty || presenceReport.isPending {
+        if link.isUp, outbox.hasQueued || !pendingReceipts.isEmpty {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
+        if let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
         if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
     }
 
@@ -151,7 +152,7 @@ extension Room {
         let source = context.identities[origin.person]?.source ?? origin.source
         let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
         let pieces = MessageRendering.pieces(of: line)
-        rememberOwn(entry, context)
+        recent.went(up: entry.message.text, msgid: msgid)
         for piece in pieces { broadcast(piece, except: origin.client, context) }
         door.echo(pieces, to: origin.client, label: origin.label)
         armOutbox(context)

@@ -33,7 +33,6 @@ extension Room {
                     : "This room is linked to \(settings.url.host) now" + waiting + ".", context)
         }
         outage = nil
-        reportEverybody()
         pumpOutbox(context)
     }
 
@@ -60,7 +59,6 @@ extension Room {
         }
         outbox.linkLost()
         pendingReceipts = []
-        presenceReport = PresenceReport()
         armOutbox(context)
         if outage != nil {
             if retryIn >= ReconnectPolicy.refusedDelay, outage?.isRefusalTold == false {
@@ -136,7 +134,6 @@ extension Room {
                 return
             }
         }
-        if message.isSelf, isOwnEcho(message, context) { return }
         if message.isSelf {
             context.note(
                 .info, "unknown-own-message", "a message under one of our ids that we did not send is shown",

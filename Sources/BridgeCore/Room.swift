@@ -102,7 +102,6 @@ final class Room {
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
     var ownReactions = OwnReactions()
-    var ownWords = OwnWords()
     var presenceReport = PresenceReport()
     /// What the wire can say of IRC users' coming and going.
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
