@@ -6,52 +6,49 @@ import IRCProtocol
 extension Bridge {
     /// Source: IRCv3 message-redaction.
     func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
-        func refuse(_ code: String, _ params: [String], _ text: String) {
-            reply(
-                IRCMessage(source: settings.serverName, command: "FAIL", params: ["REDACT", code] + params + [text]),
-                session)
-        }
         guard let room = room(channel: channel), session.rooms.contains(room.id) else {
             // Private messages go from one IRC client to another and are kept nowhere.
-            return refuse(
-                "INVALID_TARGET", [Self.word(channel)], "Messages can be taken back only in a room that you are in")
-        }
-        guard phase == .running else {
-            return refuse(
-                "CANNOT_DELIVER", [room.channel, Self.word(msgid)], "Not taken back, the server is stopping")
+            return reply(
+                .fail(
+                    "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),
+                    text: "Messages can be taken back only in a room that you are in", source: settings.serverName),
+                session)
         }
         let isAdmin = session.account?.isAdmin == true
-        if let refusal = room.redact(msgid, reason: reason, from: session.id, isAdmin: isAdmin, context) {
-            refuse(refusal.code, [room.channel, Self.word(msgid)], refusal.text)
+        answer("REDACT", room, msgid, session) { label in
+            room.redact(msgid, reason: reason, from: session.id, isAdmin: isAdmin, label: label, context)
         }
     }
 
-    /// Carries out the reaction in a TAGMSG, if there is one. False when it was refused, and nobody is to see it.
+    /// Carries out the reaction in a TAGMSG; false when there is none.
     ///
     /// Source: IRCv3 react (client-only tags +draft/react and +draft/unreact).
     func react(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) -> Bool {
         guard let tag = clientTags.first(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }) else {
-            return true
+            return false
         }
         let target = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
-        let refusal: ActionRefusal?
-        if let target {
-            refusal = room.react(
-                tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target, from: session.id, context)
-        } else {
-            refusal = ActionRefusal(code: "UNKNOWN_MSGID", text: "A reaction names its message with +reply")
+        answer("TAGMSG", room, target ?? "*", session) { label in
+            guard let target else {
+                return .refused(ActionRefusal(code: "UNKNOWN_MSGID", text: "A reaction names its message with +reply"))
+            }
+            return room.react(
+                tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target, clientTags: clientTags,
+                from: session.id, label: label, context)
         }
-        guard let refusal else { return true }
-        reply(
-            .fail(
-                "TAGMSG", refusal.code, room.channel, Self.word(target ?? "*"), text: refusal.text,
-                source: settings.serverName), session)
-        return false
+        return true
     }
 
-    /// What a client named, fit to be one parameter of an answer.
-    private static func word(_ text: String) -> String {
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(text), maxBytes: 100)
-        return shown.isEmpty || shown.contains(" ") || shown.hasPrefix(":") ? "*" : shown
+    /// Answers an action now, or leaves its label to the answer that comes later.
+    private func answer(
+        _ verb: String, _ room: Room, _ msgid: String, _ session: IRCSession, _ action: (String?) -> ActionResult
+    ) {
+        // Without echo-message there would be nothing to carry the label when it goes well.
+        let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
+        switch action(label) {
+        case .done: break
+        case .refused(let refusal): reply(refusal.line(verb, room.channel, msgid, from: settings.serverName), session)
+        case .later: if label != nil { session.response?.isDeferred = true }
+        }
     }
 }

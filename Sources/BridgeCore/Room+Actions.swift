@@ -68,6 +68,29 @@ struct ActionRefusal: Equatable {
     var code: String
     /// A sentence without a full stop.
     var text: String
+
+    /// The answer to `verb`, about a message in a room.
+    func line(_ verb: String, _ channel: String, _ msgid: String, from server: String) -> IRCMessage {
+        .fail(verb, code, channel, Self.word(msgid), text: text, source: server)
+    }
+
+    /// What a client named, fit to be one parameter of an answer.
+    static func word(_ text: String) -> String {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(text), maxBytes: 100)
+        return shown.isEmpty || shown.contains(" ") || shown.hasPrefix(":") ? "*" : shown
+    }
+}
+
+extension ActionRefusal {
+    static let unknownMessage = ActionRefusal(code: "UNKNOWN_MSGID", text: "No such message, or it is too old")
+}
+
+/// What became of an action.
+enum ActionResult: Equatable {
+    case done
+    case refused(ActionRefusal)
+    /// The backend must be asked first; the answer comes when it has answered, with the label that was given.
+    case later
 }
 
 extension Room {
@@ -78,41 +101,49 @@ extension Room {
 
     /// An IRC user takes a message back.
     ///
-    /// - Parameter isAdmin: may take back everybody's.
+    /// - Parameters:
+    ///   - isAdmin: may take back everybody's.
+    ///   - label: for an answer that comes later; nil when there is nothing to answer.
     func redact(
-        _ msgid: String, reason: String?, from client: ClientID, isAdmin: Bool, _ context: BridgeContext
+        _ msgid: String, reason: String?, from client: ClientID, isAdmin: Bool, label: String?,
+        _ context: BridgeContext
+    ) -> ActionResult {
+        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
+        guard isAdmin || entry.puppet == locals[client]?.puppet else {
+            return .refused(
+                ActionRefusal(code: "REDACT_FORBIDDEN", text: "Only your own messages can be taken back"))
+        }
+        let probe = ChatDelete(ids: [Self.anyID], room: settings.upstreamRoom, sender: accountPerson)
+        guard canSay(.delete(probe)) else {
+            return .refused(
+                ActionRefusal(
+                    code: "REDACT_FORBIDDEN", text: "\(settings.url.host) knows no way to take a message back"))
+        }
+        return onceKnown(entry, "REDACT", client, label, context) { id, label in
+            self.redact(entry, id, reason: reason, from: client, label: label, context)
+        }
+    }
+
+    private func redact(
+        _ entry: RecentMessages.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
+        _ context: BridgeContext
     ) -> ActionRefusal? {
-        guard let member = locals[client], let person = context.identities[member.person] else {
-            return ActionRefusal(code: "INVALID_TARGET", text: "You are not in that room")
-        }
-        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else {
-            return ActionRefusal(code: "UNKNOWN_MSGID", text: "No such message, or it is too old")
-        }
-        guard isAdmin || entry.puppet == member.puppet else {
-            return ActionRefusal(code: "REDACT_FORBIDDEN", text: "Only your own messages can be taken back")
-        }
-        guard let id = entry.upstreamID else {
-            return ActionRefusal(
-                code: "REDACT_FORBIDDEN", text: "\(settings.url.host) has not said under which id it keeps this message"
-            )
-        }
+        guard let member = locals[client], let person = context.identities[member.person],
+            recent.entry(msgid: entry.msgid)?.isTakenBack == false
+        else { return .unknownMessage }
         let command = ChatCommand.delete(
             ChatDelete(ids: [id], room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet)))
-        switch act(command, context) {
-        case .sent: break
-        case .unsupported:
-            return ActionRefusal(
-                code: "REDACT_FORBIDDEN", text: "\(settings.url.host) knows no way to take a message back")
-        case .notNow(let why): return ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)")
+        if let why = act(command, context) {
+            return ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)")
         }
         let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
         let line = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: own), source: person.source, command: "REDACT",
             params: [channel, entry.msgid] + (reason.map { [$0] } ?? []))
-        broadcast(line, except: client, context)
-        door.echo([line], to: client, label: nil)
-        tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
         recent.takeBack(msgid: entry.msgid)
+        broadcast(line, except: client, context)
+        door.echo([line], to: client, label: label)
+        tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
         return nil
     }
 
@@ -169,45 +200,60 @@ extension Room {
 
     // MARK: - Reactions
 
-    /// An IRC user puts an emoji on a message or takes it off. The others are told by the caller, as of any TAGMSG.
+    /// An IRC user puts an emoji on a message or takes it off.
+    ///
+    /// - Parameters:
+    ///   - clientTags: what the other IRC users get of it.
+    ///   - label: for an answer that comes later; nil when there is nothing to answer.
     func react(
-        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, from client: ClientID,
-        _ context: BridgeContext
-    ) -> ActionRefusal? {
-        guard let member = locals[client], let person = context.identities[member.person] else {
-            return ActionRefusal(code: "INVALID_TARGET", text: "You are not in that room")
-        }
-        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else {
-            return ActionRefusal(code: "UNKNOWN_MSGID", text: "No such message, or it is too old to react to")
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, clientTags: [IRCTag],
+        from client: ClientID, label: String?, _ context: BridgeContext
+    ) -> ActionResult {
+        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
+        let probe = ChatReaction(
+            target: Self.anyID, emoji: settings.dialect.traits.reactionChoices.first ?? "+", operation: operation,
+            sender: accountPerson, room: settings.upstreamRoom, at: context.now.wall)
+        guard canSay(.reaction(probe)) else {
+            return .refused(
+                ActionRefusal(code: "REACTION_UNSUPPORTED", text: "\(settings.url.host) knows no reactions"))
         }
         let choices = settings.dialect.traits.reactionChoices
         let choice =
             choices.isEmpty ? emoji : choices.first { OwnReactions.plain($0) == OwnReactions.plain(emoji) }
         guard let choice, !choice.isEmpty, choice.utf8.count <= Self.maxReactionBytes else {
-            return ActionRefusal(
-                code: "REACTION_NOT_ALLOWED",
-                text: choices.isEmpty
-                    ? "That is no emoji" : "\(settings.url.host) knows only \(choices.joined(separator: " "))")
+            return .refused(
+                ActionRefusal(
+                    code: "REACTION_NOT_ALLOWED",
+                    text: choices.isEmpty
+                        ? "That is no emoji" : "\(settings.url.host) knows only \(choices.joined(separator: " "))"))
         }
-        guard let id = entry.upstreamID else {
-            return ActionRefusal(
-                code: "CANNOT_DELIVER", text: "\(settings.url.host) has not said under which id it keeps this message")
+        return onceKnown(entry, "TAGMSG", client, label, context) { id, label in
+            let reaction = ChatReaction(target: id, emoji: choice, operation: operation)
+            return self.react(reaction, clientTags, from: client, label: label, context)
         }
-        if settings.identity == .single, operation == .remove, let owner = ownReactions.owner(of: id, choice),
-            owner != member.puppet
+    }
+
+    private func react(
+        _ reaction: ChatReaction, _ clientTags: [IRCTag], from client: ClientID, label: String?,
+        _ context: BridgeContext
+    ) -> ActionRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else {
+            return .unknownMessage
+        }
+        if settings.identity == .single, reaction.operation == .remove,
+            let owner = ownReactions.owner(of: reaction.target, reaction.emoji), owner != member.puppet
         {
             return ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That reaction is somebody else's")
         }
-        let reaction = ChatReaction(
-            target: id, emoji: choice, operation: operation, sender: upstreamPerson(person, member.puppet),
-            room: settings.upstreamRoom, at: context.now.wall)
-        switch act(.reaction(reaction), context) {
-        case .sent: break
-        case .unsupported:
-            return ActionRefusal(code: "REACTION_UNSUPPORTED", text: "\(settings.url.host) knows no reactions")
-        case .notNow(let why): return ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)")
+        var reaction = reaction
+        reaction.sender = upstreamPerson(person, member.puppet)
+        reaction.room = settings.upstreamRoom
+        reaction.at = context.now.wall
+        if let why = act(.reaction(reaction), context) {
+            return ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)")
         }
         ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
+        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, context)
         return nil
     }
 
@@ -268,20 +314,51 @@ extension Room {
 
     // MARK: - Common to all
 
-    private enum ActionOutcome {
-        case sent
-        case unsupported
-        /// A clause, for people.
-        case notNow(String)
+    /// Carries out an action on a message when the backend's id of it is known, which may be now or after asking for it.
+    private func onceKnown(
+        _ entry: RecentMessages.Entry, _ verb: String, _ client: ClientID, _ label: String?, _ context: BridgeContext,
+        _ body: @escaping (_ id: ChatID, _ label: String?) -> ActionRefusal?
+    ) -> ActionResult {
+        guard locals[client] != nil else { return .refused(.unknownMessage) }
+        var result: ActionResult?
+        var isLater = false
+        findUpstreamID(of: entry.msgid, context) { id in
+            let refusal =
+                id.map { body($0, isLater ? label : nil) }
+                ?? ActionRefusal(
+                    code: "CANNOT_DELIVER",
+                    text: "\(self.settings.url.host) has not said under which id it keeps this message")
+            guard isLater else {
+                result = refusal.map { .refused($0) } ?? .done
+                return
+            }
+            guard let refusal, self.locals[client] != nil else { return }
+            self.door.deliver(
+                refusal.line(verb, self.channel, entry.msgid, from: context.settings.serverName), to: client,
+                label: label)
+        }
+        isLater = true
+        return result ?? .later
     }
 
-    private func act(_ command: ChatCommand, _ context: BridgeContext) -> ActionOutcome {
+    /// Stands for the id of a message where only the shape of a command counts; a number, as most backends have them.
+    private static let anyID = ChatID("1")
+
+    private func canSay(_ command: ChatCommand) -> Bool {
+        if case .frames = settings.dialect.encode(command, context: dialectContext) { return true }
+        return false
+    }
+
+    /// Sends an action; nil when the socket took it, else why not, as a clause.
+    ///
+    /// None is kept for later: it would come to messages that nobody looks at any more.
+    private func act(_ command: ChatCommand, _ context: BridgeContext) -> String? {
+        guard link.isUp else { return "this room has no link to \(settings.url.host) at the moment" }
         guard case .frames(let frames) = settings.dialect.encode(command, context: dialectContext) else {
-            return .unsupported
+            return "the backend's format cannot carry it"
         }
-        guard link.isUp else { return .notNow("this room has no link to \(settings.url.host) at the moment") }
-        guard sendBudget.take(now: context.now.monotonic) else { return .notNow("too much is going on; try again") }
-        return link.send(frames, context) ? .sent : .notNow("the link is busy; try again")
+        guard sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
+        return link.send(frames, context) ? nil : "the link is busy; try again"
     }
 
     /// Who does something to a message: an IRC user where the id is one of ours, else somebody upstream; nil when the

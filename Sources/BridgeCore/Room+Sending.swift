@@ -203,7 +203,8 @@ extension Room {
 
     /// Delivers a line that the backend cannot carry to the IRC users of the room.
     func sendLocally(
-        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, _ context: BridgeContext
+        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
+        _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -212,7 +213,7 @@ extension Room {
             command: command, params: text.map { [channel, $0] } ?? [channel])
         let pieces = MessageRendering.pieces(of: line)
         for piece in pieces { broadcast(piece, except: client, context) }
-        door.echo(pieces, to: client, label: nil)
+        door.echo(pieces, to: client, label: label)
         return nil
     }
 

@@ -52,7 +52,7 @@ struct ReactionTests {
         #expect(
             stage.happened() == [
                 "C1< @label=1 :bridge FAIL TAGMSG REACTION_NOT_ALLOWED #lobby \(msgid) :chat.example knows only 👍 ❤️",
-                "C1< :bridge FAIL TAGMSG UNKNOWN_MSGID #lobby nosuch :No such message, or it is too old to react to",
+                "C1< :bridge FAIL TAGMSG UNKNOWN_MSGID #lobby nosuch :No such message, or it is too old",
                 "C1< :bridge FAIL TAGMSG UNKNOWN_MSGID #lobby * :A reaction names its message with +reply",
             ])
         // As a keyboard writes it that leaves the variation selector out.
@@ -64,14 +64,29 @@ struct ReactionTests {
     func unsupported() throws {
         let (stage, msgid) = try stage(ActionsStubDialect(says: ["message"]))
         stage.harness.send(1, "@+reply=\(msgid);+draft/react=👍 TAGMSG #lobby")
-        stage.harness.send(1, "@+reply=\(msgid);+draft/react TAGMSG #lobby")
-        stage.harness.send(1, "@+reply=\(msgid);+draft/react=\(String(repeating: "x", count: 65)) TAGMSG #lobby")
         #expect(
             stage.happened() == [
-                "C1< :bridge FAIL TAGMSG REACTION_UNSUPPORTED #lobby \(msgid) :chat.example knows no reactions",
-                "C1< :bridge FAIL TAGMSG REACTION_NOT_ALLOWED #lobby \(msgid) :That is no emoji",
-                "C1< :bridge FAIL TAGMSG REACTION_NOT_ALLOWED #lobby \(msgid) :That is no emoji",
+                "C1< :bridge FAIL TAGMSG REACTION_UNSUPPORTED #lobby \(msgid) :chat.example knows no reactions"
             ])
+        let (willing, other) = try self.stage()
+        willing.harness.send(1, "@+reply=\(other);+draft/react TAGMSG #lobby")
+        willing.harness.send(1, "@+reply=\(other);+draft/react=\(String(repeating: "x", count: 65)) TAGMSG #lobby")
+        #expect(
+            willing.happened() == [
+                "C1< :bridge FAIL TAGMSG REACTION_NOT_ALLOWED #lobby \(other) :That is no emoji",
+                "C1< :bridge FAIL TAGMSG REACTION_NOT_ALLOWED #lobby \(other) :That is no emoji",
+            ])
+    }
+
+    @Test("more at once than the room's pace allows is refused, not kept")
+    func pace() throws {
+        let (stage, msgid) = try stage(ActionsStubDialect(says: ["message", "react"]))
+        for _ in 1...11 { stage.harness.send(1, "@+reply=\(msgid);+draft/react=👍 TAGMSG #lobby") }
+        let lines = stage.happened()
+        #expect(lines.filter { $0.hasPrefix("U0") }.count == 10)
+        #expect(
+            lines.last
+                == "C1< :bridge FAIL TAGMSG CANNOT_DELIVER #lobby \(msgid) :Not sent, too much is going on; try again")
     }
 
     @Test("people upstream react: one TAGMSG, nothing for plain clients, nothing for what is not known")
