@@ -78,7 +78,7 @@ struct IdentityModeTests {
 
     @Test("that the backend repeats what went up is no edit")
     func noEdit() throws {
-        let stage = try stage(Self.silent)
+        let stage = try stage(ActionsStubDialect(identity: .single, confirmation: .none))
         stage.harness.send(1, "PRIVMSG #lobby :hello")
         let id = stage.newestUpstreamID()
         _ = stage.happened()
