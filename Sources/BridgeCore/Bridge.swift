@@ -208,7 +208,7 @@ public final class Bridge {
     ) {
         context.now = now
         guard let room = self.room(room) else { return }
-        room.handle(room.link.credentialsRead(outcome, context), context)
+        room.handle(room.link.credentialsRead(outcome, dialectContext: room.dialectContext, context), context)
     }
 
     /// TLS stands on a connection through a proxy.
@@ -249,7 +249,10 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
-            case .link(let id): if let room = room(id) { room.handle(room.link.timerFired(context), context) }
+            case .link(let id):
+                guard let room = room(id) else { break }
+                room.handle(room.link.timerFired(dialectContext: room.dialectContext, context), context)
+            case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
             case .typingIn(let id, let person): room(id)?.endTyping(person, announced: true, context)

@@ -181,6 +181,9 @@ public struct RoomSettings: Sendable {
     public var backoffResetAfter: Duration
     public var queueMaxMessages: Int
     public var queueMaxAge: Duration
+    /// So many messages from before are fetched when the room opens for the first time, and at first after each outage; 0:
+    /// none when it opens.
+    public var historyLimit: Int
 
     public init(
         name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,
@@ -194,7 +197,7 @@ public struct RoomSettings: Sendable {
         webSocketLimits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil,
         backoff: BackoffTraits? = nil,
         backoffResetAfter: Duration = .seconds(10), queueMaxMessages: Int = 1000,
-        queueMaxAge: Duration = .seconds(15 * 60)
+        queueMaxAge: Duration = .seconds(15 * 60), historyLimit: Int = 50
     ) {
         self.name = name
         self.channel = channel ?? "#" + name
@@ -224,5 +227,6 @@ public struct RoomSettings: Sendable {
         self.backoffResetAfter = backoffResetAfter
         self.queueMaxMessages = queueMaxMessages
         self.queueMaxAge = queueMaxAge
+        self.historyLimit = historyLimit
     }
 }

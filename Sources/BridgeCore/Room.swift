@@ -99,6 +99,18 @@ final class Room {
     var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
+    var catchUp = CatchUp()
+    var textDuplicates = TextDuplicates()
+    var sentMessages = SentMessages()
+    /// Names of people by their ids, for frames that give the id alone.
+    var roster: [ChatID: String] = [:]
+    /// Who waits for the backend's id of a message of ours, by its msgid.
+    var idWaiters: [(msgid: String, found: (ChatID?) -> Void)] = []
+    /// The backend echoes what by its traits it would not.
+    var hasLearnedEcho = false
+    /// Until when the backend may repeat what it said over an earlier link.
+    var settlesUntil: MonotonicInstant?
+    var lastPartGroup: UInt64 = 0
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
     var ownReactions = OwnReactions()
@@ -267,6 +279,7 @@ final class Room {
     /// The IRC side of a frame's sender, entered into the room when new. Nil when the room has no place left for
     /// another nick.
     func present(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+        let sender = named(sender)
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic
