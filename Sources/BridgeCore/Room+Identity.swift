@@ -64,10 +64,10 @@ extension Room {
 
     /// Who is shown as the speaker. Where the wire has a place for the name, the account under another name is whoever
     /// that is, and not the account renamed.
-    func speakerOf(_ message: ChatMessage) -> ChatPerson {
-        guard settings.identity == .single, sendsSenderName, message.isSelf, let name = message.sender.name,
-            name != accountPerson.name
-        else { return message.sender }
+    func speaker(_ sender: ChatPerson) -> ChatPerson {
+        guard settings.identity == .single, sendsSenderName, let name = sender.name, name != accountPerson.name,
+            dialectContext.isSelf(sender)
+        else { return sender }
         return ChatPerson(name: name)
     }
 

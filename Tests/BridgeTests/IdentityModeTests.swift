@@ -78,7 +78,7 @@ struct IdentityModeTests {
 
     @Test("that the backend repeats what went up is no edit")
     func noEdit() throws {
-        let stage = try stage(Self.silent)
+        let stage = try stage(ActionsStubDialect(identity: .single, confirmation: .none))
         stage.harness.send(1, "PRIVMSG #lobby :hello")
         let id = stage.newestUpstreamID()
         _ = stage.happened()
@@ -123,6 +123,8 @@ struct IdentityModeTests {
         let sources = stage.happened().filter { $0.hasPrefix("C1") && $0.hasSuffix(":hi") }
             .compactMap { $0.firstMatch(of: /:([^!]+)!/)?.1 }
         #expect(sources == ["relay", "Linguini", "relay"])
+        stage.backend("edit|id=1|from=7|name=Linguini|text=ho")
+        #expect(stage.happened().last?.hasSuffix(":Linguini!chat@chat.example PRIVMSG #lobby :* ho") == true)
     }
 
     // MARK: - Typing and reading
