@@ -234,13 +234,15 @@ extension Room {
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
             let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
+            let quoted = ownWordsQuoted(message)
             recent.append(
                 msgid: context.messageID(
                     backend: settings.backend, room: settings.upstreamRoom,
                     sender: settings.dialect.traits.messageIDOrigin == .client ? message.sender.id : nil,
                     id: message.id),
                 upstreamID: message.id, puppet: nil,
-                nick: nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60), text: message.text,
+                nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),
+                text: quoted?.text ?? message.text,
                 at: shownTime(message.at, context))
         }
     }

@@ -11,13 +11,13 @@ public struct StubDialect: Dialect {
     /// Kinds of commands that the wire cannot say.
     public var unsupported: Set<String>
 
-    public init(_ traits: DialectTraits, unsupported: Set<String> = []) {
+    public init(_ traits: DialectTraits, unsupported: Set<String> = ["join", "leave", "presence"]) {
         self.traits = traits
         self.unsupported = unsupported
     }
 
     /// A wire of its own with as little as there can be; `change` adds what a test needs.
-    public init(unsupported: Set<String> = [], _ change: (inout DialectTraits) -> Void = { _ in }) {
+    public init(unsupported: Set<String> = ["join", "leave", "presence"], _ change: (inout DialectTraits) -> Void = { _ in }) {
         var traits = DialectTraits(
             name: "stub", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: false, confirmation: .none,
             typingOut: .startStop,
