@@ -366,6 +366,6 @@ extension Room {
     private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> Person? {
         guard sender.id != nil || sender.name != nil else { return nil }
         if let id = sender.id, let local = puppets[id] { return context.identities[local] }
-        return present(speaker(sender), context).flatMap { context.identities[$0] }
+        return present(personBehind(sender), context).flatMap { context.identities[$0] }
     }
 }

@@ -64,7 +64,7 @@ extension Room {
 
     /// Who is shown as the speaker. Where the wire has a place for the name, the account under another name is whoever
     /// that is, and not the account renamed.
-    func speaker(_ sender: ChatPerson) -> ChatPerson {
+    func personBehind(_ sender: ChatPerson) -> ChatPerson {
         guard settings.identity == .single, sendsSenderName, let name = sender.name, name != accountPerson.name,
             dialectContext.isSelf(sender)
         else { return sender }

@@ -186,7 +186,7 @@ extension Room {
         var text = message.text
         let speaker: PersonID
         let quoted = ownWordsQuoted(message)
-        if let person = present(speaker(message.sender), context) {
+        if let person = present(personBehind(message.sender), context) {
             speaker = person
         } else {
             speaker = overflow(context)
