@@ -457,7 +457,10 @@ public final class Bridge {
         guard phase == .draining else { return }
         phase = .closing
         context.timers.cancel(.shutdown)
-        for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
+        for room in rooms {
+            room.stopCatchingUp(context)
+            room.failEverything(why: "the bridge is stopping", context)
+        }
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
             if session.caps.contains(.standardReplies) {
                 deliver(

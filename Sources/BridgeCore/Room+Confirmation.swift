@@ -74,7 +74,8 @@ extension Room {
         let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
         if let ref = error.ref {
             // Some wires put the kind of request in front.
-            let bare = ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+            let bare =
+                ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
             if let asked = catchUp.ref, asked == ref || asked == bare {
                 catchUp.ref = nil
                 return historyFailed(words, context)

@@ -64,6 +64,13 @@ extension Room {
         answerIDWaiters()
     }
 
+    /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
+    func stopCatchingUp(_ context: BridgeContext) {
+        releaseHeld(context)
+        catchUpLinkLost(context)
+        catchUp.isCallOpen = false
+    }
+
     func catchUpTimerFired(_ context: BridgeContext) {
         switch catchUp.state {
         case .fetching: historyFailed("it did not come in time", context)
@@ -95,7 +102,8 @@ extension Room {
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
         if isFetching {
             catchUp.gaveUpOnThePast(wall: context.now.wall)
-            goLive(context, notice: "More is said than can be held back, so older messages may come late or not at all.")
+            goLive(
+                context, notice: "More is said than can be held back, so older messages may come late or not at all.")
         } else {
             releaseHeld(context)
         }

@@ -118,6 +118,12 @@ public final class BridgeHarness {
 
     // MARK: - Backends
 
+    /// Does what only the bridge's verbs can, and what follows from it.
+    public func perform(_ verb: (Bridge, Now) -> Void) {
+        verb(bridge, clock.now)
+        settle()
+    }
+
     /// The backend takes the connection that was asked for and opens the WebSocket.
     public func accept(_ room: Int) { answer(room, refusal: nil) }
 

@@ -10,6 +10,8 @@ public struct StubDialect: Dialect {
     public var traits: DialectTraits
     /// Kinds of commands that the wire cannot say.
     public var unsupported: Set<String>
+    /// Calls beside the socket; see ``StubCalls``.
+    public var calls: (any DialectCalls)?
 
     public init(_ traits: DialectTraits, unsupported: Set<String> = ["join", "leave", "presence"]) {
         self.traits = traits
@@ -55,6 +57,42 @@ public struct StubDialect: Dialect {
     }
 }
 
+/// `GET /history?limit=…` and friends; answers are `{"messages": […], "complete": bool}`, with messages as in frames.
+public struct StubCalls: DialectCalls {
+    public init() {}
+
+    public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
+        switch call {
+        case .history(let query):
+            var target = "/history?room=" + query.room
+            if let after = query.after { target += "&after=" + after.rawValue }
+            if let since = query.since { target += "&since=\(since.milliseconds)" }
+            if let limit = query.limit { target += "&limit=\(limit)" }
+            return BackendRequest(.get, target)
+        case .whoAmI: return BackendRequest(.get, "/me")
+        case .markRead(let room): return BackendRequest(.post, "/read/" + room)
+        case .logIn, .refresh, .rooms, .upload: return nil
+        }
+    }
+
+    public func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply {
+        guard let json = try? JSONValue(parsing: answer.body) else { return .unusable(.malformed) }
+        switch call {
+        case .history:
+            guard let items = json["messages"]?.array else { return .unusable(.missingField) }
+            return .messages(
+                items.map { StubReader(json: $0, context: context).message },
+                isComplete: json["complete"]?.bool ?? false)
+        case .whoAmI:
+            return .person(ChatPerson(id: json["id"]?.string.map { ChatID($0) }, name: json["name"]?.string))
+        case .markRead: return .done
+        case .logIn, .refresh, .rooms, .upload: return .unusable(.unsupported)
+        }
+    }
+
+    public func complaint(_ answer: BackendAnswer) -> String? { nil }
+}
+
 private struct StubReader {
     var json: JSONValue
     var context: DialectContext
@@ -83,7 +121,7 @@ private struct StubReader {
         }
     }
 
-    private var message: ChatMessage {
+    var message: ChatMessage {
         ChatMessage(
             id: id("id"), room: text("room"), sender: sender, text: text("text") ?? "", at: at,
             attachments: attachments, replyTo: id("replyTo"), ref: text("ref"), isSelf: isSelf(sender),

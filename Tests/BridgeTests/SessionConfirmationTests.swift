@@ -125,8 +125,9 @@ struct SessionConfirmationTests {
         let msgid = try #require(stage.room.recent.newest?.msgid)
         #expect(stage.room.recent.newest?.upstreamID == nil)
         var found: [ChatID?] = []
-        stage.room.findUpstreamID(of: msgid, stage.harness.bridge.context) { found.append($0) }
-        stage.harness.advance(by: .zero)
+        stage.harness.perform { _, _ in
+            stage.room.findUpstreamID(of: msgid, stage.harness.bridge.context) { found.append($0) }
+        }
         #expect(stage.sent().map { $0["kind"]?.string } == ["fetch"])
         stage.backend(S.history([S.message("1", "one", at: -60), Self.own("<bob> hello", id: "8")]))
         #expect(found == [ChatID("8")])
@@ -231,8 +232,9 @@ struct SessionConfirmationTests {
         stage.harness.advance(by: .seconds(2))
         #expect(
             stage.heard(1).contains {
-                $0.contains("FAIL PRIVMSG CANNOT_DELIVER #lobby :Not delivered, the link was lost before the backend "
-                    + "answered, and whether it arrived is not known: hello")
+                $0.contains(
+                    "FAIL PRIVMSG CANNOT_DELIVER #lobby :Not delivered, the link was lost before the backend "
+                        + "answered, and whether it arrived is not known: hello")
             })
         stage.backend(Self.echo(frame, id: "9"))
         #expect(stage.heard(1).contains { $0.contains("It arrived after all: hello") })
@@ -366,7 +368,8 @@ struct SessionConfirmationTests {
             stage.harness.advance(by: .seconds(4))
             _ = stage.heard(3)
             let ttl = ttl.map { ",\"ttl\":\($0)" } ?? ""
-            stage.backend("{\"kind\":\"typing\",\"state\":\"start\",\"sender\":{\"id\":\"u-ann\",\"name\":\"ann\"}\(ttl)}")
+            stage.backend(
+                "{\"kind\":\"typing\",\"state\":\"start\",\"sender\":{\"id\":\"u-ann\",\"name\":\"ann\"}\(ttl)}")
         }
         func typing() -> [String] {
             stage.heard(3).compactMap { $0.firstMatch(of: #/\+typing=(\w+)/#).map { String($0.1) } }

@@ -14,6 +14,7 @@ final class SessionStage {
     private var lines: [UInt64: [String]] = [:]
     private var frames: [JSONValue] = []
     private var marks: [String] = []
+    private var isStopped = false
 
     /// - Parameter change: what the room is beside its dialect.
     init(
@@ -62,9 +63,16 @@ final class SessionStage {
             case .upstream(let room, .connected): marks.append("\(room) connect")
             case .upstream(let room, .disconnected): marks.append("\(room) disconnect")
             case .upstream(let room, .ping): marks.append("\(room) [ping]")
+            case .stopped: isStopped = true
             default: break
             }
         }
+    }
+
+    /// The bridge's shutdown is complete.
+    var hasStopped: Bool {
+        look()
+        return isStopped
     }
 
     /// What was sent to the backend since the last look.
