@@ -19,7 +19,9 @@ public struct StubDialect: Dialect {
     }
 
     /// A wire of its own with as little as there can be; `change` adds what a test needs.
-    public init(unsupported: Set<String> = ["join", "leave", "presence"], _ change: (inout DialectTraits) -> Void = { _ in }) {
+    public init(
+        unsupported: Set<String> = ["join", "leave", "presence"], _ change: (inout DialectTraits) -> Void = { _ in }
+    ) {
         var traits = DialectTraits(
             name: "stub", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: false, confirmation: .none,
             typingOut: .startStop,
