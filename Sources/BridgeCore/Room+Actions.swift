@@ -345,8 +345,8 @@ extension Room {
     private static let anyID = ChatID("1")
 
     private func canSay(_ command: ChatCommand) -> Bool {
-        if case .frames = settings.dialect.encode(command, context: dialectContext) { return true }
-        return false
+        if case .unsupported = settings.dialect.encode(command, context: dialectContext) { return false }
+        return true
     }
 
     /// Sends an action; nil when the socket took it, else why not, as a clause.
@@ -354,11 +354,9 @@ extension Room {
     /// None is kept for later: it would come to messages that nobody looks at any more.
     private func act(_ command: ChatCommand, _ context: BridgeContext) -> String? {
         guard link.isUp else { return "this room has no link to \(settings.url.host) at the moment" }
-        guard case .frames(let frames) = settings.dialect.encode(command, context: dialectContext) else {
-            return "the backend's format cannot carry it"
-        }
+        guard canSay(command) else { return "the backend's format cannot carry it" }
         guard sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
-        return link.send(frames, context) ? nil : "the link is busy; try again"
+        return sendCommand(command, context) ? nil : "the link is busy; try again"
     }
 
     /// Who does something to a message: an IRC user where the id is one of ours, else somebody upstream; nil when the

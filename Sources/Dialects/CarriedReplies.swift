@@ -13,7 +13,7 @@ extension Dialect {
         let plain = encode(.message(probe), context: context)
         probe.replyTo = ChatID("3")
         let reply = encode(.message(probe), context: context)
-        guard case .frames = reply else { return false }
+        if case .unsupported = reply { return false }
         return reply != plain
     }
 }
