@@ -12,10 +12,10 @@ struct FrameReading {
     private(set) var replies: [EncodedFrame] = []
     private let repliesByRule: Bool
 
-    init(dialect: any Dialect, context: DialectContext) {
+    init(dialect: any Dialect, repliesByRule: Bool, context: DialectContext) {
         self.dialect = dialect
         self.context = context
-        self.repliesByRule = dialect.traits.repliesByRule
+        self.repliesByRule = repliesByRule
     }
 
     mutating func received(_ payload: UnsafeRawBufferPointer, isBinary: Bool) {

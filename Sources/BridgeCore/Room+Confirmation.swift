@@ -8,13 +8,12 @@ import WireBytes
 extension Room {
     /// How messages are confirmed: as the wire says, or as it was found to do.
     var confirmation: DialectTraits.Confirmation {
-        let traits = settings.dialect.traits
         guard hasLearnedEcho, traits.confirmation == .none else { return traits.confirmation }
         return traits.messageIDOrigin == .client ? .echoByID : .echoByText
     }
 
     /// Whether sending a message again cannot make a second one of it.
-    var mayRepeatMessages: Bool { settings.dialect.traits.messageIDOrigin == .client }
+    var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }
 
     // MARK: - Echoes nobody promised
 
@@ -42,7 +41,7 @@ extension Room {
     // MARK: - Receipts that confirm
 
     func confirmByReceipt(_ receipt: ChatReceipt, _ context: BridgeContext) {
-        let isServerID = settings.dialect.traits.messageIDOrigin == .server
+        let isServerID = traits.messageIDOrigin == .server
         if let ref = receipt.ref.map({ ChatID($0) }) {
             let late = outbox.contains(id: ref) ? nil : outbox.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
@@ -56,7 +55,7 @@ extension Room {
             }
             return
         }
-        guard receipt.state == .sent || settings.dialect.traits.confirmation == .receipt else { return }
+        guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
             guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
             // Should it come back as well, it is known.
@@ -86,7 +85,6 @@ extension Room {
             return
         }
         guard !error.isFatal, isLive else { return }
-        let traits = settings.dialect.traits
         if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
             if let entry = outbox.refuseOldest() { refused(entry, words, context) }
         } else if let entry = outbox.refuseNewest(within: SentMessages.complaintWindow, now: context.now.monotonic)

@@ -19,7 +19,7 @@ extension Room {
     func beginCatchingUp(_ context: BridgeContext) {
         catchUp.linkCameUp()
         settlesUntil = context.now.monotonic + CatchUp.patience
-        let source = settings.dialect.traits.history
+        let source = traits.history
         guard source != .none, catchUp.gap != .everything || settings.historyLimit > 0 else {
             if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
             return goLive(context)
@@ -32,13 +32,18 @@ extension Room {
         if source == .pushed {
             _ = catchUp.nextLimit(settings.historyLimit)
         } else if !ask(context) {
-            historyFailed("the backend's format cannot ask for it", context)
+            // Some wires can only say from when on; then there is nothing to say the first time.
+            guard catchUp.gap == .everything else {
+                return historyFailed("the backend's format cannot ask for it", context)
+            }
+            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            goLive(context)
         }
     }
 
     /// The login ended and was renewed; nothing came in between.
     func loginWasRenewed(_ context: BridgeContext) {
-        guard catchUp.state == .live, settings.dialect.traits.history != .none else { return }
+        guard catchUp.state == .live, traits.history != .none else { return }
         if catchUp.gap == nil { catchUp.openGap() }
         catchUp.askedEnough()
         catchUp.fetchingBegan()
@@ -134,7 +139,7 @@ extension Room {
             let early = at.milliseconds.subtractingReportingOverflow(clockTolerance)
             return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
         }
-        if settings.dialect.traits.history != .call {
+        if traits.history != .call {
             let ref = context.freshChatID().rawValue
             if sendCommand(
                 .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: nil, since: since), context)
@@ -143,7 +148,7 @@ extension Room {
                 return true
             }
         }
-        guard settings.dialect.calls != nil || settings.dialect.traits.history == .call else { return false }
+        guard settings.dialect.calls != nil || traits.history == .call else { return false }
         // One call at a time; the answer to one of an earlier link leads to the next.
         guard !catchUp.isCallOpen else { return true }
         catchUp.isCallOpen = true
@@ -156,7 +161,7 @@ extension Room {
     }
 
     private var clockTolerance: Int64 {
-        settings.dialect.traits.messageIDOrigin == .server
+        traits.messageIDOrigin == .server
             ? CatchUp.serverClockTolerance : CatchUp.senderClockTolerance
     }
 
@@ -246,7 +251,7 @@ extension Room {
             recent.append(
                 msgid: context.messageID(
                     backend: settings.backend, room: settings.upstreamRoom,
-                    sender: settings.dialect.traits.messageIDOrigin == .client ? message.sender.id : nil,
+                    sender: traits.messageIDOrigin == .client ? message.sender.id : nil,
                     id: message.id),
                 upstreamID: message.id, puppet: nil,
                 nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),
@@ -330,7 +335,7 @@ extension Room {
 
     /// Newest first: of two messages with one text, the later id belongs to the later.
     private func learnSent(_ messages: [ChatMessage]) {
-        guard !sentMessages.isEmpty, settings.dialect.traits.messageIDOrigin == .server else { return }
+        guard !sentMessages.isEmpty, traits.messageIDOrigin == .server else { return }
         for message in messages.reversed() where message.isSelf {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)

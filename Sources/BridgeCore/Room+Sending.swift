@@ -153,7 +153,7 @@ extension Room {
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: settings.dialect.traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
-        let isIDKnown = upstreamID != nil || settings.dialect.traits.messageIDOrigin == .client
+        let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
         if !isIDKnown {
             sentMessages.append(
                 SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))

@@ -118,11 +118,11 @@ extension Room {
 
     /// Ids made by senders can be reused by another sender; there the key is both.
     func duplicateKey(_ id: ChatID, _ sender: ChatID?) -> DuplicateRing.Key {
-        DuplicateRing.Key(id: id, sender: settings.dialect.traits.messageIDOrigin == .client ? sender : nil)
+        DuplicateRing.Key(id: id, sender: traits.messageIDOrigin == .client ? sender : nil)
     }
 
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
-        let isServerID = settings.dialect.traits.messageIDOrigin == .server
+        let isServerID = traits.messageIDOrigin == .server
         // A server's id names one message for good, whoever wrote it.
         if isServerID, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) { return }
         catchUp.saw(id: message.id, at: message.at)
@@ -155,7 +155,7 @@ extension Room {
     }
 
     private func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
-        switch settings.dialect.traits.messageIDOrigin {
+        switch traits.messageIDOrigin {
         case .client: return outbox.takeLate(id: id, sender: message.sender.id)
         case .server:
             if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
@@ -168,7 +168,7 @@ extension Room {
         if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
         switch confirmation {
         case .echoByText: break
-        case .receipt where settings.dialect.traits.messageIDOrigin == .server: break
+        case .receipt where traits.messageIDOrigin == .server: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: message.sender.id)

@@ -72,6 +72,8 @@ final class Room {
     let id: RoomID
     let settings: RoomSettings
     let link: UpstreamSession
+    /// The dialect's, made once: a frame asks for them several times.
+    let traits: DialectTraits
     unowned let door: any ClientDoor
     let createdAt: ChatTimestamp
     /// Who speaks upstream where one account speaks for all.
@@ -130,6 +132,7 @@ final class Room {
         self.id = id
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
+        self.traits = settings.dialect.traits
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)

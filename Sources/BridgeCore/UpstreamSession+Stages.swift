@@ -16,7 +16,7 @@ extension UpstreamSession {
     func beginOpening(_ dialectContext: DialectContext, _ context: BridgeContext) {
         complaint = nil
         isReadyEarly = false
-        guard settings.dialect.traits.opening.contains(.authenticates), let login = credentials.socket else {
+        guard traits.opening.contains(.authenticates), let login = credentials.socket else {
             return subscribe(dialectContext, context)
         }
         stage = .authenticating(until: context.now.monotonic + settings.handshakeTimeout)
@@ -27,7 +27,6 @@ extension UpstreamSession {
     }
 
     private func subscribe(_ dialectContext: DialectContext, _ context: BridgeContext) {
-        let traits = settings.dialect.traits
         let limit = settings.historyLimit > 0 ? settings.historyLimit : 1
         if traits.opening.contains(.subscribes),
             !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, context)
@@ -75,7 +74,7 @@ extension UpstreamSession {
     }
 
     private func readyReceived(_ context: BridgeContext) {
-        guard settings.dialect.traits.waitsForReady else { return }
+        guard traits.waitsForReady else { return }
         switch stage {
         case .authenticating: isReadyEarly = true
         case .awaitingReady: becomeUp(context)
@@ -114,7 +113,7 @@ extension UpstreamSession {
 
     private var canRenew: Bool {
         settings.authenticates && credentials.socket != nil
-            && settings.dialect.traits.opening.contains(.authenticates)
+            && traits.opening.contains(.authenticates)
     }
 
     /// What was asked for when the login expired.
@@ -138,7 +137,7 @@ extension UpstreamSession {
         switch (state, renewal) {
         case (.open, .none):
             accept(fresh)
-            if stage == .usable, settings.dialect.traits.opening.contains(.authenticates) {
+            if stage == .usable, traits.opening.contains(.authenticates) {
                 renew(isLate: false, dialectContext, context)
             }
         case (.open, .answering): accept(fresh)
@@ -164,19 +163,19 @@ extension UpstreamSession {
     // MARK: - Signs of life, and time
 
     var pingInterval: Duration {
-        guard settings.ping > .zero, settings.dialect.traits.liveness == .jsonPing else { return settings.ping }
-        return settings.dialect.traits.pingInterval ?? Self.jsonPingSilence
+        guard settings.ping > .zero, traits.liveness == .jsonPing else { return settings.ping }
+        return traits.pingInterval ?? Self.jsonPingSilence
     }
 
     /// Pings inside the JSON; false where the protocol's own ping is wanted.
     func sayPing(_ dialectContext: DialectContext, _ context: BridgeContext) -> Bool {
-        guard settings.dialect.traits.liveness == .jsonPing else { return false }
+        guard traits.liveness == .jsonPing else { return false }
         return say(.ping(ref: context.freshChatID().rawValue), dialectContext, context)
     }
 
     /// When the next ping is due; one inside the JSON only after silence.
     private var pingDue: MonotonicInstant? {
-        guard settings.dialect.traits.liveness == .jsonPing else { return nextPingAt }
+        guard traits.liveness == .jsonPing else { return nextPingAt }
         return nextPingAt.map { max($0, lastByteAt + pingInterval) }
     }
 

@@ -94,6 +94,8 @@ final class UpstreamSession {
 
     let room: RoomID
     let settings: RoomSettings
+    /// The dialect's, made once.
+    let traits: DialectTraits
     private let policy: ReconnectPolicy
     private(set) var state: State = .stopped
     var stage: Stage = .usable
@@ -133,6 +135,7 @@ final class UpstreamSession {
     init(room: RoomID, settings: RoomSettings) {
         self.room = room
         self.settings = settings
+        self.traits = settings.dialect.traits
         self.policy = ReconnectPolicy(traits: settings.backoff)
     }
 
@@ -152,7 +155,7 @@ final class UpstreamSession {
     }
 
     /// Whose rooms open one after the other; nil where they need not.
-    private var turn: String? { settings.dialect.traits.connectsInTurn ? settings.backend : nil }
+    private var turn: String? { traits.connectsInTurn ? settings.backend : nil }
 
     /// The bridge allows one more connection now.
     func slotGranted(_ context: BridgeContext) -> [LinkEvent] {
@@ -396,7 +399,8 @@ final class UpstreamSession {
     private func frameBytesReceived(
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ context: BridgeContext
     ) {
-        var reading = FrameReading(dialect: settings.dialect, context: dialectContext)
+        var reading = FrameReading(
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
@@ -521,7 +525,7 @@ final class UpstreamSession {
     ) {
         let wasUp = isUp
         // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
-        let isOverload = isOverload && settings.dialect.traits.connectsInTurn
+        let isOverload = isOverload && traits.connectsInTurn
         let reason = Self.bounded(reason) + (isOverload ? ", as an overloaded backend does" : "")
         trail = nil
         if let upSince, context.now.monotonic - upSince >= settings.backoffResetAfter {

@@ -50,7 +50,7 @@ struct SessionConfirmationTests {
 
     private static func own(_ text: String, id: String, ref: String? = nil) -> String {
         let ref = ref.map { "\"ref\":\"\($0)\"," } ?? ""
-        return "{\"kind\":\"message\",\"self\":true,\"id\":\"\(id)\",\(ref)\"sender\":{\"name\":\"bridge\"},"
+        return "{\"kind\":\"message\",\"self\":true,\"id\":\"\(id)\",\(ref)\"sender\":{\"name\":\"acct\"},"
             + "\"text\":\"\(text)\"}"
     }
 
@@ -113,6 +113,7 @@ struct SessionConfirmationTests {
         let stage = try Self.stage(.receipt, .server, identity: .single)
         _ = Self.say("hello", stage)
         stage.backend(Self.own("from my phone", id: "15"))
+        #expect(stage.said(2) == ["acct: from my phone"])
         #expect(stage.room.recent.entry(upstreamID: ChatID("15")) != nil)
         #expect(stage.notes("unknown-own-message").count == 1)
     }

@@ -164,6 +164,20 @@ struct SessionHistoryTests {
         #expect(stage.said() == ["ann: three"])
     }
 
+    @Test("a wire that cannot ask the first time is asked after an outage, and nobody is alarmed")
+    func cannotAskFirst() throws {
+        let stage = try SessionStage(StubDialect(unsupported: ["fetch"]) { $0.history = .socket })
+        stage.harness.start()
+        stage.enter("bob")
+        stage.backend(S.message("1", "live"))
+        #expect(stage.said() == ["ann: live"])
+        #expect(stage.notes("history-failed").isEmpty)
+        Self.outage(stage)
+        stage.backend(S.message("2", "on"))
+        #expect(stage.said() == ["ann: on"])
+        #expect(stage.notes("history-failed").count == 1)
+    }
+
     @Test("a first history that fails is not made up for by showing the past later")
     func firstFails() throws {
         let stage = try Self.stage()

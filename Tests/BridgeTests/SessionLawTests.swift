@@ -33,8 +33,6 @@ struct SessionLawTests {
         var isLossy = true
         /// Texts of bob's, in order.
         var spoken: [String] = []
-        /// Where the log stood when the first history was told; what was said before is nobody's to see.
-        var seenFrom: Int?
 
         init(seed: UInt64) throws {
             random = SeededGenerator(seed: seed)
@@ -46,8 +44,8 @@ struct SessionLawTests {
             let opening: DialectTraits.Opening = seed % 3 == 0 ? .authenticates : []
             let dialect = StubDialect {
                 ($0.confirmation, $0.messageIDOrigin, $0.identity) = kind
-                $0.history = .socket
-                $0.waitsForReady = seed / 4 % 2 == 0
+                $0.history = seed % 5 == 0 ? .pushed : .socket
+                $0.waitsForReady = seed / 4 % 2 == 0 || seed % 5 == 0
                 $0.opening = opening
             }
             traits = dialect.traits
@@ -94,7 +92,12 @@ struct SessionLawTests {
         func open() {
             guard isLinked, !isOpen else { return }
             opened = stage.harness.upstreams[0].connectCount
-            if traits.waitsForReady { stage.backend(#"{"kind":"ready"}"#) }
+            guard traits.waitsForReady else { return }
+            if traits.history == .pushed, !isForgetful {
+                stage.backend(SessionStage.history(log.suffix(5).map(\.json)))
+            } else {
+                stage.backend(#"{"kind":"ready"}"#)
+            }
         }
 
         private func tellHistory(_ frame: JSONValue) {
@@ -103,7 +106,6 @@ struct SessionLawTests {
             let wanted = log.filter { said in
                 ((try? JSONValue(parsing: said.json))?["at"]?.integer ?? 0) >= since
             }.suffix(limit)
-            if seenFrom == nil { seenFrom = log.count }
             stage.backend(SessionStage.history(wanted.map(\.json), ref: frame["ref"]?.string))
         }
 
