@@ -40,6 +40,11 @@ public final class Bridge {
     var loginThrottle = LoginThrottle()
     let isupport: [[String]]
     let startedAt: ChatTimestamp
+    private(set) var backends: [BackendAccount] = []
+    private(set) var backendsByName: [String: BackendID] = [:]
+    /// The rooms of each backend that was asked for them, by the backend's name.
+    var backendRooms: [String: [BackendRoom]] = [:]
+    var roomsAskedAt: [String: MonotonicInstant] = [:]
     private var batchNumber: UInt64 = 0
 
     enum Phase: Equatable {
@@ -69,8 +74,18 @@ public final class Bridge {
             maxTargets: IRCSession.maxTargets,
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
             utf8Only: true)
+        for (index, backend) in settings.backends.enumerated() {
+            let id = BackendID(index: index)
+            backends.append(BackendAccount(id: id, settings: backend))
+            backendsByName[backend.name] = id
+        }
         for (index, room) in settings.rooms.enumerated() {
             let id = RoomID(index: index)
+            var room = room
+            if backend(named: room.backend)?.settings.login != nil {
+                room.authenticates = true
+                context.roomsWithAccount.insert(id)
+            }
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
@@ -79,7 +94,10 @@ public final class Bridge {
     // MARK: - The driver's side
 
     /// What the driver must do now, in order.
-    public func takeActions() -> [BridgeAction] { context.takeActions() }
+    public func takeActions() -> [BridgeAction] {
+        carryOutBackendWishes()
+        return context.takeActions()
+    }
 
     /// When ``timerFired(now:)`` is due next.
     public func nextDeadline() -> MonotonicInstant? { context.timers.next() }
@@ -87,6 +105,7 @@ public final class Bridge {
     /// Opens the links of all rooms.
     public func start(now: Now) {
         context.now = now
+        for account in backends where account.settings.authenticates { account.start(context) }
         for room in rooms { room.link.start(context) }
     }
 
@@ -221,8 +240,10 @@ public final class Bridge {
     public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
         guard let room = self.room(room) else { return }
+        let wasUp = room.link.isUp
         room.handle(
             room.link.bytesReceived(bytes, dialectContext: room.dialectContext, context), context)
+        noteLink(of: room, wasUp: wasUp)
         finishIfIdle()
     }
 
@@ -256,6 +277,7 @@ public final class Bridge {
             case .typingOut(let id, let client): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
+            case .backend(let id): fireBackendTimer(id)
             case .shutdown: beginClosing()
             }
         }

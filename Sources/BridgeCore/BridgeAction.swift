@@ -14,7 +14,17 @@ public enum BridgeAction: Equatable {
     /// Flush what is queued, then close. `clientClosed` still follows.
     case closeClient(ClientID)
     /// Read the room's credentials; answered by `credentialsRead`, at once or later.
-    case readCredentials(RoomID)
+    ///
+    /// `afterRefusal`: the backend has refused what was read last.
+    case readCredentials(RoomID, afterRefusal: Bool)
+    /// Read the tokens that are kept for a backend; answered by `tokensRead`.
+    case readTokens(BackendID)
+    /// Keep a backend's tokens, so that they outlast a crash; answered by `tokensSaved`, when they do.
+    case saveTokens(BackendID, StoredTokens)
+    /// Read what a backend's account is proven with; answered by `secretsRead`.
+    case readSecrets(BackendID)
+    /// Ask a backend by HTTP; answered by `backendAnswered`, within the order's time.
+    case callBackend(BackendCallID, BackendCallOrder)
     /// Open a connection for a room, encrypted from its first byte on when `isSecure`; answered by `upstreamConnected` or
     /// `upstreamClosed`.
     case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)

@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import Digests
 import IRCProtocol
 import WireBytes
@@ -16,6 +17,10 @@ final class BridgeContext {
     /// Rooms that wait for a connection slot, in order.
     private var connectQueue: [RoomID] = []
     private var connectBudget: TokenBucket
+    /// Rooms whose credentials come from their backend's account and not from the driver.
+    var roomsWithAccount: Set<RoomID> = []
+    /// What rooms want of their backends' accounts, in order.
+    private(set) var backendWishes: [BackendWish] = []
 
     init(settings: BridgeSettings, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
@@ -28,7 +33,13 @@ final class BridgeContext {
 
     // MARK: - Actions
 
-    func emit(_ action: BridgeAction) { actions.append(action) }
+    func emit(_ action: BridgeAction) {
+        if case .readCredentials(let room, let afterRefusal) = action, roomsWithAccount.contains(room) {
+            backendWishes.append(.credentials(room, afterRefusal: afterRefusal))
+        } else {
+            actions.append(action)
+        }
+    }
 
     func takeActions() -> [BridgeAction] {
         defer { actions.removeAll(keepingCapacity: true) }
@@ -44,6 +55,26 @@ final class BridgeContext {
         guard settings.notesChatText else { return }
         note(
             .trace, "message-" + direction, MessageRendering.excerpt(text), ["room": room, "nick": nick])
+    }
+
+    // MARK: - Backends
+
+    /// Asks for messages; the answer comes to ``Room/historyArrived(_:isComplete:_:)``.
+    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.history(room, query)) }
+
+    /// Tells the backend that everything in the room was read.
+    func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
+
+    private var lastBackendCall: UInt64 = 0
+
+    func nextBackendCall() -> BackendCallID {
+        lastBackendCall += 1
+        return BackendCallID(rawValue: lastBackendCall)
+    }
+
+    func takeBackendWishes() -> [BackendWish] {
+        defer { backendWishes.removeAll() }
+        return backendWishes
     }
 
     // MARK: - Connection slots
@@ -111,6 +142,13 @@ final class BridgeContext {
         if bitCount > 0 { text.append(base64Alphabet[Int(bits << UInt32(6 - bitCount) & 63)]) }
         return String(decoding: text, as: UTF8.self)
     }
+}
+
+/// What a room wants of its backend's account.
+enum BackendWish {
+    case credentials(RoomID, afterRefusal: Bool)
+    case history(RoomID, HistoryQuery)
+    case markRead(RoomID)
 }
 
 /// A random source chosen at run time: the system's in production, a seeded one in tests.

@@ -22,6 +22,8 @@ public struct BridgeSettings: Sendable {
     public var nicks: NickSettings
     public var limits: LimitSettings
     public var rooms: [RoomSettings]
+    /// Those with an account or calls; names are unique.
+    public var backends: [BackendSettings]
     /// Longest wait at shutdown for queues to empty.
     public var drain: Duration
     /// Whether chat text may be noted, at trace.
@@ -32,7 +34,7 @@ public struct BridgeSettings: Sendable {
         instanceID: String, password: ServerPassword? = nil, accounts: [AccountSettings] = [],
         requireLogin: LoginRequirement = .never, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
-        drain: Duration = .seconds(10), notesChatText: Bool = false
+        backends: [BackendSettings] = [], drain: Duration = .seconds(10), notesChatText: Bool = false
     ) {
         self.serverName = serverName
         self.network = network
@@ -46,6 +48,7 @@ public struct BridgeSettings: Sendable {
         self.nicks = nicks
         self.limits = limits
         self.rooms = rooms
+        self.backends = backends
         self.drain = drain
         self.notesChatText = notesChatText
     }

@@ -53,6 +53,8 @@ enum TimerKey: Hashable {
     case receipts(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
+    /// A backend's tokens or calls: renewal, another try, time-outs.
+    case backend(BackendID)
     /// The drain time at shutdown is over.
     case shutdown
 }

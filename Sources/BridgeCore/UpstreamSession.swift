@@ -113,7 +113,7 @@ final class UpstreamSession {
         guard state == .gated else { return [] }
         if settings.authenticates {
             state = .authorizing
-            context.emit(.readCredentials(room))
+            context.emit(.readCredentials(room, afterRefusal: refusals > 0))
         } else {
             connect(context)
         }
@@ -130,7 +130,7 @@ final class UpstreamSession {
             credentials = fresh
             connect(context)
         case (.authorizing, .failure(let failure)):
-            fail(failure.sentence, transportGone: true, context)
+            fail(failure.sentence, transportGone: true, isRefusal: failure.isRefusal, context)
         case (.waiting, .success(let fresh)) where isWaitingForCredentials && fresh != credentials:
             context.note(
                 .info, "upstream-credentials-changed", "the refused credentials were replaced; trying again",
@@ -425,7 +425,7 @@ final class UpstreamSession {
         case .stopped, .gated, .authorizing, .connecting: break
         case .waiting:
             if let retryAt, now < retryAt {
-                context.emit(.readCredentials(room))
+                context.emit(.readCredentials(room, afterRefusal: false))
                 armRetry(context)
             } else {
                 start(context)

@@ -46,6 +46,8 @@ public final class BridgeHarness {
     /// What reading a room's credentials gives, by the room's number; without an entry none are needed.
     public var credentials: [Int: Result<UpstreamCredentials, UpstreamCredentialsFailure>] = [:]
     private let settings: BridgeSettings
+    /// What accounts at backends ask for, for the test to answer.
+    public var accounts = AccountStage()
     /// Called whenever time stood still for a deadline, after its consequences were recorded.
     public var deadlinePassed: (() -> Void)?
     private var taps: [UInt64: ClientTap] = [:]
@@ -115,6 +117,12 @@ public final class BridgeHarness {
     }
 
     // MARK: - Backends
+
+    /// Does what only the bridge's verbs can, and what follows from it.
+    public func perform(_ verb: (Bridge, Now) -> Void) {
+        verb(bridge, clock.now)
+        settle()
+    }
 
     /// The backend takes the connection that was asked for and opens the WebSocket.
     public func accept(_ room: Int) { answer(room, refusal: nil) }
@@ -194,7 +202,7 @@ public final class BridgeHarness {
             rounds += 1
             let actions = bridge.takeActions()
             for action in actions { run(action) }
-            if !actions.isEmpty { continue }
+            if !actions.isEmpty || accounts.answerOne(bridge, clock.now) { continue }
             if drainOne() || answerPing() { continue }
             guard let deadline = bridge.nextDeadline(), deadline <= clock.now.monotonic else { return }
             bridge.timerFired(now: clock.now)
@@ -230,7 +238,8 @@ public final class BridgeHarness {
             taps[client.rawValue]?.isClosed = true
             outputs.append(.clientClosed(client.rawValue))
             bridge.clientClosed(client, reason: "Connection closed", now: clock.now)
-        case .readCredentials(let room):
+        case .readTokens, .saveTokens, .readSecrets, .callBackend: accounts.ordered(action)
+        case .readCredentials(let room, _):
             bridge.credentialsRead(
                 room, credentials[room.index] ?? .success(UpstreamCredentials()), now: clock.now)
         case .connectUpstream(let room, let endpoint, let isSecure, _):

@@ -26,10 +26,11 @@ struct BridgeService {
         ProcessSignals.ignoreBrokenPipes()
         ProcessLimits.raiseOpenFiles()
         let settings: BridgeSettings
+        let plans: [BackendPlan]
         do throws(HTTPURLError) {
-            settings = try BridgeSettings(
-                configuration, instanceID: instanceID,
-                environmentProxies: HTTPProxyRules(environment: surroundings.variables))
+            let proxies = HTTPProxyRules(environment: surroundings.variables)
+            settings = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
+            plans = try BackendPlan.plans(configuration, environmentProxies: proxies)
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
@@ -50,6 +51,7 @@ struct BridgeService {
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
             let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
+            let accountSecrets = AccountSecrets(sources: plans.map(\.source), surroundings: surroundings)
             let places = try configuration.listeners.map { listener throws(StartError) in
                 try Self.listenOptions(listener)
             }
@@ -58,12 +60,16 @@ struct BridgeService {
                 let bridge = Bridge(
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
+                let backends = BackendDriver(
+                    loop: loop, names: plans.map(\.settings.name), places: plans.map(\.place),
+                    store: TokenStore(stateDirectory: configuration.server.stateDirectory),
+                    secrets: { accountSecrets.read($0) })
                 let driver = BridgeDriver(
                     bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
-                    upstreamTLS: upstreamTLS,
+                    upstreamTLS: upstreamTLS, backends: backends,
                     credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
-                transport.delegate = LoopHouse(bridge: driver, httpServer: server)
+                transport.delegate = LoopHouse(bridge: driver, httpServer: server, others: [backends.client])
                 var addresses: [SocketAddress] = []
                 var listeners: [ListenerID: ListenerAddress] = [:]
                 for (options, listener) in zip(places, configuration.listeners) {

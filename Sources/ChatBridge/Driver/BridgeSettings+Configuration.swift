@@ -36,7 +36,9 @@ extension BridgeSettings {
             accounts: configuration.accounts.compactMap(AccountSettings.init),
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
+            limits: LimitSettings(configuration.limits), rooms: rooms,
+            backends: try BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
+            drain: configuration.server.drain,
             notesChatText: configuration.log.messages)
     }
 }
@@ -109,7 +111,8 @@ extension RoomSettings {
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
             memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
             requiresSubprotocol: room.requiresSubprotocol,
-            headers: room.headers.map { ($0.name, $0.value.revealed) }, authenticates: room.auth.type != .none,
+            headers: room.headers.map { ($0.name, $0.value.revealed) },
+            authenticates: room.auth.type != .none && room.auth.type != .clientCertificate,
             proxies: room.proxy.rules(environment: environmentProxies), userAgent: room.userAgent,
             connectTimeout: room.connectTimeout, handshakeTimeout: room.handshakeTimeout, ping: room.ping ?? .zero,
             pongTimeout: room.pongTimeout,
