@@ -248,7 +248,7 @@ final class BackendAccount {
         let isDue: Bool
         switch state {
         case .reading: isDue = true
-        case .refused(let until): isDue = context.now.monotonic >= until
+        case .refused: isDue = false
         default: return []
         }
         switch outcome {
@@ -515,7 +515,9 @@ final class BackendAccount {
         case .waiting(let until):
             if now >= until { renew(context) }
         case .refused(let until):
-            if now >= until || nextLookAt.map({ now >= $0 }) == true {
+            if now >= until {
+                readSecrets(context)
+            } else if let due = nextLookAt, now >= due {
                 nextLookAt = now + Self.secretsCheckInterval
                 context.emit(.readSecrets(id))
             }
