@@ -86,7 +86,8 @@ struct BackendAccountTests {
                 testDescription: "a header of its own", sendAs: .header(name: "X-Key", format: "k={token}"),
                 head: "X-Key: k=acc-secret-"),
             PlacementRow(
-                testDescription: "the query", sendAs: .query(name: "token"), head: "GET /one?token=acc-secret-1 HTTP/1.1"),
+                testDescription: "the query", sendAs: .query(name: "token"),
+                head: "GET /one?token=acc-secret-1 HTTP/1.1"),
         ])
     func placement(row: PlacementRow) throws {
         let world = try world(sendAs: row.sendAs)
@@ -352,7 +353,8 @@ struct BackendAccountTests {
         "a backend in trouble is left alone for longer each time, and as long as it wants",
         arguments: [
             TroubleRow(
-                testDescription: "500", answers: Array(repeating: TokenServer.answer(500), count: 3), tries: [0, 1, 3, 7]),
+                testDescription: "500", answers: Array(repeating: TokenServer.answer(500), count: 3),
+                tries: [0, 1, 3, 7]),
             TroubleRow(
                 testDescription: "429 with a wish", answers: [TokenServer.answer(429, retryAfter: .seconds(90))],
                 tries: [0, 90]),

@@ -45,7 +45,7 @@ struct ConfigurationTests {
     @Test("the example file loads and equals the defaults, its rooms apart")
     func exampleEqualsDefaults() throws {
         var loaded = try load(try Self.example("chatbridge.toml"))
-        #expect(loaded.rooms.map(\.name) == ["lobby", "support", "ops", "board", "desk"])
+        #expect(loaded.rooms.map(\.name) == ["lobby", "support", "ops", "board", "desk", "shop"])
         #expect(loaded.rooms[1].url?.text == "ws://127.0.0.1:8080/rooms/support")
         #expect(loaded.listeners.count == 2)
         loaded.listeners.removeLast()

@@ -286,7 +286,7 @@ extension ConfigurationCompletion {
             switch auth.type {
             case .bearer, .basic: "Authorization"
             case .header: auth.headerName ?? AuthConfiguration.defaultHeaderName
-            case .login: auth.login.sendAs.header
+            case .login: auth.login.sendAs?.header
             case .none, .query, .message, .clientCertificate: nil
             }
         if let field, let double = room.headers.first(where: { $0.name.lowercased() == field.lowercased() }) {

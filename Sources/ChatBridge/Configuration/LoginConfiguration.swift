@@ -12,10 +12,10 @@ struct LoginConfiguration: Equatable, Sendable {
 
     /// Whole URLs, or paths below the backend's HTTP base. Nil: the dialect's own call.
     var url: String?
-    var body: [LoginField] = []
+    var body: [LoginField]?
     /// Nil: log in again instead.
     var refreshURL: String?
-    var refreshBody: [LoginField] = []
+    var refreshBody: [LoginField]?
     var accessTokenAt: String?
     var refreshTokenAt: String?
     var expiresInAt: String?
@@ -24,7 +24,7 @@ struct LoginConfiguration: Equatable, Sendable {
     var refreshBefore: Duration?
     /// Statuses of HTTP answers and codes of WebSocket closes that mean that the token is stale.
     var staleCodes: [Int]?
-    var sendAs = TokenPlacementConfiguration()
+    var sendAs: TokenPlacementConfiguration?
 
     static let defaultRefreshBefore: Duration = .seconds(60)
     static let defaultStaleCodes = [401, 403, 1008, 4001, 4003]
@@ -38,8 +38,8 @@ struct LoginConfiguration: Equatable, Sendable {
     /// A log-in as it is described here; nil where that is the dialect's business.
     var template: TemplateLogin? {
         guard let url else { return nil }
-        func fields(_ written: [LoginField]) -> [TemplateLogin.Field] {
-            written.map { TemplateLogin.Field(name: $0.name, text: $0.text.revealed) }
+        func fields(_ written: [LoginField]?) -> [TemplateLogin.Field] {
+            (written ?? []).map { TemplateLogin.Field(name: $0.name, text: $0.text.revealed) }
         }
         func pointer(_ text: String?, _ usual: String) -> JSONPointer {
             text.flatMap { JSONPointer($0) } ?? JSONPointer(tokens: [usual])
@@ -95,7 +95,8 @@ extension LoginSettings {
         guard auth.type == .login || (auth.type == .none && !(user ?? "").isEmpty && knowsHow) else { return nil }
         let login = auth.login
         self.init(
-            calls: login.template, sendAs: login.sendAs.placement(for: dialect.traits),
+            calls: login.template,
+            sendAs: (login.sendAs ?? TokenPlacementConfiguration()).placement(for: dialect.traits),
             refreshBefore: login.refreshBefore ?? LoginConfiguration.defaultRefreshBefore,
             staleStatuses: Set(login.staleCodes ?? LoginConfiguration.defaultStaleCodes))
     }
@@ -122,13 +123,14 @@ extension LoginConfiguration {
             "login_url", \.login.url, text(ConfigurationChecks.callTarget),
             "for login: where to; default: as the dialect does it"),
         ConfigurationKey(
-            "login_body", \.login.body, .loginFields,
+            "login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
             "for login_url: a JSON object; {user} and {password} are filled in"),
         ConfigurationKey(
             "refresh_url", \.login.refreshURL, text(ConfigurationChecks.callTarget),
             "for login_url: where tokens are renewed; default: log in again"),
         ConfigurationKey(
-            "refresh_body", \.login.refreshBody, .loginFields, "for refresh_url: {refresh_token} is filled in"),
+            "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
+            "for refresh_url: {refresh_token} is filled in"),
         ConfigurationKey(
             "access_token_at", \.login.accessTokenAt, text(ConfigurationChecks.pointer),
             "for login_url: a JSON pointer; default: \"/access_token\""),
@@ -149,7 +151,9 @@ extension LoginConfiguration {
             "reauth_on", \.login.staleCodes, .codes,
             "for login: statuses and close codes that mean that the token is stale"),
         ConfigurationKey(
-            "send_as", \.login.sendAs, .section(placement, inline: true),
+            "send_as", \.login.sendAs,
+            ConfigurationForm<TokenPlacementConfiguration>.section(placement, inline: true)
+                .optional(from: TokenPlacementConfiguration()),
             "for login: { in = \"header\" | \"query\" | \"message\", name, format }; default: as the dialect does it"),
     ]
 
@@ -227,8 +231,9 @@ extension ConfigurationCompletion {
         }
         // A dialect whose options are wrong has its own complaint.
         let dialect = try? DialectTable.dialect(named: room.dialect)
+        if auth.login.url == nil, isBroken(["login_url"]) { return }
         if auth.login.url == nil {
-            if let dialect, dialect.calls?.canLogIn != true, !isBroken(["login_url"]) {
+            if let dialect, dialect.calls?.canLogIn != true {
                 reader.report(
                     place, "the dialect \(room.dialect) does not know how to log in; login_url and login_body say how")
             } else {
@@ -244,17 +249,17 @@ extension ConfigurationCompletion {
                     reader.report(origin, "auth.\(key) means nothing without login_url")
                 }
             }
-        } else if auth.login.body.isEmpty, !isBroken(["login_body"]) {
+        } else if (auth.login.body ?? []).isEmpty, !isBroken(["login_body"]) {
             reader.report(place, "login_url needs a login_body")
         }
-        if auth.login.refreshURL != nil, auth.login.refreshBody.isEmpty, !isBroken(["refresh_body"]) {
+        if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"]) {
             reader.report(place, "refresh_url needs a refresh_body")
         }
-        if auth.login.sendAs.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {
+        if auth.login.sendAs?.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {
             reader.report(
                 origin("\(path).auth.send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
         }
-        if auth.login.sendAs.place == .header, let name = auth.login.sendAs.name,
+        if auth.login.sendAs?.place == .header, let name = auth.login.sendAs?.name,
             let complaint = ConfigurationChecks.authHeader(name)
         {
             reader.report(origin("\(path).auth.send_as.name") ?? place, complaint)
