@@ -78,14 +78,10 @@ public final class Bridge {
             let id = BackendID(index: index)
             backends.append(BackendAccount(id: id, settings: backend))
             backendsByName[backend.name] = id
+            if backend.login != nil { context.backendsWithLogin.insert(backend.name) }
         }
         for (index, room) in settings.rooms.enumerated() {
             let id = RoomID(index: index)
-            var room = room
-            if backend(named: room.backend)?.settings.login != nil {
-                room.authenticates = true
-                context.roomsWithAccount.insert(id)
-            }
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }

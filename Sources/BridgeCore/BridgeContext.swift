@@ -17,7 +17,9 @@ final class BridgeContext {
     /// Rooms that wait for a connection slot, in order.
     private var connectQueue: [RoomID] = []
     private var connectBudget: TokenBucket
-    /// Rooms whose credentials come from their backend's account and not from the driver.
+    /// Backends whose rooms get their credentials from the account there and not from the driver.
+    var backendsWithLogin: Set<String> = []
+    /// The rooms of these.
     var roomsWithAccount: Set<RoomID> = []
     /// What rooms want of their backends' accounts, in order.
     private(set) var backendWishes: [BackendWish] = []
