@@ -15,7 +15,7 @@ import WireBytes
 // | saving     | new tokens are being written           | tokensSaved → holding                                           |
 // | holding    | tokens can be shown                    | renewal due, token refused → refreshing, reading                |
 // | waiting    | the backend was in trouble             | timer → refreshing, reading                                     |
-// | refused    | name or password are wrong             | timer (15 min), other secrets, retryNow → loggingIn             |
+// | refused    | name or password are wrong             | timer (15 min), other secrets, retryNow → reading, loggingIn    |
 //
 // There is one renewal at a time, whoever asked for it; everybody waits for its outcome. New tokens are shown to nobody
 // before they are kept: a refresh token serves once, and one that was used and not kept would lock us out after a crash.
