@@ -25,6 +25,12 @@ extension BackendAccount {
     /// The longest of these waits.
     static let longestPause: Duration = .seconds(60)
 
+    /// Whether the backend has such a call.
+    func offers(_ call: BackendCall) -> Bool {
+        settings.httpBase != nil
+            && settings.dialect.calls?.request(for: call, context: DialectContext(room: "")) != nil
+    }
+
     /// Carries a call out, as soon as may be; answered by ``BackendEvent/answered(_:_:)``.
     func submit(
         _ purpose: BackendPurpose, _ call: BackendCall, dialectContext: DialectContext, _ context: BridgeContext

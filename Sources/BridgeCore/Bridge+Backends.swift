@@ -138,7 +138,7 @@ extension Bridge {
                 account.reissued(to: room.id)
             }
         }
-        guard account.settings.authenticates, !account.isIdentified else { return }
+        guard account.settings.authenticates, !account.isIdentified, account.offers(.whoAmI) else { return }
         account.isIdentified = true
         settle(
             account.submit(.whoAmI, .whoAmI, dialectContext: DialectContext(room: ""), context), account)

@@ -211,6 +211,17 @@ struct BackendAccountTests {
         #expect(world.isUp(0), "the socket stays as it is")
     }
 
+    @Test("a refresh token that is not replaced serves again")
+    func refreshKept() throws {
+        let world = try world()
+        world.server.trouble["/refresh"] = [TokenServer.answer(200, "{\"access\":\"next-secret\",\"ms\":600000}")]
+        _ = world.harness.accounts.takeCalls()
+        world.harness.advance(by: .seconds(1200))
+        let bodies = world.harness.accounts.takeCalls().filter { $0.path == "/refresh" }.map(\.body)
+        #expect(bodies == Array(repeating: "{\"refresh\":\"ref-secret-1\"}", count: 2))
+        #expect(world.harness.accounts.saved.map(\.refresh) == ["ref-secret-1", "ref-secret-1", "ref-secret-2"])
+    }
+
     @Test("each refresh token is used once")
     func singleUse() throws {
         let world = try world()

@@ -110,6 +110,13 @@ struct UpstreamAuthTests {
             "auth = { type = \"login\", login_url = \"ftp://x\", login_body = { p = \"hunter2\" } }",
             "chatbridge.toml:4:38: the scheme ftp is not supported"),
         ProblemCase(
+            "a password in plain text beside an encrypted room",
+            "auth = { type = \"login\", login_url = \"http://x/l\", login_body = { p = \"hunter2\" } }\n"
+                + "[[rooms]]\nname = \"b\"\nurl = \"wss://x/b\"\n"
+                + "auth = { type = \"login\", login_url = \"http://x/l\", login_body = { p = \"hunter2\" } }",
+            "chatbridge.toml:8:38: login_url is plain http:// while the room's url is encrypted; "
+                + "what it carries could be read"),
+        ProblemCase(
             "a renewal without a body",
             "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"hunter2\" }, refresh_url = \"/r\" }",
             "chatbridge.toml:4:8: refresh_url needs a refresh_body"),

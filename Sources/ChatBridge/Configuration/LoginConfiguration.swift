@@ -252,6 +252,12 @@ extension ConfigurationCompletion {
         } else if (auth.login.body ?? []).isEmpty, !isBroken(["login_body"]) {
             reader.report(place, "login_url needs a login_body")
         }
+        for (key, text) in [("login_url", auth.login.url), ("refresh_url", auth.login.refreshURL)] {
+            guard let text, text.hasPrefix("http://"), room.url?.isSecure == true else { continue }
+            reader.report(
+                origin("\(path).auth.\(key)") ?? place,
+                "\(key) is plain http:// while the room's url is encrypted; what it carries could be read")
+        }
         if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"]) {
             reader.report(place, "refresh_url needs a refresh_body")
         }

@@ -4,8 +4,8 @@ import WireBytes
 
 /// Bounds of the client, over all requests.
 enum HTTPClientBounds {
-    /// Connections to one origin at once; more would be rude.
-    static let connectionsPerOrigin = 4
+    /// Connections to one origin at once, as many as browsers make: the calls of a backend, and its account's renewal.
+    static let connectionsPerOrigin = 6
     /// Connections at once, idle ones included.
     static let maxConnections = 32
     /// How long an idle connection is kept. Servers close after 5 s to 75 s; a request that meets a closed one is sent again.
