@@ -232,15 +232,19 @@ extension ConfigurationCompletion {
         // A dialect whose options are wrong has its own complaint.
         let dialect = try? DialectTable.dialect(named: room.dialect)
         if auth.login.url == nil, isBroken(["login_url"]) { return }
+        // Name and password may stand in the backend itself.
+        let backend = configuration.backends.first { $0.name == room.backend || path == "backends.\($0.name)" }
+        let hasUser = !(auth.user ?? "").isEmpty || backend?.user.isEmpty == false
+        let hasPassword = auth.password != nil || backend?.password != nil
         if auth.login.url == nil {
             if let dialect, dialect.calls?.canLogIn != true {
                 reader.report(
                     place, "the dialect \(room.dialect) does not know how to log in; login_url and login_body say how")
             } else {
-                if (auth.user ?? "").isEmpty, !isBroken(["user"]) {
+                if !hasUser, !isBroken(["user"]) {
                     reader.report(place, "auth of type \"login\" needs a user")
                 }
-                if auth.password == nil, !isBroken(AuthConfiguration.passwordKeys) {
+                if !hasPassword, !isBroken(AuthConfiguration.passwordKeys) {
                     reader.report(place, "auth of type \"login\" needs password, password_file or password_credential")
                 }
             }

@@ -17,7 +17,9 @@ extension BridgeSettings {
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
         for room in configuration.rooms {
-            guard let settings = try RoomSettings(room, environmentProxies: environmentProxies) else { continue }
+            guard !room.isTemplate,
+                let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+            else { continue }
             rooms.append(settings)
         }
         let password: ServerPassword? =
@@ -39,8 +41,27 @@ extension BridgeSettings {
             limits: LimitSettings(configuration.limits), rooms: rooms,
             backends: try BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
             drain: configuration.server.drain,
-            notesChatText: configuration.log.messages)
+            notesChatText: configuration.log.messages,
+            template: configuration.rooms.first(where: \.isTemplate).map {
+                RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
+            })
     }
+}
+
+extension RoomTemplate {
+    init(_ room: RoomConfiguration, in configuration: Configuration, environmentProxies: HTTPProxyRules) {
+        self.init(backend: room.settingsBackend) { upstreamRoom in
+            guard ConfigurationChecks.upstreamRoom(upstreamRoom) == nil else { return nil }
+            var one = room
+            one.upstreamRoom = upstreamRoom
+            return (try? RoomSettings(one, in: configuration, environmentProxies: environmentProxies)) ?? nil
+        }
+    }
+}
+
+extension RoomConfiguration {
+    /// The backend's name; a template that is a backend of its own has none, and takes its dialect's.
+    var settingsBackend: String { isTemplate && backend.isEmpty ? dialect : backendName }
 }
 
 extension AccountSettings {
@@ -91,14 +112,18 @@ extension LimitSettings {
             receiveQueueBytes: limits.recvqBytes, multilineMaxBytes: limits.multiline.maxBytes,
             multilineMaxLines: limits.multiline.maxLines,
             upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
-            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom)
+            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
+            templateRooms: limits.templateRooms)
     }
 }
 
 extension RoomSettings {
-    /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
-    init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
-        guard let dialect = try? DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
+    /// Nil when the room's dialect is unknown or its options are wrong, which the configuration's own check rules out.
+    init?(
+        _ room: RoomConfiguration, in configuration: Configuration = Configuration(),
+        environmentProxies: HTTPProxyRules = .direct
+    ) throws(HTTPURLError) {
+        guard let dialect = try? configuration.dialect(of: room), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
             case .auto: nil
@@ -106,7 +131,8 @@ extension RoomSettings {
             case .single: .single
             }
         self.init(
-            name: room.name, channel: room.channel, topic: room.topic, backend: room.name, dialect: dialect,
+            name: room.name, channel: room.channel, topic: room.topic, backend: room.settingsBackend,
+            dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
             memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
@@ -120,6 +146,7 @@ extension RoomSettings {
             // Without a context of ours: it would cost 256 KiB a room for the few words that leave at a time.
             compression: room.compression == .offer ? WebSocketCompression(clientNoContextTakeover: true) : nil,
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
-            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never)
+            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
+            connect: room.connect == .always ? .always : .whileJoined)
     }
 }
