@@ -40,8 +40,21 @@ extension RoomConfiguration {
         return room
     }
 
-    /// The name of the backend, also where the room is one by itself.
-    var backendName: String { backend.isEmpty ? name : backend }
+    /// The name of the backend, also where the room is one by itself. A template that is one has no name to give, and takes
+    /// its dialect's.
+    var backendName: String { !backend.isEmpty ? backend : isTemplate ? dialect : name }
+}
+
+extension Configuration {
+    /// Every backend that a room has, each once: those that have tables, and rooms that are backends by themselves.
+    var backendsInUse: [BackendConfiguration] {
+        var used: [BackendConfiguration] = []
+        for room in rooms where !used.contains(where: { $0.name == room.backendName }) {
+            used.append(
+                backends.first { $0.name == room.backend } ?? BackendConfiguration(name: room.backendName, room: room))
+        }
+        return used
+    }
 }
 
 extension ConfigurationForm where Value == HTTPURL? {

@@ -8,26 +8,17 @@ struct BackendPlan: Sendable {
     var place: BackendPlace
     var source: AccountSecrets.Source
 
-    /// The backends of a configuration, each once. A room without one is a backend of its own.
-    static func plans(
-        _ configuration: Configuration, environmentProxies: HTTPProxyRules
-    ) throws(HTTPURLError) -> [BackendPlan] {
-        var plans: [BackendPlan] = []
-        var names: Set<String> = []
-        for room in configuration.rooms where names.insert(room.settingsBackend).inserted {
-            let backend = configuration.backends.first { $0.name == room.backend }
-            let common = backend?.room ?? room
-            // Its options' mistakes are the configuration's own check's business.
-            guard let dialect = try? configuration.dialect(of: common) else { continue }
-            var user = common.auth.user
-            var password = common.auth.password
-            if let backend, !backend.user.isEmpty { (user, password) = (backend.user, backend.password) }
-            plans.append(
-                BackendPlan(
-                    name: room.settingsBackend, common, dialect: dialect, user: user, password: password,
-                    environmentProxies: environmentProxies))
+    /// Every backend that a room has. Those whose dialect is unknown are left out, which the configuration's own check
+    /// rules out.
+    static func plans(_ configuration: Configuration, environmentProxies: HTTPProxyRules) -> [BackendPlan] {
+        configuration.backendsInUse.compactMap { backend in
+            guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
+            var (user, password) = (backend.room.auth.user, backend.room.auth.password)
+            if !backend.user.isEmpty { (user, password) = (backend.user, backend.password) }
+            return BackendPlan(
+                name: backend.name, backend.room, dialect: dialect, user: user, password: password,
+                environmentProxies: environmentProxies)
         }
-        return plans
     }
 
     /// - Parameters:

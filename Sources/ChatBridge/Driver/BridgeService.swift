@@ -26,11 +26,10 @@ struct BridgeService {
         ProcessSignals.ignoreBrokenPipes()
         ProcessLimits.raiseOpenFiles()
         let settings: BridgeSettings
-        let plans: [BackendPlan]
+        let proxies = HTTPProxyRules(environment: surroundings.variables)
+        let plans = BackendPlan.plans(configuration, environmentProxies: proxies)
         do throws(HTTPURLError) {
-            let proxies = HTTPProxyRules(environment: surroundings.variables)
             settings = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
-            plans = try BackendPlan.plans(configuration, environmentProxies: proxies)
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }

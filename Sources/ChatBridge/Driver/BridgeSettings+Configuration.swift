@@ -16,9 +16,8 @@ extension BridgeSettings {
         _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
-        for room in configuration.rooms {
-            guard !room.isTemplate,
-                let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+        for room in configuration.rooms where !room.isTemplate {
+            guard let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
             else { continue }
             rooms.append(settings)
         }
@@ -39,7 +38,7 @@ extension BridgeSettings {
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms,
-            backends: try BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
+            backends: BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
             drain: configuration.server.drain,
             notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
@@ -50,18 +49,13 @@ extension BridgeSettings {
 
 extension RoomTemplate {
     init(_ room: RoomConfiguration, in configuration: Configuration, environmentProxies: HTTPProxyRules) {
-        self.init(backend: room.settingsBackend) { upstreamRoom in
+        self.init(backend: room.backendName) { upstreamRoom in
             guard ConfigurationChecks.upstreamRoom(upstreamRoom) == nil else { return nil }
             var one = room
             one.upstreamRoom = upstreamRoom
             return (try? RoomSettings(one, in: configuration, environmentProxies: environmentProxies)) ?? nil
         }
     }
-}
-
-extension RoomConfiguration {
-    /// The backend's name; a template that is a backend of its own has none, and takes its dialect's.
-    var settingsBackend: String { isTemplate && backend.isEmpty ? dialect : backendName }
 }
 
 extension AccountSettings {
@@ -131,7 +125,7 @@ extension RoomSettings {
             case .single: .single
             }
         self.init(
-            name: room.name, channel: room.channel, topic: room.topic, backend: room.settingsBackend,
+            name: room.name, channel: room.channel, topic: room.topic, backend: room.backendName,
             dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
