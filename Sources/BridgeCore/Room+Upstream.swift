@@ -47,6 +47,8 @@ extension Room {
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: BridgeContext) {
+        // A backend's own words may end as ours must not.
+        let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
             outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
@@ -218,6 +220,7 @@ extension Room {
             broadcast(
                 IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
         }
+        reportDelivery(of: message, context)
     }
 
     /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.

@@ -100,7 +100,7 @@ final class Room {
     var sendBudget: TokenBucket
     var typingBudget = TokenBucket(rate: 10, burst: 20)
     var markers: [ChatID: ChatTimestamp] = [:]
-    var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
+    var pendingReceipts: [(reader: ChatPerson, id: ChatID, state: ChatReceipt.State)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
     /// When the last IRC user left, in a room that has a link only while somebody is there.

@@ -233,6 +233,10 @@ public struct DialectTraits: Equatable, Sendable {
     public var repliesByRule: Bool
     /// Whether deletions can name messages of other rooms.
     public var deletesOfOtherRooms: Bool
+    /// Whether a frame may come for another room, which it names as the configuration names ours.
+    public var namesRooms = false
+    /// Whether the wire wants to know when a message has reached somebody.
+    public var reportsDelivery = false
     /// Where one account speaks for all: whether a message has a place of its own for the name of who really speaks, so
     /// that the text needs no prefix.
     public var sendsSenderName: Bool
