@@ -249,6 +249,8 @@ class Backend:
             return ctx
         ws = web.WebSocketResponse(autoping=False, compress=False, heartbeat=None, timeout=1.0,
                                    max_msg_size=self.max_msg_size, protocols=self.protocols(request))
+        if self.cfg.get("force_protocol"):
+            ws.headers["Sec-WebSocket-Protocol"] = self.cfg["force_protocol"]
         await ws.prepare(request)
         conn = Conn(ws, request)
         for k, v in (ctx or {}).items():
@@ -556,7 +558,7 @@ class Typed(Backend):
                 "room": request.path.strip("/").split("/")[-1] or None}
 
     def protocols(self, request):
-        return [self.cfg["force_protocol"]] if self.cfg["force_protocol"] else list(self.cfg["subprotocols"])
+        return [] if self.cfg["force_protocol"] else list(self.cfg["subprotocols"])
 
     @staticmethod
     def wrap(type_: str, payload: Any) -> dict:
