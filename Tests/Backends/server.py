@@ -1814,7 +1814,7 @@ class Parlour(Backend):
     name = "parlour"
 
     def defaults(self) -> dict:
-        return {"echo": "all", "keys": [], "knock": 0.0, "receipts": True}
+        return {"echo": "all", "keys": [], "knock": 0.0, "accounts": {}, "key_ttl": 900}
 
     def swift_json(self):
         return False
@@ -1824,11 +1824,43 @@ class Parlour(Backend):
 
     def routes(self, app):
         self.log: dict[str, list[dict]] = {}
+        self.granted: dict[str, float] = {}
+        self.renewals: set[str] = set()
         app.router.add_get("/live/{room}", self.ws_entry)
         app.router.add_get("/places/{room}/log", self.http_history)
+        app.router.add_post("/keys", self.http_keys)
+        app.router.add_post("/keys/renew", self.http_renew)
 
     def allowed(self, request):
-        return not self.cfg["keys"] or request.headers.get("X-Parlour-Key", "") in ["key " + k for k in self.cfg["keys"]]
+        word, _, key = request.headers.get("X-Parlour-Key", "").partition(" ")
+        if word == "key" and (key in self.cfg["keys"] or self.granted.get(key, 0) > now()):
+            return True
+        return not self.cfg["keys"] and not self.cfg["accounts"]
+
+    def grant(self):
+        key, renew = "pk." + secrets.token_urlsafe(24), "pr." + secrets.token_urlsafe(24)
+        self.granted[key] = now() + self.cfg["key_ttl"]
+        self.renewals.add(renew)
+        return web.json_response({"grant": {"key": key, "renew": renew, "seconds": self.cfg["key_ttl"]}})
+
+    async def http_keys(self, request):
+        m = await request.json()
+        if self.cfg["accounts"].get(m.get("who")) != m.get("word"):
+            return web.json_response({"why": "no such person"}, status=401)
+        return self.grant()
+
+    async def http_renew(self, request):
+        m = await request.json()
+        if m.get("renew") not in self.renewals:
+            return web.json_response({"why": "used up"}, status=401)
+        self.renewals.discard(m["renew"])
+        return self.grant()
+
+    async def op_expire_tokens(self, a):
+        self.granted.clear()
+        if a.get("refresh"):
+            self.renewals.clear()
+        return {}
 
     async def handshake(self, request):
         if not self.allowed(request):

@@ -1,4 +1,4 @@
-"""The seven dialects as the scenarios see them: what each can do, how a bridge is set up for it, and what its frames say.
+"""The seven dialects as the scenarios see them: what each can do, how a bridge is set up for it, what its frames say.
 
     Wire       one row of the table: a dialect with its abilities and its configuration
     Backend    a running Tests/Backends/server.py and its control port
@@ -279,7 +279,9 @@ def _plainjson(f):
     if kind in ("typing", "stopTyping"):
         return {"kind": "typing", "state": "start" if kind == "typing" else "stop", "sender": f.get("userId")}
     if kind == "ack":
-        return {"kind": "receipt", "ids": [f.get("messageId")], "state": f.get("status", "read"), "sender": f.get("userId")}
+        return {
+            "kind": "receipt", "ids": [f.get("messageId")], "state": f.get("status", "read"), "sender": f.get("userId"),
+        }
     if kind in ("text", "image", "video"):
         return {
             "kind": "message", "id": f["id"], "text": f["text"], "name": f["senderName"], "sender": f["senderId"],

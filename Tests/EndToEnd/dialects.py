@@ -5,7 +5,7 @@ import datetime
 import time
 import urllib.request
 
-from backends import WIRES, on, on_wires
+from backends import CALM, WIRES, on, on_wires
 from peer import wait_until
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(12_000)).decode()
@@ -116,6 +116,25 @@ def an_action_is_words_upstream(setting):
     frame = setting.backend.expect("the action", kind="message")
     assert frame["text"] == "* ann waves", frame["text"]
     bob.expect_text("\x01ACTION waves\x01")
+
+
+@on_wires(lambda wire: wire.identity == "puppet")
+def one_account_speaks_for_all_where_so_configured(setting):
+    setting.start(room_extra=CALM + 'identity = "single"\n')
+    ann, bob = setting.irc("ann"), setting.irc("bob")
+    ann.say("#lobby", "from ann")
+    bob.say("#lobby", "from bob")
+    frames = [setting.backend.expect("the message", kind="message") for _ in range(2)]
+    assert {f["text"] for f in frames} == {"<ann> from ann", "<bob> from bob"}, frames
+    assert len({f["sender"] for f in frames}) == 1, "one account has two identities: %r" % frames
+    setting.backend.say("Remy", "end")
+    for client in (ann, bob):
+        wait_line(client, "end")
+        client.barrier()
+        assert sorted(client.texts()) == ["end", "from ann", "from bob"], client.texts()
+        for line in client.lines:
+            if line.command == "PRIVMSG" and line.params[-1].startswith("from "):
+                assert nick_of(line) == line.params[-1][5:], line.raw
 
 
 # MARK: - Typing
@@ -469,7 +488,8 @@ def a_reply_from_there_points_back(setting):
 # MARK: - Hostile frames, odd frames
 
 JUNK = [
-    "", "{", "[]", "null", "7", '"text"', "\ufeff{}", "{}", '{"type":null}', '{"type":"message"}', '{"event":"message"}',
+    "", "{", "[]", "null", "7", '"text"', "\ufeff{}", "{}", '{"type":null}', '{"type":"message"}',
+    '{"event":"message"}',
     '{"type":"message","message":7}', '{"did":"said"}', '{"did":"said","what":"{"}', '{"type":"chat.message"}',
     '{"type":"chat.message","payload":"!!!!"}', '{"type":"chat.message","payload":[1,2]}', '{"message":null}',
     '{"type":"subscription","event":"create","data":{}}', '{"type":"subscription","event":"create","data":[null,7]}',

@@ -393,6 +393,65 @@ def a_key_in_a_header_of_its_own(setting):
     check_talk(setting, setting.irc("ann"), "one")
 
 
+LOGIN_IN_WORDS = """
+  [rooms.auth]
+  type = "login"
+  login_url = "%(base)s/keys"
+  login_body = { who = "bridge", word = "%(word)s" }
+  refresh_url = "%(base)s/keys/renew"
+  refresh_body = { renew = "{refresh_token}" }
+  access_token_at = "/grant/key"
+  refresh_token_at = "/grant/renew"
+  expires_in_at = "/grant/seconds"
+  send_as = { in = "header", name = "X-Parlour-Key", format = "key {token}" }
+"""
+
+
+@on("custom", quick=True)
+def a_login_described_in_the_configuration(setting):
+    """Nothing in the program knows this backend: how to log in stands in the configuration alone."""
+    setting.serve(accounts={"bridge": PASSWORD}, key_ttl=62)
+    setting.start(
+        room_extra=CALM + LOGIN_IN_WORDS % {"base": setting.backend.origin, "word": PASSWORD})
+    ann = setting.irc("ann")
+    check_talk(setting, ann, "one")
+    renewed = wait_until(lambda: setting.backend.requests("/keys/renew"), "the key is renewed ahead of its end")
+    assert len(renewed) == 1 and len(setting.backend.requests("/keys")) == 2
+    setting.backend.set(key_ttl=900)
+    setting.backend.control("expire_tokens", refresh=True)
+    setting.backend.control("drop", abort=True)
+    setting.wait_up(2)
+    check_talk(setting, ann, "two")
+    assert setting.backend.requests("/keys")[-1]["path"] == "/keys", "back to the password"
+    look_for({PASSWORD}, {"the log": setting.bridge.log()})
+
+
+# MARK: - Any room of a backend
+
+
+@on("jwt-rooms", quick=True)
+def any_room_of_the_backend_can_be_joined(setting):
+    setting.serve()
+    setting.start(more='\n[[rooms]]\nname = "*"\nbackend = "main"\n' + CALM)
+    ann = setting.irc("ann")
+    ann.send("LIST")
+    ann.expect("323")
+    listed = [line.params[1].lower() for line in ann.lines if line.command == "322"]
+    assert "#lobby" in listed and "#random" in listed and "#tech-talk" in listed, listed
+    for channel, room in (("#random", "Random"), ("#tech-talk", "Tech Talk")):
+        ann.join(channel)
+        ann.say(channel, "hello " + room)
+        setting.backend.expect_text("ann", "hello " + room)
+        setting.backend.say("Remy", "hi in " + room, room=room)
+        line = ann.expect_text("hi in " + room)
+        assert line.params[0].lower() == channel, line.raw
+    ann.send("JOIN #there-is-no-such-room")
+    wait_until(
+        lambda: ann.drain() or [x for x in ann.lines if x.command in ("403", "405")],
+        lambda: "the join is refused: %r" % [x.raw for x in ann.lines[-3:]])
+    assert len(logins(setting)) == 1, logins(setting)
+
+
 # MARK: - Secrets
 
 
@@ -436,7 +495,7 @@ def look_for(secrets, places):
 
 @on("typed", "plainjson", "jwt-rooms", "directus", "custom", quick=True)
 def secrets_are_nowhere_to_be_read(setting):
-    """Log at its loudest, IRC lines, the command line, and files that others can read; with every failure that names one."""
+    """The log at its loudest, IRC lines, the command line, files that others can read; failures included."""
     auth = {
         "typed": 'auth = { type = "bearer", token = "tk-header-55aa" }\n',
         "plainjson": 'auth = { type = "query", param = "token", token = "tk-query-55aa" }\n',

@@ -1,7 +1,7 @@
 """The link to the backend breaks in every way that it can, on every dialect: what was said arrives once, in order.
 
-What the wires themselves lose is not asked for: where there is no history, nobody can learn what was said meanwhile, and
-where nothing confirms a message, one that was on its way when the link died may be gone.
+What the wires themselves lose is not asked for: where there is no history, nobody can learn what was said meanwhile,
+and where nothing confirms a message, one that was on its way when the link died may be gone.
 """
 
 import time

@@ -3,8 +3,8 @@
 
 Words choose scenarios by a part of `module.name`, or of `module.name[dialect]`; without any all run. `--quick` takes
 those that `make test` runs, `--jobs` runs so many at a time (only those that measure nothing). A table on standard
-output, and the count at its end; exit 0 when all hold. A scenario may return a sentence (a measurement), which the table
-shows.
+output, and the count at its end; exit 0 when all hold. A scenario may return a sentence (a measurement), which the
+table shows.
 """
 
 import argparse
