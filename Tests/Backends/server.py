@@ -123,6 +123,8 @@ class Backend:
         self.received: list[dict] = []
         self.http_log: list[dict] = []
         self.handshakes = 0
+        self.accepting = 0
+        self.most_accepting = 0
         self.changed = asyncio.Condition()
         self.tasks: set[asyncio.Task] = set()
         self.stopping = asyncio.Event()
@@ -243,7 +245,10 @@ class Backend:
                 self.cfg["refuse"] -= 1
             return web.Response(status=int(self.cfg["refuse_status"]))
         if self.cfg["accept_delay_ms"]:
+            self.accepting += 1
+            self.most_accepting = max(self.most_accepting, self.accepting)
             await asyncio.sleep(self.cfg["accept_delay_ms"] / 1000)
+            self.accepting -= 1
         ctx = await self.handshake(request)
         if isinstance(ctx, web.StreamResponse):
             return ctx
@@ -341,7 +346,7 @@ class Backend:
         return {"ok": True, **(res or {})}
 
     async def op_state(self, a: dict) -> dict:
-        return {"dialect": self.name, "handshakes": self.handshakes, "received": len(self.received),
+        return {"dialect": self.name, "handshakes": self.handshakes, "handshakes_at_once": self.most_accepting, "received": len(self.received),
                 "connections": [c.describe() for c in self.conns.values()],
                 "cfg": self.cfg, **self.extra_state()}
 
@@ -638,7 +643,7 @@ class PlainJSON(Backend):
 
     def defaults(self) -> dict:
         return {"auth": "none", "tokens": ["test-token"], "echo": "none", "replay": "off",
-                "conversation_key": True, "timestamp": "iso8601", "ack_extras": True}
+                "conversation_key": True, "timestamp": "iso8601", "ack_extras": True, "auto_ack": False}
 
     def ws_path(self):
         return "/ws/main"
@@ -700,6 +705,8 @@ class PlainJSON(Backend):
         self.owner[m["id"]] = conn
         self.log.setdefault(conn.room, []).append(m)
         await self.broadcast(m, conn.room, exclude=None if self.cfg["echo"] == "all" else conn)
+        if self.cfg["auto_ack"]:      # somebody else's client shows it at once
+            await self.send(conn, {"type": "ack", "messageId": m["id"]})
 
     def stamp(self, a):
         t = a.get("at", now())

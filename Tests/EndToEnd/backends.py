@@ -11,7 +11,8 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
+import signal
+import sys
 import tempfile
 import time
 import urllib.error
@@ -20,8 +21,11 @@ import urllib.request
 from peer import IRC, MODERN, PATIENCE, Bridge, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SERVER = os.path.join(HERE, "..", "Backends", "server.py")
-PYTHON = os.environ.get("TEST_PYTHON", "")
+sys.path.append(os.path.join(HERE, "..", "Backends"))
+try:
+    import server
+except ImportError:  # without aiohttp the scenarios of other files run all the same
+    server = None
 
 QUICK = (
     'backoff = { min = "100ms", max = "400ms", jitter = 0 }\n'
@@ -113,36 +117,49 @@ PASSWORD = "pw-of-the-bridge-7f3a"
 
 
 class Backend:
-    """One server process. `frames()` are those the bridge sent, as the bridge's peers would read them."""
+    """One server process. `frames()` are those the bridge sent, as the bridge's peers would read them.
+
+    It is forked and not started anew: reading aiohttp in takes longer than most scenarios.
+    """
 
     def __init__(self, wire, seed=(), arguments=(), **settings):
-        assert PYTHON, "TEST_PYTHON must name the Python that scripts/test-environment made"
+        assert server, "this Python has no aiohttp; scripts/test-environment makes one that has"
         self.wire = wire
-        command = [PYTHON, SERVER, "--dialect", wire.server or wire.name, "--exit-on-eof", "--lifetime", "300"]
+        command = ["server.py", "--dialect", wire.server or wire.name, "--exit-on-eof", "--lifetime", "300"]
         if wire.login:
             host = "@example.com" if wire.name == "directus" else ""
             command += ["--seed-user", "bridge%s:%s" % (host, PASSWORD)]
             for name, password in seed:
                 command += ["--seed-user", "%s:%s" % (name, password)]
+        if wire.name == "plainjson":
+            # An ack of somebody else's client is what confirms a message there.
+            settings.setdefault("auto_ack", True)
         for key, value in settings.items():
             command += ["--set", "%s=%s" % (key, json.dumps(value))]
-        self.process = subprocess.Popen(
-            command + list(arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        assert line, "the backend did not start: %d" % self.process.wait()
+        child_in, self.stdin = os.pipe()
+        output, child_out = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            serve(command + list(arguments), child_in, child_out)
+        os.close(child_in)
+        os.close(child_out)
+        with open(output, encoding="utf-8") as file:
+            line = file.readline()
+        assert line, "the backend did not start"
         self.ready = json.loads(line)
         self.port = self.ready["port"]
         self.origin = "%s://127.0.0.1:%d" % ("https" if self.ready["url"].startswith("wss") else "http", self.port)
         self.cursor = 0
 
     def stop(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+        os.close(self.stdin)
+        end = time.monotonic() + 5
+        while os.waitpid(self.process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(self.process, signal.SIGKILL)
+                os.waitpid(self.process, 0)
+                break
+            time.sleep(0.01)
 
     # -- The control port
 
@@ -222,6 +239,20 @@ class Backend:
                 continue
             out.append(text)
         return out
+
+
+def serve(arguments, stdin, stdout):
+    """The child's whole life. It holds nothing of its parent's open, or others would wait for its end."""
+    status = 1
+    try:
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        os.closerange(3, 4096)
+        sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")
+        sys.argv = arguments
+        status = server.main()
+    finally:
+        os._exit(status)
 
 
 def read(dialect, record):
@@ -360,14 +391,15 @@ class Setting:
         self.stack.callback(self.backend.stop)
         return self.backend
 
-    def start(self, linked=True, room_extra=CALM, auth="", log='level = "debug"', more="", **options):
+    def start(self, linked=True, room_extra=CALM, auth="", log='level = "debug"', more="", room="", **options):
         """A bridge with #lobby on the backend. `auth` stands for what the table would say of logging in.
 
         Started again, it finds the state that an earlier one left.
         """
         if self.backend is None:
             self.serve()
-        text = tables(self.wire, self.backend, room_extra, auth, self.directory) + more
+        wire = dataclasses.replace(self.wire, room=room or self.wire.room)
+        text = tables(wire, self.backend, room_extra, auth, self.directory) + more
         self.bridge = Bridge({}, tables=text, log_extra=log, directory=self.directory, **options)
         self.stack.callback(self.bridge.stop)
         if linked:

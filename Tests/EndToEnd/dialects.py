@@ -625,7 +625,7 @@ def words_of_the_backend_itself_are_notices(setting):
     setting.start()
     ann = setting.irc("ann")
     setting.backend.control("system", text="maintenance at noon", room="lobby")
-    ann.expect("NOTICE", lambda line: line.params[-1] == "maintenance at noon")
+    ann.expect("NOTICE", lambda line: line.params[-1].endswith("maintenance at noon"))
 
 
 assert len(WIRES) == 7

@@ -207,6 +207,16 @@ def two_rooms_of_one_backend_share_one_login(setting):
 
 
 @on("jwt-rooms")
+def rooms_of_one_backend_come_one_after_the_other(setting):
+    """Each socket holds a connection of that backend's database, and there are fifteen."""
+    setting.serve(arguments=[x for n in range(1, 6) for x in ("--seed-room", "R%d" % n)], accept_delay_ms=200)
+    setting.start(linked=False, room="R1", more="".join(
+        '\n[[rooms]]\nname = "r%d"\nbackend = "main"\nupstream_room = "R%d"\n%s' % (n, n, CALM) for n in range(2, 6)))
+    setting.wait_up(5)
+    assert setting.backend.state()["handshakes_at_once"] == 1, setting.backend.state()["handshakes_at_once"]
+
+
+@on("jwt-rooms")
 def another_login_of_the_account_takes_the_refresh_token(setting):
     """There is one for each account there: after somebody else logged in, ours is worth nothing."""
     setting.start()
