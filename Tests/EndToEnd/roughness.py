@@ -180,6 +180,7 @@ def drops_between_messages(setting):
         wait_line(ann, down[-1])
         before = setting.ups()
         backend.control("drop", **({"abort": True} if turn % 2 else {"code": 1001}))
+        wait_until(lambda: len(setting.bridge.log_entries("upstream-lost")) > turn, "the loss is seen")
         if turn % 3 == 0:
             up.append("up while down %d" % turn)
             ann.say("#lobby", up[-1])
