@@ -32,7 +32,8 @@ final class Room {
     final class LocalMember {
         let person: PersonID
         var puppet: ChatID
-        let joinedAt: ChatTimestamp
+        /// The newest message before the client came, by its place in the order of the room; -1: none.
+        let joinedAfter: Int
         var hasReadMarker: Bool
         /// What of their reading is told.
         var receipts: ReceiptPolicy
@@ -41,11 +42,11 @@ final class Room {
         var typingSentAt: MonotonicInstant?
 
         init(
-            person: PersonID, puppet: ChatID, joinedAt: ChatTimestamp, hasReadMarker: Bool, receipts: ReceiptPolicy
+            person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool, receipts: ReceiptPolicy
         ) {
             self.person = person
             self.puppet = puppet
-            self.joinedAt = joinedAt
+            self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
             self.receipts = receipts
         }
@@ -93,7 +94,7 @@ final class Room {
     var outbox = Outbox()
     var sendBudget: TokenBucket
     var typingBudget = TokenBucket(rate: 10, burst: 20)
-    var markers: [ChatID: ChatTimestamp] = [:]
+    var markers: [ChatID: ReadMarker] = [:]
     var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
@@ -171,7 +172,7 @@ final class Room {
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         locals[client] = LocalMember(
-            person: personID, puppet: puppet, joinedAt: context.now.wall, hasReadMarker: hasReadMarker,
+            person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
             receipts: receipts ?? settings.receipts)
         adopt(puppet, personID)
         audience.add(client, profile: profile)
