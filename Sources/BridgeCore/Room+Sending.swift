@@ -89,9 +89,10 @@ extension Room {
     func pumpOutbox(_ context: BridgeContext) {
         while link.isUp, let entry = outbox.next, sendBudget.take(now: context.now.monotonic) {
             if locals[entry.origin.client]?.person == entry.origin.person { stopTyping(entry.origin.client, context) }
-            switch settings.dialect.encode(.message(entry.message), context: dialectContext) {
-            case .frames(let frames):
-                guard link.send(frames, context) else { return }
+            let encoded = settings.dialect.encode(.message(entry.message), context: dialectContext)
+            switch encoded {
+            case .frame, .several:
+                guard link.send(encoded.frames ?? [], context) else { return }
                 outbox.markNextWritten(at: context.now.monotonic)
                 if settings.dialect.traits.confirmation == .none, let id = entry.message.id,
                     let written = outbox.confirm(id: id, sender: nil)
@@ -208,7 +209,7 @@ extension Room {
     /// Sends a command whose loss does no harm; true when it went to the socket.
     @discardableResult
     func sendCommand(_ command: ChatCommand, _ context: BridgeContext) -> Bool {
-        guard link.isUp, case .frames(let frames) = settings.dialect.encode(command, context: dialectContext) else {
+        guard link.isUp, let frames = settings.dialect.encode(command, context: dialectContext).frames else {
             return false
         }
         return link.send(frames, context)

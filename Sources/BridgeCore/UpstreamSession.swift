@@ -373,7 +373,8 @@ final class UpstreamSession {
         _ decoded: inout [LinkEvent]
     ) {
         switch dialect.decode(payload, isBinary: isBinary, context: dialectContext) {
-        case .events(let chat): for event in chat { decoded.append(.chat(event)) }
+        case .event(let event): decoded.append(.chat(event))
+        case .several(let events): for event in events { decoded.append(.chat(event)) }
         case .dropped(let reason, let typeKey):
             decoded.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey))
         }

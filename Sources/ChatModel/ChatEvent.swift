@@ -9,6 +9,7 @@ public struct ChatPerson: Hashable, Sendable {
     public var id: ChatID?
     public var name: String?
 
+    @inlinable
     public init(id: ChatID? = nil, name: String? = nil) {
         self.id = id
         self.name = name
@@ -34,6 +35,7 @@ public struct ChatAttachment: Hashable, Sendable {
     public var inline: String?
     public var fileID: String?
 
+    @inlinable
     public init(
         kind: Kind, url: String? = nil, name: String? = nil, size: Int64? = nil, mime: String? = nil,
         thumbnail: String? = nil, width: Int64? = nil, height: Int64? = nil, duration: Double? = nil,
@@ -56,34 +58,100 @@ public struct ChatAttachment: Hashable, Sendable {
 /// Something somebody said. May consist of attachments and an empty text.
 public struct ChatMessage: Hashable, Sendable {
     public var id: ChatID?
-    public var room: String?
     public var sender: ChatPerson
     /// Passed through untouched: CR, LF, NUL and bidi controls included.
     public var text: String
     public var at: ChatTimestamp?
-    public var attachments: [ChatAttachment]
-    public var replyTo: ChatID?
-    /// Echo of a reference that we put into the frame we sent.
-    public var ref: String?
     /// The sender is one of us: by id where there are ids, else by exact name.
     public var isSelf: Bool
     public var isEncrypted: Bool
+    /// Nil while all of it is absent, so that the plain message of every day is small to copy and to drop.
+    @usableFromInline var rest: Rest?
 
+    /// What few messages have. Never changed once it is shared.
+    @usableFromInline
+    final class Rest: Hashable, Sendable {
+        @usableFromInline let room: String?
+        @usableFromInline let attachments: [ChatAttachment]
+        @usableFromInline let replyTo: ChatID?
+        @usableFromInline let ref: String?
+
+        @usableFromInline
+        init(room: String?, attachments: [ChatAttachment], replyTo: ChatID?, ref: String?) {
+            self.room = room
+            self.attachments = attachments
+            self.replyTo = replyTo
+            self.ref = ref
+        }
+
+        /// Nil when there is nothing to keep.
+        @usableFromInline
+        static func make(room: String?, attachments: [ChatAttachment], replyTo: ChatID?, ref: String?) -> Rest? {
+            guard room != nil || !attachments.isEmpty || replyTo != nil || ref != nil else { return nil }
+            return Rest(room: room, attachments: attachments, replyTo: replyTo, ref: ref)
+        }
+
+        @usableFromInline
+        static func == (a: Rest, b: Rest) -> Bool {
+            a === b
+                || a.room == b.room && a.attachments == b.attachments && a.replyTo == b.replyTo && a.ref == b.ref
+        }
+
+        @usableFromInline
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(room)
+            hasher.combine(attachments)
+            hasher.combine(replyTo)
+            hasher.combine(ref)
+        }
+    }
+
+    @inlinable
     public init(
         id: ChatID? = nil, room: String? = nil, sender: ChatPerson = ChatPerson(), text: String,
         at: ChatTimestamp? = nil, attachments: [ChatAttachment] = [], replyTo: ChatID? = nil, ref: String? = nil,
         isSelf: Bool = false, isEncrypted: Bool = false
     ) {
         self.id = id
-        self.room = room
         self.sender = sender
         self.text = text
         self.at = at
-        self.attachments = attachments
-        self.replyTo = replyTo
-        self.ref = ref
         self.isSelf = isSelf
         self.isEncrypted = isEncrypted
+        rest = Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: ref)
+    }
+
+    /// The message of every day.
+    @inlinable
+    public init(id: ChatID?, sender: ChatPerson, text: String, at: ChatTimestamp?, isSelf: Bool) {
+        self.id = id
+        self.sender = sender
+        self.text = text
+        self.at = at
+        self.isSelf = isSelf
+        isEncrypted = false
+        rest = nil
+    }
+
+    public var room: String? {
+        get { rest?.room }
+        set { rest = Rest.make(room: newValue, attachments: attachments, replyTo: replyTo, ref: ref) }
+    }
+
+    public var attachments: [ChatAttachment] {
+        get { rest?.attachments ?? [] }
+        set { rest = Rest.make(room: room, attachments: newValue, replyTo: replyTo, ref: ref) }
+    }
+
+    public var replyTo: ChatID? {
+        get { rest?.replyTo }
+        set { rest = Rest.make(room: room, attachments: attachments, replyTo: newValue, ref: ref) }
+    }
+
+    /// Echo of a reference that we put into the frame we sent.
+    public var ref: String? {
+        get { rest?.ref }
+        set { rest = Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: newValue) }
     }
 }
 
@@ -97,6 +165,7 @@ public struct ChatEdit: Hashable, Sendable {
     public var attachments: [ChatAttachment]
     public var isSelf: Bool
 
+    @inlinable
     public init(
         id: ChatID, text: String, room: String? = nil, sender: ChatPerson = ChatPerson(), at: ChatTimestamp? = nil,
         attachments: [ChatAttachment] = [], isSelf: Bool = false
@@ -117,6 +186,7 @@ public struct ChatDelete: Hashable, Sendable {
     public var room: String?
     public var sender: ChatPerson
 
+    @inlinable
     public init(ids: [ChatID], room: String? = nil, sender: ChatPerson = ChatPerson()) {
         self.ids = ids
         self.room = room
@@ -138,6 +208,7 @@ public struct ChatTyping: Hashable, Sendable {
     public var id: ChatID?
     public var at: ChatTimestamp?
 
+    @inlinable
     public init(
         state: State, sender: ChatPerson = ChatPerson(), room: String? = nil, ttlMilliseconds: Int64? = nil,
         isSelf: Bool = false, id: ChatID? = nil, at: ChatTimestamp? = nil
@@ -165,6 +236,7 @@ public struct ChatReceipt: Hashable, Sendable {
     public var room: String?
     public var isSelf: Bool
 
+    @inlinable
     public init(
         state: State, ids: [ChatID], by: ChatPerson = ChatPerson(), ref: String? = nil, at: ChatTimestamp? = nil,
         room: String? = nil, isSelf: Bool = false
@@ -186,6 +258,7 @@ public struct ChatMembership: Hashable, Sendable {
     public var at: ChatTimestamp?
     public var isSelf: Bool
 
+    @inlinable
     public init(user: ChatPerson, room: String? = nil, at: ChatTimestamp? = nil, isSelf: Bool = false) {
         self.user = user
         self.room = room
@@ -202,6 +275,7 @@ public struct ChatPresence: Hashable, Sendable {
     public var state: State
     public var room: String?
 
+    @inlinable
     public init(user: ChatPerson, state: State, room: String? = nil) {
         self.user = user
         self.state = state
@@ -235,6 +309,7 @@ public struct ChatReaction: Hashable, Sendable {
     public var counts: [Count]
     public var isSelf: Bool
 
+    @inlinable
     public init(
         target: ChatID, emoji: String, operation: Operation, sender: ChatPerson = ChatPerson(), room: String? = nil,
         at: ChatTimestamp? = nil, counts: [Count] = [], isSelf: Bool = false
@@ -257,6 +332,7 @@ public struct ChatSystemNotice: Hashable, Sendable {
     public var room: String?
     public var at: ChatTimestamp?
 
+    @inlinable
     public init(text: String, id: ChatID? = nil, room: String? = nil, at: ChatTimestamp? = nil) {
         self.text = text
         self.id = id
@@ -271,6 +347,7 @@ public struct ChatHistory: Hashable, Sendable {
     public var room: String?
     public var ref: String?
 
+    @inlinable
     public init(messages: [ChatMessage], room: String? = nil, ref: String? = nil) {
         self.messages = messages
         self.room = room
@@ -284,6 +361,7 @@ public struct ChatReady: Hashable, Sendable {
     public var name: String?
     public var ref: String?
 
+    @inlinable
     public init(room: String? = nil, name: String? = nil, ref: String? = nil) {
         self.room = room
         self.name = name
@@ -300,6 +378,7 @@ public struct ChatAuth: Hashable, Sendable {
     public var refresh: String?
     public var ref: String?
 
+    @inlinable
     public init(state: State, text: String? = nil, refresh: String? = nil, ref: String? = nil) {
         self.state = state
         self.text = text
@@ -328,6 +407,7 @@ public struct ChatError: Hashable, Sendable {
     public var isFatal: Bool
     public var ref: String?
 
+    @inlinable
     public init(code: String, text: String, isFatal: Bool, ref: String? = nil) {
         self.code = code
         self.text = text

@@ -71,11 +71,37 @@ public enum DropReason: String, Sendable, CaseIterable {
     case tooLong = "too-long"
 }
 
-public enum DecodedFrame: Equatable, Sendable {
-    /// Understood; may be empty when a frame needs no event.
-    case events([ChatEvent])
+public enum DecodedFrame: Sendable {
+    /// Understood: one event, as nearly always; without an array, which would cost as much as the rest.
+    case event(ChatEvent)
+    /// Understood: any other number of events; none when a frame needs none. Made by ``events(_:)``.
+    case several([ChatEvent])
     /// Nothing usable. `typeKey` is the frame's own type value where it had one, for the log.
     case dropped(DropReason, typeKey: String?)
+
+    /// Understood; may be empty when a frame needs no event.
+    public static func events(_ events: [ChatEvent]) -> DecodedFrame {
+        events.count == 1 ? .event(events[0]) : .several(events)
+    }
+
+    /// What the frame says; nil when it was dropped.
+    public var events: [ChatEvent]? {
+        switch self {
+        case .event(let event): [event]
+        case .several(let events): events
+        case .dropped: nil
+        }
+    }
+}
+
+extension DecodedFrame: Equatable {
+    public static func == (a: DecodedFrame, b: DecodedFrame) -> Bool {
+        switch (a, b) {
+        case (.dropped(let x, let xKey), .dropped(let y, let yKey)): x == y && xKey == yKey
+        case (.dropped, _), (_, .dropped): false
+        default: a.events == b.events
+        }
+    }
 }
 
 /// One WebSocket message to send.
@@ -89,10 +115,37 @@ public struct EncodedFrame: Equatable, Sendable {
     }
 }
 
-public enum EncodedCommand: Equatable, Sendable {
-    case frames([EncodedFrame])
+public enum EncodedCommand: Sendable {
+    /// One frame, as nearly always.
+    case frame(EncodedFrame)
+    /// Any other number of frames, oldest first. Made by ``frames(_:)``.
+    case several([EncodedFrame])
     /// The wire cannot say it; the session decides what to do instead.
     case unsupported(DropReason)
+
+    /// Oldest first.
+    public static func frames(_ frames: [EncodedFrame]) -> EncodedCommand {
+        frames.count == 1 ? .frame(frames[0]) : .several(frames)
+    }
+
+    /// The frames that say it, oldest first; nil when it cannot be said.
+    public var frames: [EncodedFrame]? {
+        switch self {
+        case .frame(let frame): [frame]
+        case .several(let frames): frames
+        case .unsupported: nil
+        }
+    }
+}
+
+extension EncodedCommand: Equatable {
+    public static func == (a: EncodedCommand, b: EncodedCommand) -> Bool {
+        switch (a, b) {
+        case (.unsupported(let x), .unsupported(let y)): x == y
+        case (.unsupported, _), (_, .unsupported): false
+        default: a.frames == b.frames
+        }
+    }
 }
 
 /// What the session around a codec must know of the wire; one row for each dialect.
@@ -242,7 +295,14 @@ public enum DialectTable {
         Row(name: "envelope", aliases: ["pixar"]) { options throws(DialectOptionError) in
             try options.finish()
             return EnvelopeDialect()
-        }
+        },
+        Row(name: "jwt-rooms", aliases: []) { options throws(DialectOptionError) in try JWTRoomsDialect(options) },
+        Row(name: "plainjson", aliases: ["article"]) { options throws(DialectOptionError) in
+            try PlainJSONDialect(options)
+        },
+        Row(name: "typed", aliases: []) { options throws(DialectOptionError) in try TypedDialect(options) },
+        Row(name: "swiftchat", aliases: []) { options throws(DialectOptionError) in try SwiftChatDialect(options) },
+        Row(name: "directus", aliases: []) { options throws(DialectOptionError) in try DirectusDialect(options) },
     ]
 
     /// The row for a name or an alias, or nil.

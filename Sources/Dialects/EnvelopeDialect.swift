@@ -53,12 +53,18 @@ public struct EnvelopeDialect: Dialect {
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
             switch key {
-            case "event": event = value
-            case "body": body = value
             case "message_id": messageID = value
+            case "body": body = value
+            case "event": event = value
+            case "sent_at": sentAt = value
             case "sender_id": senderID = value
             case "sender_name": senderName = value
-            case "sent_at": sentAt = value
+            default: setCamel(key, value)
+            }
+        }
+
+        private mutating func setCamel(_ key: JSONField, _ value: JSONField) {
+            switch key {
             case "messageId": camelMessageID = value
             case "senderId": camelSenderID = value
             case "senderName": camelSenderName = value
@@ -108,22 +114,22 @@ public struct EnvelopeDialect: Dialect {
                 return .dropped(.missingField, typeKey: FrameText.typeKey(event))
             }
             guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
-            let attachment = FrameAttachment.inline(text)
-            return .events([
-                .message(
-                    ChatMessage(
-                        id: id, sender: sender, text: attachment == nil ? text : "", at: at(),
-                        attachments: attachment.map { [$0] } ?? [], isSelf: isSelf))
-            ])
+            if let attachment = FrameAttachment.inline(text) {
+                return .event(
+                    .message(
+                        ChatMessage(
+                            id: id, sender: sender, text: "", at: at(), attachments: [attachment], isSelf: isSelf)))
+            }
+            return .event(
+                .message(ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)))
         case "typing":
-            return .events([
+            return .event(
                 .typing(
                     ChatTyping(
-                        state: .start, sender: sender, ttlMilliseconds: Self.typingMilliseconds, isSelf: isSelf))
-            ])
+                        state: .start, sender: sender, ttlMilliseconds: Self.typingMilliseconds, isSelf: isSelf)))
         case "readReceipt":
             guard let id else { return .dropped(.missingField, typeKey: FrameText.typeKey(event)) }
-            return .events([.receipt(ChatReceipt(state: .read, ids: [id], by: sender, at: at(), isSelf: isSelf))])
+            return .event(.receipt(ChatReceipt(state: .read, ids: [id], by: sender, at: at(), isSelf: isSelf)))
         default:
             return .dropped(.unknownType, typeKey: FrameText.typeKey(event))
         }
@@ -147,7 +153,8 @@ public struct EnvelopeDialect: Dialect {
             var frames: [EncodedFrame] = []
             for id in receipt.ids {
                 switch Self.frame("readReceipt", id, receipt.by, "", receipt.at) {
-                case .frames(let more): frames += more
+                case .frame(let frame): frames.append(frame)
+                case .several(let more): frames += more
                 case .unsupported(let reason): return .unsupported(reason)
                 }
             }
@@ -167,9 +174,9 @@ public struct EnvelopeDialect: Dialect {
         writer.key("event")
         writer.string(event)
         writer.key("message_id")
-        writer.string(id.rawValue)
+        writer.id(id)
         writer.key("sender_id")
-        writer.string(senderID.rawValue)
+        writer.id(senderID)
         writer.key("sender_name")
         writer.string(sender.name ?? senderID.rawValue)
         writer.key("body")
@@ -178,6 +185,6 @@ public struct EnvelopeDialect: Dialect {
         writer.seconds(milliseconds: at.milliseconds)
         writer.endObject()
         guard writer.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
+        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
     }
 }

@@ -23,6 +23,8 @@ enum FrameAttachment {
     ///
     /// Source: RFC 2397.
     static func inline(_ text: String) -> ChatAttachment? {
+        // Nearly every text ends here.
+        guard let first = text.utf8.first, first == UInt8(ascii: "d") || first <= 0x20 else { return nil }
         var native = text
         return native.withUTF8 { bytes in
             var scan = DataURIScanner(rest: bytes[...])
@@ -48,7 +50,7 @@ private struct DataURIScanner {
     mutating func attachment() -> ChatAttachment? {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         while let first = rest.first, isSpace(first) { rest = rest.dropFirst() }
-        guard take("data:") else { return nil }  // nearly every text ends here
+        guard take("data:") else { return nil }
         while let last = rest.last, isSpace(last) { rest = rest.dropLast() }
         var mime: String?
         if let first = rest.first, first != UInt8(ascii: ";") {

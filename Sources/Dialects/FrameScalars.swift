@@ -13,7 +13,7 @@ enum FrameText {
     static func id(_ field: JSONField?) -> ChatID? {
         guard let field else { return nil }
         switch field.kind {
-        case .string: return field.string.flatMap { $0.isEmpty ? nil : ChatID($0) }
+        case .string: return field.isEmptyString ? nil : string(field)
         case .integer:
             if let value = field.int64 { return ChatID(String(value)) }
             return ChatID(field.rawText)
@@ -23,6 +23,12 @@ enum FrameText {
             return ChatID(value.description)
         case .object, .array, .true, .false, .null: return nil
         }
+    }
+
+    /// Most ids are UUIDs without escapes: no string is made of them.
+    private static func string(_ field: JSONField) -> ChatID? {
+        if field.isPlainString { return field.withRawBytes { ChatID(utf8: $0) } }
+        return field.string.map { ChatID($0) }
     }
 
     /// A name: a string that is not empty.
@@ -38,6 +44,13 @@ enum FrameText {
             let front = String(decoding: bytes.prefix(maxTypeKeyLength * 4), as: UTF8.self)
             return String(String.UnicodeScalarView(front.unicodeScalars.prefix(maxTypeKeyLength)))
         }
+    }
+}
+
+extension JSONWriter {
+    /// An id as it was received.
+    mutating func id(_ id: ChatID) {
+        if !string(byteCount: 36, { id.writeUUID(to: $0) }) { string(id.rawValue) }
     }
 }
 
@@ -71,7 +84,13 @@ struct FrameTime {
         switch field.kind {
         case .integer, .decimal: return field.double.flatMap(number)
         case .string:
-            guard let text = field.string, text.utf8.count <= Self.maxTextBytes else { return nil }
+            // Hardly any time is written with escapes, and without them it is read where it stands.
+            let plain: ChatTimestamp?? = field.withRawBytes { bytes in
+                guard bytes.count <= Self.maxTextBytes, !bytes.contains(UInt8(ascii: "\\")) else { return .none }
+                return .some(text(bytes))
+            }
+            if let plain { return plain }
+            guard let text = field.string else { return nil }
             return self.text(text)
         case .object, .array, .true, .false, .null: return nil
         }
@@ -103,8 +122,13 @@ struct FrameTime {
 
     /// ISO 8601, or a number in quotes. White space around it does not count.
     func text(_ text: String) -> ChatTimestamp? {
-        guard text.utf8.count <= Self.maxTextBytes else { return nil }
-        var scan = ISOScanner(bytes: Array(text.utf8))
+        var text = text
+        return text.withUTF8 { self.text(UnsafeRawBufferPointer($0)) }
+    }
+
+    private func text(_ bytes: UnsafeRawBufferPointer) -> ChatTimestamp? {
+        guard bytes.count <= Self.maxTextBytes else { return nil }
+        var scan = ISOScanner(bytes: bytes)
         if let time = scan.timestamp(naiveOffsetSeconds: naiveOffsetSeconds) {
             return (1...Self.latestMilliseconds).contains(time) ? ChatTimestamp(milliseconds: time) : nil
         }
@@ -126,10 +150,10 @@ struct FrameTime {
 /// `YYYY-MM-DD`, `T` or a blank, `HH:MM`, then optionally `:SS`, a fraction of up to nine digits after `.` or `,`, and `Z`
 /// or an offset with or without a colon.
 private struct ISOScanner {
-    let trimmed: ArraySlice<UInt8>
-    private var rest: ArraySlice<UInt8>
+    let trimmed: Slice<UnsafeRawBufferPointer>
+    private var rest: Slice<UnsafeRawBufferPointer>
 
-    init(bytes: [UInt8]) {
+    init(bytes: UnsafeRawBufferPointer) {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         var slice = bytes[...]
         while let last = slice.last, isSpace(last) { slice.removeLast() }

@@ -17,7 +17,7 @@ extension Dialect {
         func fits(_ end: String.Index) -> Bool? {
             part.text = String(text.unicodeScalars[..<end])
             switch encode(.message(part), context: context) {
-            case .frames: return true
+            case .frame, .several: return true
             case .unsupported(.tooLong): return false
             case .unsupported: return nil
             }

@@ -20,7 +20,7 @@ public struct JSONField {
     public let kind: Kind
     @usableFromInline let hasEscapes: Bool
 
-    @inline(__always)
+    @inlinable @inline(__always)
     init(base: UnsafePointer<UInt8>, count: Int, kind: Kind, hasEscapes: Bool = false) {
         self.base = base
         self.count = count
@@ -28,7 +28,7 @@ public struct JSONField {
         self.hasEscapes = hasEscapes
     }
 
-    public var isNull: Bool { kind == .null }
+    @inlinable public var isNull: Bool { kind == .null }
 
     /// The value as it is written, a string without its quotes and with its escapes.
     public var rawText: String { String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self) }
@@ -60,101 +60,138 @@ public struct JSONField {
         return hasEscapes ? unescaped() : rawText
     }
 
+    /// Whether this is a string whose bytes are its text: nothing in it is escaped.
+    public var isPlainString: Bool { kind == .string && !hasEscapes }
+
+    /// Bytes as written, a string's without its quotes and with its escapes.
+    @inlinable public var byteCount: Int { count }
+
     /// Whether this is a string without text.
     public var isEmptyString: Bool { kind == .string && count == 0 }
 
     /// Whether this is a string that says `text`, however it is escaped.
-    @inlinable
+    @inlinable @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
-        // Names are told apart by their length mostly; the rest is not worth inlining.
-        (count == text.utf8CodeUnitCount || hasEscapes) && hasSameText(text)
+        // Names are told apart by their length mostly.
+        if hasEscapes {
+            return unescapedEquals(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+        return count == text.utf8CodeUnitCount && kind == .string && hasSameBytes(text.utf8Start)
     }
 
-    @usableFromInline
-    func hasSameText(_ text: StaticString) -> Bool {
-        guard kind == .string else { return false }
-        let other = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-        if hasEscapes { return unescaped().utf8.elementsEqual(other) }
-        guard let others = other.baseAddress else { return true }
+    /// The same for a text that is not known before the program runs.
+    @inlinable
+    public func equals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        if hasEscapes { return unescapedEquals(text) }
+        guard count == text.count, kind == .string, let others = text.baseAddress else {
+            return isEmptyString && text.isEmpty
+        }
+        return hasSameBytes(others)
+    }
+
+    /// There are ``count`` bytes at `others`.
+    @inlinable @inline(__always)
+    func hasSameBytes(_ others: UnsafePointer<UInt8>) -> Bool {
         let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(others))
         guard count >= 8 else {
             var index = 0
             while index < count {
                 if base[index] != others[index] { return false }
-                index += 1
+                index &+= 1
             }
             return true
         }
         // Eight bytes at a time; the last eight may overlap those before.
         var index = 0
-        while index < count - 8 {
+        while index < count &- 8 {
             if ours.loadUnaligned(fromByteOffset: index, as: UInt64.self)
                 != theirs.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             {
                 return false
             }
-            index += 8
+            index &+= 8
         }
-        return ours.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
-            == theirs.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+        return ours.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+            == theirs.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
     }
 
-    @inlinable
+    @usableFromInline
+    func unescapedEquals(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        kind == .string && unescaped().utf8.elementsEqual(text)
+    }
+
+    @inlinable @inline(__always)
     public static func ~= (text: StaticString, field: JSONField) -> Bool { field.equals(text) }
 
-    /// No escape is longer written than spelled: six bytes make at most three, twelve make four.
-    private func unescaped() -> String {
-        String(unsafeUninitializedCapacity: count) { out in
-            var read = 0
-            var written = 0
-            func put(_ byte: UInt8) {
-                out[written] = byte
-                written += 1
-            }
-            while read < count {
-                let byte = base[read]
-                guard byte == UInt8(ascii: "\\") else {
-                    put(byte)
-                    read += 1
-                    continue
-                }
-                let escape = base[read + 1]
-                read += 2
-                switch escape {
-                case UInt8(ascii: "b"): put(0x08)
-                case UInt8(ascii: "f"): put(0x0C)
-                case UInt8(ascii: "n"): put(0x0A)
-                case UInt8(ascii: "r"): put(0x0D)
-                case UInt8(ascii: "t"): put(0x09)
-                case UInt8(ascii: "u"):
-                    var scalar = JSONScanner.hexUnit(base + read) ?? 0xFFFD
-                    read += 4
-                    if 0xD800..<0xDC00 ~= scalar {
-                        let low = JSONScanner.hexUnit(base + read + 2) ?? 0xDC00
-                        read += 6
-                        scalar = 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
-                    }
-                    switch scalar {
-                    case 0..<0x80:
-                        put(UInt8(truncatingIfNeeded: scalar))
-                    case 0x80..<0x800:
-                        put(0xC0 | UInt8(truncatingIfNeeded: scalar >> 6))
-                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
-                    case 0x800..<0x10000:
-                        put(0xE0 | UInt8(truncatingIfNeeded: scalar >> 12))
-                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
-                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
-                    default:
-                        put(0xF0 | UInt8(truncatingIfNeeded: scalar >> 18))
-                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 12) & 0x3F))
-                        put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
-                        put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
-                    }
-                default: put(escape)
-                }
-            }
-            return written
+    /// Calls `body` with the text of a string in UTF-8, without making a `String` of it; nil for other kinds. The bytes are
+    /// valid only during the call.
+    @inlinable
+    public func withUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
+        guard kind == .string else { return nil }
+        guard hasEscapes else { return body(UnsafeRawBufferPointer(start: base, count: count)) }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { out in
+            let written = unescape(into: out)
+            return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(out)[..<written]))
         }
+    }
+
+    private func unescaped() -> String {
+        String(unsafeUninitializedCapacity: count) { unescape(into: $0) }
+    }
+
+    /// Writes the text of a string to the front of `out`, which has room for ``count`` bytes: no escape is longer written
+    /// than spelled; six bytes make at most three, twelve make four.
+    @usableFromInline
+    func unescape(into out: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        var read = 0
+        var written = 0
+        func put(_ byte: UInt8) {
+            out[written] = byte
+            written += 1
+        }
+        while read < count {
+            let byte = base[read]
+            guard byte == UInt8(ascii: "\\") else {
+                put(byte)
+                read += 1
+                continue
+            }
+            let escape = base[read + 1]
+            read += 2
+            switch escape {
+            case UInt8(ascii: "b"): put(0x08)
+            case UInt8(ascii: "f"): put(0x0C)
+            case UInt8(ascii: "n"): put(0x0A)
+            case UInt8(ascii: "r"): put(0x0D)
+            case UInt8(ascii: "t"): put(0x09)
+            case UInt8(ascii: "u"):
+                var scalar = JSONScanner.hexUnit(base + read) ?? 0xFFFD
+                read += 4
+                if 0xD800..<0xDC00 ~= scalar {
+                    let low = JSONScanner.hexUnit(base + read + 2) ?? 0xDC00
+                    read += 6
+                    scalar = 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
+                }
+                switch scalar {
+                case 0..<0x80:
+                    put(UInt8(truncatingIfNeeded: scalar))
+                case 0x80..<0x800:
+                    put(0xC0 | UInt8(truncatingIfNeeded: scalar >> 6))
+                    put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                case 0x800..<0x10000:
+                    put(0xE0 | UInt8(truncatingIfNeeded: scalar >> 12))
+                    put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
+                    put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                default:
+                    put(0xF0 | UInt8(truncatingIfNeeded: scalar >> 18))
+                    put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 12) & 0x3F))
+                    put(0x80 | UInt8(truncatingIfNeeded: (scalar >> 6) & 0x3F))
+                    put(0x80 | UInt8(truncatingIfNeeded: scalar & 0x3F))
+                }
+            default: put(escape)
+            }
+        }
+        return written
     }
 
     // MARK: - Numbers

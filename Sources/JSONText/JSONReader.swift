@@ -20,11 +20,11 @@
 ///
 /// Source: RFC 8259.
 public struct JSONReader {
-    private var scanner: JSONScanner
-    private let maxDepth: Int
-    /// 1 inside the object or array entered.
-    private var depth = 0
-    private var isFirstMember = false
+    @usableFromInline var scanner: JSONScanner
+    @usableFromInline let maxDepth: Int
+    /// How many of the objects and arrays entered are open.
+    @usableFromInline var depth = 0
+    @usableFromInline var isFirstMember = false
 
     /// - Parameter bytes: the whole document; must stay valid for as long as the reader and its fields are used.
     /// - Throws: ``JSONError/Reason/tooLong`` and ``JSONError/Reason/unexpectedEnd``.
@@ -44,13 +44,17 @@ public struct JSONReader {
         maxDepth = JSONLimits.deepestNesting
     }
 
-    /// Steps into the object that comes next. False, and nothing is taken, when something else comes.
+    /// Steps into the object that comes next, which is left by reading on to its end. False, and nothing is taken, when
+    /// something else comes.
+    @inlinable
     public mutating func enterObject() throws(JSONError) -> Bool { try enter(UInt8(ascii: "{")) }
 
     /// Steps into the array that comes next. False, and nothing is taken, when something else comes.
+    @inlinable
     public mutating func enterArray() throws(JSONError) -> Bool { try enter(UInt8(ascii: "[")) }
 
-    private mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
+    @inlinable
+    mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
         guard scanner.peekToken() == bracket else { return false }
         guard depth < maxDepth else { throw scanner.error(.tooDeep) }
         scanner.at += 1
@@ -60,6 +64,7 @@ public struct JSONReader {
     }
 
     /// The name of the next member, whose value must be read before the next call; nil at the object's end.
+    @inlinable @inline(__always)
     public mutating func nextKey() throws(JSONError) -> JSONField? {
         guard try advance(to: UInt8(ascii: "}")) else { return nil }
         return try scanner.scanKey()
@@ -71,13 +76,18 @@ public struct JSONReader {
         return try readValue()
     }
 
+    /// Whether the array entered goes on. Its next element must be read, or entered and left, before the next call.
+    @inlinable
+    public mutating func hasNextElement() throws(JSONError) -> Bool { try advance(to: UInt8(ascii: "]")) }
+
     /// False when the container ended here.
-    @inline(__always)
-    private mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
+    @inlinable @inline(__always)
+    mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
         guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
         if byte == bracket {
             scanner.at += 1
             depth -= 1
+            isFirstMember = false  // of the container around this one, which may have been empty
             return false
         }
         if isFirstMember {
@@ -90,14 +100,17 @@ public struct JSONReader {
 
     /// The next value, whatever it is. A container is passed over as a whole; ``JSONField/members`` and
     /// ``JSONField/elements`` look into it.
+    @inlinable @inline(__always)
     public mutating func readValue() throws(JSONError) -> JSONField {
         guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
-        let kind: JSONField.Kind
-        switch byte {
-        case UInt8(ascii: "{"): kind = .object
-        case UInt8(ascii: "["): kind = .array
-        default: return try scanner.scanScalar(byte)
-        }
+        // Brackets are the only bytes of these two columns that begin a value.
+        if byte | 0x20 == UInt8(ascii: "{") { return try readContainer(byte) }
+        return try scanner.scanScalar(byte)
+    }
+
+    @usableFromInline
+    mutating func readContainer(_ byte: UInt8) throws(JSONError) -> JSONField {
+        let kind: JSONField.Kind = byte == UInt8(ascii: "{") ? .object : .array
         let first = scanner.at
         var skipper = JSONSkipper()
         try scanner.walk(into: &skipper, outerDepth: depth, maxDepth: maxDepth)

@@ -45,18 +45,26 @@ private struct ContainerStack {
     }
 }
 
+@usableFromInline
 struct JSONScanner {
-    let start: UnsafePointer<UInt8>
-    let end: UnsafePointer<UInt8>
-    var at: UnsafePointer<UInt8>
+    @usableFromInline let start: UnsafePointer<UInt8>
+    @usableFromInline let end: UnsafePointer<UInt8>
+    @usableFromInline var at: UnsafePointer<UInt8>
 
-    @inline(__always)
+    @inlinable
+    init(start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>, at: UnsafePointer<UInt8>) {
+        self.start = start
+        self.end = end
+        self.at = at
+    }
+
+    @usableFromInline @inline(never)
     func error(_ reason: JSONError.Reason) -> JSONError { JSONError(reason, at: at - start) }
 
     // MARK: - Bytes
 
     /// Skips white space and returns the byte after it without taking it; nil at the end.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func peekToken() -> UInt8? {
         while at < end {
             switch at.pointee {
@@ -68,14 +76,14 @@ struct JSONScanner {
     }
 
     /// Skips white space and takes the byte after it.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func takeToken() throws(JSONError) -> UInt8 {
         guard let byte = peekToken() else { throw error(.unexpectedEnd) }
         at += 1
         return byte
     }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func expectToken(_ wanted: UInt8) throws(JSONError) {
         guard let byte = peekToken() else { throw error(.unexpectedEnd) }
         guard byte == wanted else { throw error(.unexpectedByte) }
@@ -137,7 +145,7 @@ struct JSONScanner {
     }
 
     /// A member's name and the colon after it.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func scanKey() throws(JSONError) -> JSONField {
         try expectToken(UInt8(ascii: "\""))
         let key = try scanString()
@@ -146,7 +154,7 @@ struct JSONScanner {
     }
 
     /// A value that is no container; `byte` is its first byte, not yet taken.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func scanScalar(_ byte: UInt8) throws(JSONError) -> JSONField {
         switch byte {
         case UInt8(ascii: "\""):
@@ -161,7 +169,8 @@ struct JSONScanner {
         }
     }
 
-    private mutating func scanLiteral(_ word: StaticString, _ kind: JSONField.Kind) throws(JSONError) -> JSONField {
+    @usableFromInline
+    mutating func scanLiteral(_ word: StaticString, _ kind: JSONField.Kind) throws(JSONError) -> JSONField {
         let first = at
         for offset in 0..<word.utf8CodeUnitCount {
             guard at < end else { throw error(.unexpectedEnd) }
@@ -174,7 +183,8 @@ struct JSONScanner {
     // MARK: - Numbers
 
     /// Source: RFC 8259 §6.
-    private mutating func scanNumber() throws(JSONError) -> JSONField {
+    @usableFromInline
+    mutating func scanNumber() throws(JSONError) -> JSONField {
         let first = at
         var kind = JSONField.Kind.integer
         if at.pointee == UInt8(ascii: "-") { at += 1 }
@@ -212,7 +222,7 @@ struct JSONScanner {
     /// The rest of a string whose opening quote is taken.
     ///
     /// Source: RFC 8259 §7, §8.1.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func scanString() throws(JSONError) -> JSONField {
         let first = at
         var hasEscapes = false
@@ -253,11 +263,11 @@ struct JSONScanner {
 
     /// Sets the top bit of the lowest byte that is a quote, a backslash, a control or beyond ASCII; bits above it may be
     /// set by borrow and mean nothing.
-    @inline(__always)
-    private static func marks(in word: UInt64) -> UInt64 { (specials(in: word) | word) & 0x8080_8080_8080_8080 }
+    @inlinable @inline(__always)
+    static func marks(in word: UInt64) -> UInt64 { (specials(in: word) | word) & 0x8080_8080_8080_8080 }
 
     /// The same for quote, backslash and control only. Top bits of bytes beyond ASCII mean nothing here.
-    @inline(__always)
+    @inlinable @inline(__always)
     static func specials(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let quotes = (word ^ (ones &* 0x22)) &- ones
@@ -266,7 +276,8 @@ struct JSONScanner {
         return quotes | backslashes | controls
     }
 
-    private mutating func scanEscape() throws(JSONError) {
+    @usableFromInline
+    mutating func scanEscape() throws(JSONError) {
         guard end - at >= 2 else { throw error(.unexpectedEnd) }
         switch at[1] {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -315,7 +326,7 @@ struct JSONScanner {
     /// Length in bytes of the well-formed sequence beyond ASCII at `at`; 0 when there is none.
     ///
     /// Source: The Unicode Standard, table 3-7.
-    @inline(__always)
+    @usableFromInline
     static func sequenceLength(at: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Int {
         let left = end - at
         let first = at[0]

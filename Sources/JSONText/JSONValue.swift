@@ -144,7 +144,7 @@ extension JSONWriter {
         case .object(let members):
             beginObject()
             for member in members {
-                key(member.key)
+                key(text: member.key)
                 self.value(member.value)
             }
             endObject()

@@ -14,64 +14,78 @@
 ///
 /// Source: RFC 8259 §7.
 public struct JSONWriter: ~Copyable {
-    private var base: UnsafeMutablePointer<UInt8>
-    private var capacity: Int
+    @usableFromInline var base: UnsafeMutablePointer<UInt8>
+    @usableFromInline var capacity: Int
+    @usableFromInline var written = 0
+    @usableFromInline var needsComma = false
+
     /// Bytes written so far.
-    public private(set) var count = 0
-    private var needsComma = false
+    public var count: Int { written }
 
     /// - Parameter capacity: bytes to make room for at first; a guess that saves growing.
+    @inlinable
     public init(capacity: Int = 256) {
         self.capacity = max(capacity, 16)
         base = .allocate(capacity: self.capacity)
     }
 
+    @inlinable
     deinit { base.deallocate() }
 
     /// The document.
+    @inlinable
     public consuming func finish() -> [UInt8] { withBytes { Array($0) } }
 
     /// Calls `body` with what is written so far.
+    @inlinable
     public borrowing func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-        body(UnsafeRawBufferPointer(start: base, count: count))
+        body(UnsafeRawBufferPointer(start: base, count: written))
     }
 
     // MARK: - Structure
 
+    @inlinable
     public mutating func beginObject() { open(UInt8(ascii: "{")) }
+    @inlinable
     public mutating func endObject() { close(UInt8(ascii: "}")) }
+    @inlinable
     public mutating func beginArray() { open(UInt8(ascii: "[")) }
+    @inlinable
     public mutating func endArray() { close(UInt8(ascii: "]")) }
 
     /// The name of the member whose value comes next. `name` must need no escapes.
+    @inlinable
     public mutating func key(_ name: StaticString) {
         let length = name.utf8CodeUnitCount
         reserve(length + 4)
         separate()
-        base[count] = UInt8(ascii: "\"")
-        UnsafeMutableRawPointer(base + count + 1).copyMemory(from: name.utf8Start, byteCount: length)
-        base[count + length + 1] = UInt8(ascii: "\"")
-        base[count + length + 2] = UInt8(ascii: ":")
-        count += length + 3
+        base[written] = UInt8(ascii: "\"")
+        UnsafeMutableRawPointer(base + written + 1).copyMemory(from: name.utf8Start, byteCount: length)
+        base[written + length + 1] = UInt8(ascii: "\"")
+        base[written + length + 2] = UInt8(ascii: ":")
+        written += length + 3
         needsComma = false
     }
 
-    /// The name of the member whose value comes next.
-    public mutating func key(_ name: String) {
+    /// The name of the member whose value comes next. Labelled, since a literal would rather be a `String` than the
+    /// `StaticString` that costs a third.
+    public mutating func key(text name: String) {
         string(name)
         put(UInt8(ascii: ":"))
         needsComma = false
     }
 
-    private mutating func open(_ bracket: UInt8) {
+    @inlinable
+    mutating func open(_ bracket: UInt8) {
         reserve(2)
         separate()
-        base[count] = bracket
-        count += 1
+        base[written] = bracket
+        written += 1
         needsComma = false
     }
 
-    private mutating func close(_ bracket: UInt8) {
+    @inlinable
+    mutating func close(_ bracket: UInt8) {
         put(bracket)
         needsComma = true
     }
@@ -82,27 +96,36 @@ public struct JSONWriter: ~Copyable {
     public mutating func bool(_ value: Bool) { literal(value ? "true" : "false") }
 
     public mutating func integer(_ value: Int64) {
-        var magnitude = value.magnitude
         reserve(24)
         separate()
         if value < 0 {
-            base[count] = UInt8(ascii: "-")
-            count += 1
+            base[written] = UInt8(ascii: "-")
+            written += 1
         }
+        digits(value.magnitude)
+        needsComma = true
+    }
+
+    /// Room for 20 bytes is reserved.
+    @inline(__always)
+    private mutating func digits(_ value: UInt64) {
         var length = 1
-        var rest = magnitude
-        while rest >= 10 {
-            rest /= 10
+        var bound: UInt64 = 10
+        while value >= bound {
             length += 1
+            let (next, isOver) = bound.multipliedReportingOverflow(by: 10)
+            if isOver { break }
+            bound = next
         }
-        var index = count + length
-        count = index
+        var rest = value
+        var index = written + length
+        written = index
         repeat {
             index -= 1
-            base[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: magnitude % 10)
-            magnitude /= 10
-        } while magnitude > 0
-        needsComma = true
+            let quotient = rest / 10
+            base[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest &- quotient &* 10)
+            rest = quotient
+        } while rest > 0
     }
 
     /// The shortest digits that read back as `value`, integral values without a fraction; `null` for infinities and NaN,
@@ -116,26 +139,25 @@ public struct JSONWriter: ~Copyable {
 
     /// `milliseconds` as seconds with at most three decimals.
     public mutating func seconds(milliseconds: Int64) {
-        let magnitude = milliseconds.magnitude
+        reserve(28)
+        separate()
         if milliseconds < 0 {
-            reserve(2)
-            separate()
-            base[count] = UInt8(ascii: "-")
-            count += 1
-            needsComma = false
+            base[written] = UInt8(ascii: "-")
+            written += 1
         }
-        integer(Int64(magnitude / 1000))
-        var rest = UInt8(0)
-        var thousandths = magnitude % 1000
+        let magnitude = milliseconds.magnitude
+        let whole = magnitude / 1000
+        digits(whole)
+        needsComma = true
+        var thousandths = magnitude &- whole &* 1000
         guard thousandths > 0 else { return }
-        reserve(4)
-        base[count] = UInt8(ascii: ".")
-        count += 1
+        base[written] = UInt8(ascii: ".")
+        written += 1
         while thousandths > 0 {
-            rest = UInt8(truncatingIfNeeded: thousandths / 100)
-            base[count] = UInt8(ascii: "0") &+ rest
-            count += 1
-            thousandths = (thousandths % 100) * 10
+            let digit = thousandths / 100
+            base[written] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit)
+            written += 1
+            thousandths = (thousandths &- digit &* 100) &* 10
         }
     }
 
@@ -150,6 +172,7 @@ public struct JSONWriter: ~Copyable {
         needsComma = true
     }
 
+    @inlinable
     public mutating func string(_ text: String) {
         beginString()
         appendToString(text)
@@ -157,23 +180,40 @@ public struct JSONWriter: ~Copyable {
     }
 
     /// A string that needs no escapes.
+    @inlinable
     public mutating func string(_ text: StaticString) {
         let length = text.utf8CodeUnitCount
         reserve(length + 3)
         separate()
-        base[count] = UInt8(ascii: "\"")
-        UnsafeMutableRawPointer(base + count + 1).copyMemory(from: text.utf8Start, byteCount: length)
-        base[count + length + 1] = UInt8(ascii: "\"")
-        count += length + 2
+        base[written] = UInt8(ascii: "\"")
+        UnsafeMutableRawPointer(base + written + 1).copyMemory(from: text.utf8Start, byteCount: length)
+        base[written + length + 1] = UInt8(ascii: "\"")
+        written += length + 2
         needsComma = true
     }
 
+    /// A string of exactly `byteCount` bytes that need no escapes, if `fill` writes it; when it returns false, nothing is
+    /// written.
+    @inlinable
+    public mutating func string(byteCount: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Bool) -> Bool {
+        reserve(byteCount + 3)
+        let comma = needsComma ? 1 : 0
+        guard fill(base + (written + comma + 1)) else { return false }
+        separate()
+        base[written] = UInt8(ascii: "\"")
+        base[written + byteCount + 1] = UInt8(ascii: "\"")
+        written += byteCount + 2
+        needsComma = true
+        return true
+    }
+
     /// Opens a string that is written in pieces.
+    @inlinable
     public mutating func beginString() {
         reserve(2)
         separate()
-        base[count] = UInt8(ascii: "\"")
-        count += 1
+        base[written] = UInt8(ascii: "\"")
+        written += 1
     }
 
     public mutating func appendToString(_ text: String) {
@@ -184,6 +224,7 @@ public struct JSONWriter: ~Copyable {
         }
     }
 
+    @inlinable
     public mutating func endString() {
         put(UInt8(ascii: "\""))
         needsComma = true
@@ -199,41 +240,42 @@ public struct JSONWriter: ~Copyable {
     // MARK: - Bytes
 
     /// Room for `byteCount` more bytes.
-    @inline(__always)
-    private mutating func reserve(_ byteCount: Int) {
-        if capacity &- count < byteCount { grow(byteCount) }
+    @inlinable @inline(__always)
+    mutating func reserve(_ byteCount: Int) {
+        if capacity &- written < byteCount { grow(byteCount) }
     }
 
-    private mutating func grow(_ byteCount: Int) {
-        capacity = max(capacity * 2, count + byteCount)
+    @usableFromInline @inline(never)
+    mutating func grow(_ byteCount: Int) {
+        capacity = max(capacity * 2, written + byteCount)
         let fresh = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
-        UnsafeMutableRawPointer(fresh).copyMemory(from: base, byteCount: count)
+        UnsafeMutableRawPointer(fresh).copyMemory(from: base, byteCount: written)
         base.deallocate()
         base = fresh
     }
 
     /// The comma before a value or key; room for it is reserved.
-    @inline(__always)
-    private mutating func separate() {
+    @inlinable @inline(__always)
+    mutating func separate() {
         if needsComma {
-            base[count] = UInt8(ascii: ",")
-            count += 1
+            base[written] = UInt8(ascii: ",")
+            written += 1
         }
     }
 
-    @inline(__always)
-    private mutating func put(_ byte: UInt8) {
+    @inlinable @inline(__always)
+    mutating func put(_ byte: UInt8) {
         reserve(1)
-        base[count] = byte
-        count += 1
+        base[written] = byte
+        written += 1
     }
 
     /// Copies bytes for which room is reserved.
     @inline(__always)
     private mutating func copy(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard let source = bytes.baseAddress else { return }
-        UnsafeMutableRawPointer(base + count).copyMemory(from: source, byteCount: bytes.count)
-        count += bytes.count
+        UnsafeMutableRawPointer(base + written).copyMemory(from: source, byteCount: bytes.count)
+        written += bytes.count
     }
 
     private mutating func escape(_ bytes: UnsafeBufferPointer<UInt8>) {
@@ -266,7 +308,7 @@ public struct JSONWriter: ~Copyable {
             let byte = read.pointee
             read += 1
             if Self.needsEscape(byte) {
-                count = write - base
+                written = write - base
                 reserve(end - read + 6)
                 appendEscape(byte)
                 write = base + count
@@ -275,23 +317,23 @@ public struct JSONWriter: ~Copyable {
                 write += 1
             }
         }
-        count = write - base
+        written = write - base
     }
 
     /// Room for six bytes is reserved.
     private mutating func appendEscape(_ byte: UInt8) {
-        base[count] = UInt8(ascii: "\\")
+        base[written] = UInt8(ascii: "\\")
         if let short = Self.shortEscape(byte) {
-            base[count + 1] = short
-            count += 2
+            base[written + 1] = short
+            written += 2
             return
         }
-        base[count + 1] = UInt8(ascii: "u")
-        base[count + 2] = UInt8(ascii: "0")
-        base[count + 3] = UInt8(ascii: "0")
-        base[count + 4] = Self.hexDigit(byte >> 4)
-        base[count + 5] = Self.hexDigit(byte & 15)
-        count += 6
+        base[written + 1] = UInt8(ascii: "u")
+        base[written + 2] = UInt8(ascii: "0")
+        base[written + 3] = UInt8(ascii: "0")
+        base[written + 4] = Self.hexDigit(byte >> 4)
+        base[written + 5] = Self.hexDigit(byte & 15)
+        written += 6
     }
 
     @inline(__always)

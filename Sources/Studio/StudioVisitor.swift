@@ -100,7 +100,7 @@ public struct StudioVisitor {
         _ frame: UnsafeRawBufferPointer, now: MonotonicInstant, wall: ChatTimestamp,
         using rng: inout some RandomNumberGenerator
     ) -> [[UInt8]] {
-        guard case .events(let events) = dialect.decode(frame, isBinary: false, context: context) else { return [] }
+        guard let events = dialect.decode(frame, isBinary: false, context: context).events else { return [] }
         var frames: [[UInt8]] = []
         for case .message(let message) in events where !message.isSelf {
             if let id = message.id, id.rawValue.utf8.count <= Self.maxIDBytes,
@@ -230,7 +230,7 @@ public struct StudioVisitor {
     }
 
     private func encode(_ command: ChatCommand) -> [[UInt8]] {
-        guard case .frames(let frames) = dialect.encode(command, context: context) else { return [] }
+        guard let frames = dialect.encode(command, context: context).frames else { return [] }
         return frames.map(\.bytes)
     }
 

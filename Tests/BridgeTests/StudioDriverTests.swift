@@ -139,7 +139,7 @@ private struct StudioTestClient: Sendable {
             id: ChatID("M-\(name)-\(text)"), sender: ChatPerson(id: ChatID("id-\(name)"), name: name), text: text,
             at: ChatTimestamp(milliseconds: 1_763_695_136_000))
         let encoded = EnvelopeDialect().encode(.message(message), context: DialectContext(room: "lobby"))
-        guard case .frames(let frames) = encoded else { throw StudioTestFailure.notEncoded }
+        guard let frames = encoded.frames else { throw StudioTestFailure.notEncoded }
         return frames.map { String(decoding: $0.bytes, as: UTF8.self) }.joined()
     }
 

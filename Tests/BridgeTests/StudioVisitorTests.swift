@@ -46,8 +46,7 @@ private final class VisitorBench {
         let sender = ChatPerson(id: (id ?? name.map { "id-\($0)" }).map { ChatID($0) }, name: name)
         let message = ChatMessage(id: ChatID(messageID), sender: sender, text: text, at: wall)
         guard
-            case .frames(let frames) = EnvelopeDialect().encode(
-                .message(message), context: DialectContext(room: "lobby"))
+            let frames = EnvelopeDialect().encode(.message(message), context: DialectContext(room: "lobby")).frames
         else {
             Issue.record("the test's own message cannot be encoded")
             return messageID
@@ -64,7 +63,8 @@ private final class VisitorBench {
         let context = DialectContext(selfIDs: [StudioVisitor.id], room: "lobby")
         for frame in frames {
             switch frame.withUnsafeBytes({ EnvelopeDialect().decode($0, isBinary: false, context: context) }) {
-            case .events(let events): log += events.map { (now - start, $0) }
+            case .event(let event): log.append((now - start, event))
+            case .several(let events): log += events.map { (now - start, $0) }
             case .dropped(let reason, _): Issue.record("the visitor sent what cannot be read: \(reason)")
             }
         }

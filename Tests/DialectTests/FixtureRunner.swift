@@ -61,7 +61,7 @@ struct FixtureSet: Sendable {
             if case .dropped(let reason, _) = decoded, reason.rawValue == wanted { return nil }
             return "wanted drop \(wanted), got \(decoded)"
         }
-        guard case .events(let events) = decoded else { return "wanted events, got \(decoded)" }
+        guard let events = decoded.events else { return "wanted events, got \(decoded)" }
         let wanted: [JSONValue]
         switch line.json["event"] {
         case .array(let values): wanted = values
@@ -88,7 +88,7 @@ struct FixtureSet: Sendable {
             if case .unsupported(let reason) = encoded, reason.rawValue == wanted { return nil }
             return "wanted drop \(wanted), got \(encoded)"
         }
-        guard case .frames(let frames) = encoded else { return "wanted frames, got \(encoded)" }
+        guard let frames = encoded.frames else { return "wanted frames, got \(encoded)" }
         guard frames.allSatisfy({ $0.isBinary == isBinary }) else { return "frames of the wrong type" }
         let wanted = line.json["frames"]?.array ?? [line.json["frame"] ?? .null]
         let got = try frames.map { try unwrap(JSONValue(parsing: $0.bytes)) }

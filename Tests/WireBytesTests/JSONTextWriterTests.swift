@@ -89,7 +89,7 @@ struct JSONTextWriterTests {
         writer.appendToString("")
         writer.appendToString("\ny")
         writer.endString()
-        writer.key("b\t" as String)
+        writer.key(text: "b\t" as String)
         writer.raw("[1, 2]")
         writer.key("c")
         writer.string("plain" as StaticString)

@@ -2,6 +2,7 @@ import ChatModel
 import Dialects
 import Glibc
 import JSONText
+import WireBytes
 
 // What a chat frame costs: nanoseconds of CPU for each decode and encode, and for the JSON reader and writer beneath.
 
@@ -97,11 +98,14 @@ enum CodecBench {
                 ChatMessage(
                     id: ChatID("6B29FC40-CA47-1067-B31D-00DD010662DA"), sender: ChatPerson(id: us, name: "Ada"),
                     text: text, at: ChatTimestamp(milliseconds: 1_763_695_136_123)))
-            guard case .frames(let frames) = dialect.encode(command, context: alone) else { continue }
+            guard let frames = dialect.encode(command, context: alone).frames else { continue }
             measure("encode, " + name, bytes: frames.reduce(0) { $0 + $1.bytes.count }) {
                 consume(dialect.encode(command, context: alone))
             }
         }
+
+        measureJWTRoomsAndPlainJSON()
+        backends()
 
         // Hostile documents: linear means that bytes/ns stays near that of other long frames.
         guard CommandLine.arguments.count < 2 else { return }
@@ -116,6 +120,53 @@ enum CodecBench {
             Array(document.utf8).withUnsafeBytes { bytes in
                 measure(name, bytes: bytes.count, rounds: 3) { consume(memberCount(bytes)) }
                 measure(name + ", tree", bytes: bytes.count, rounds: 3) { consume(try? JSONValue(parsing: bytes)) }
+            }
+        }
+    }
+
+    /// A typical message of each other dialect, both ways.
+    static func backends() {
+        let us = ChatID("3F2504E0-4F89-41D3-9A0C-0305E82C3301")
+        let text = "the soup needs a little more salt"
+        let payload =
+            #"{"id":"6B29FC40-CA47-1067-B31D-00DD010662DA","room":"kitchen","#
+            + #""senderId":"9E107D9D-372B-4B68-A1D8-2542A4190001","senderName":"Bo","text":"\#(text)","#
+            + #""sentAt":785387936.123}"#
+        let base64 = Base64.encode(Array(payload.utf8))
+        let frames: [(String, String)] = [
+            ("typed", #"{"type":"chat.message","payload":"\#(base64)"}"#),
+            (
+                "swiftchat",
+                #"{"date":785387936.12345,"id":"6B29FC40-CA47-1067-B31D-00DD010662DA","message":"\#(text)","#
+                    + #""user":"Bo","userID":"9E107D9D-372B-4B68-A1D8-2542A4190001"}"#
+            ),
+            (
+                "directus",
+                #"{"type":"subscription","event":"create","data":[{"id":12,"status":"published","room":"kitchen","#
+                    + #""text":"\#(text)","user_created":{"id":"9E107D9D-372B-4B68-A1D8-2542A4190001","#
+                    + #""first_name":"Wes","last_name":"Payne"},"date_created":"2025-11-21T03:18:56.123Z","#
+                    + #""user_updated":null,"date_updated":null,"file":null}],"uid":"s:kitchen"}"#
+            ),
+        ]
+        let context = DialectContext(selfIDs: [us], selfNames: ["Ada"], room: "kitchen")
+        let command = ChatCommand.message(
+            ChatMessage(
+                id: ChatID("6B29FC40-CA47-1067-B31D-00DD010662DA"), sender: ChatPerson(id: us, name: "Ada"),
+                text: text, at: ChatTimestamp(milliseconds: 1_763_695_136_123)))
+        for (name, frame) in frames {
+            guard let dialect = (try? DialectTable.dialect(named: name)) ?? nil else { continue }
+            Array(frame.utf8).withUnsafeBytes { bytes in
+                guard case .event(.message) = dialect.decode(bytes, isBinary: false, context: context)
+                else { return print(name + ": no message") }
+                measure("decode, " + name, bytes: bytes.count) {
+                    consume(dialect.decode(bytes, isBinary: false, context: context))
+                }
+            }
+            guard let written = dialect.encode(command, context: context).frames else {
+                return print(name + ": no frame")
+            }
+            measure("encode, " + name, bytes: written.reduce(0) { $0 + $1.bytes.count }) {
+                consume(dialect.encode(command, context: context))
             }
         }
     }

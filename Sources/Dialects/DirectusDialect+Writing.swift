@@ -1,0 +1,267 @@
+import ChatModel
+import JSONText
+
+extension DirectusDialect {
+    /// A command becomes one frame. A message must carry an id, by which its answer is known. Of its files the first that
+    /// was uploaded goes into the row, the others as links into the text. Author and time are the server's to say.
+    ///
+    /// A fetch without a limit and with a `since` asks for everything since then; without either for a page.
+    public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
+        switch command {
+        case .message(let message): return create(message, context)
+        case .edit(let edit):
+            return frame("items", estimate: edit.text.utf8.count) { writer in
+                request("update", "e:", edit.id.rawValue, to: &writer)
+                writer.key("id")
+                Self.write(key: edit.id.rawValue, to: &writer)
+                writer.key("data")
+                writer.beginObject()
+                if let column = items.name(.text) {
+                    writer.key(text: column)
+                    writer.string(edit.text)
+                }
+                writer.endObject()
+            }
+        case .delete(let delete):
+            guard let first = delete.ids.first else { return .unsupported(.missingField) }
+            return frame("items") { writer in
+                request("delete", "d:", first.rawValue, to: &writer)
+                writer.key("ids")
+                writer.beginArray()
+                for id in delete.ids { Self.write(key: id.rawValue, to: &writer) }
+                writer.endArray()
+            }
+        case .typing(let typing):
+            guard self.typing == .extension else { return .unsupported(.unsupported) }
+            guard let name = typing.sender.name else { return .unsupported(.missingField) }
+            return frame("typing") { writer in
+                writer.key("room")
+                writer.string(Self.room(typing.room, context))
+                writer.key("name")
+                writer.string(name)
+                writer.key("state")
+                writer.string(typing.state.rawValue)
+            }
+        case .auth(let credentials, let ref):
+            return frame("auth") { writer in
+                switch credentials {
+                case .accessToken(let token):
+                    writer.key("access_token")
+                    writer.string(token)
+                case .refreshToken(let token):
+                    writer.key("refresh_token")
+                    writer.string(token)
+                case .password(let email, let password):
+                    writer.key("email")
+                    writer.string(email)
+                    writer.key("password")
+                    writer.string(password)
+                }
+                Self.write(uid: ref, to: &writer)
+            }
+        case .subscribe(let room, let limit):
+            let room = Self.room(room, context)
+            return frame("subscribe") { writer in
+                writer.key("collection")
+                writer.string(collection)
+                Self.write(uid: "s:" + room, to: &writer)
+                query(room, limit: limit ?? Self.defaultLimit, [], to: &writer)
+            }
+        case .fetch(let room, let ref, let limit, let before, let since):
+            return frame("items") { writer in
+                request("read", "h:", ref ?? "", to: &writer)
+                query(
+                    Self.room(room, context), limit: limit ?? (since == nil ? Self.defaultLimit : Self.everything),
+                    [("_lt", before), ("_gt", since)], to: &writer)
+            }
+        case .ping(let ref): return frame("ping") { Self.write(uid: ref, to: &$0) }
+        case .pong(let ref): return frame("pong") { Self.write(uid: ref, to: &$0) }
+        case .receipt, .join, .leave, .presence, .reaction: return .unsupported(.unsupported)
+        }
+    }
+
+    /// A limit that is none.
+    static var everything: Int { -1 }
+
+    private func create(_ message: ChatMessage, _ context: DialectContext) -> EncodedCommand {
+        guard let id = message.id else { return .unsupported(.missingField) }
+        let file = items.name(.file).flatMap { column in
+            message.attachments.firstIndex { $0.fileID != nil }.map { (column, $0) }
+        }
+        var links = message.attachments
+        if let file { links.remove(at: file.1) }
+        let text = FrameAttachment.textWithLinks(message.text, links)
+        return frame("items", estimate: text.utf8.count) { writer in
+            request("create", "m:", id.rawValue, to: &writer)
+            writer.key("data")
+            writer.beginObject()
+            if let column = items.name(.text) {
+                writer.key(text: column)
+                writer.string(text)
+            }
+            if let column = items.name(.room) {
+                writer.key(text: column)
+                Self.write(key: Self.room(message.room, context), to: &writer)
+            }
+            if sendsSenderName, let column = items.name(.senderName), let name = message.sender.name {
+                writer.key(text: column)
+                writer.string(name)
+            }
+            if sendsClientID, let column = items.name(.clientID) {
+                writer.key(text: column)
+                writer.id(id)
+            }
+            if let column = items.name(.replyTo), let replyTo = message.replyTo {
+                writer.key(text: column)
+                Self.write(key: replyTo.rawValue, to: &writer)
+            }
+            if let file, let fileID = message.attachments[file.1].fileID {
+                writer.key(text: file.0)
+                writer.string(fileID)
+            }
+            writer.endObject()
+        }
+    }
+
+    // MARK: - Parts
+
+    private static func room(_ room: String?, _ context: DialectContext) -> String {
+        if let room, !room.isEmpty { return room }
+        return context.room
+    }
+
+    private func frame(
+        _ type: StaticString, estimate: Int = 0, _ body: (inout JSONWriter) -> Void
+    ) -> EncodedCommand {
+        var writer = JSONWriter(capacity: estimate + 256)
+        writer.beginObject()
+        writer.key("type")
+        writer.string(type)
+        body(&writer)
+        writer.endObject()
+        guard writer.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
+    }
+
+    /// What every frame of type `items` begins with.
+    private func request(
+        _ action: StaticString, _ mark: String, _ ref: String, to writer: inout JSONWriter
+    ) {
+        writer.key("action")
+        writer.string(action)
+        writer.key("collection")
+        writer.string(collection)
+        writer.key("uid")
+        writer.beginString()
+        writer.appendToString(mark)
+        writer.appendToString(ref)
+        writer.endString()
+    }
+
+    private static func write(uid: String?, to writer: inout JSONWriter) {
+        guard let uid else { return }
+        writer.key("uid")
+        writer.string(uid)
+    }
+
+    /// A key of a row, or a room: what looks like a number is one to the database.
+    private static func write(key: String, to writer: inout JSONWriter) {
+        if let number = wholeNumber(key) { writer.integer(number) } else { writer.string(key) }
+    }
+
+    /// Longest run of digits that is taken for a number: any double holds it exactly, and so does any peer.
+    private static let maxNumberDigits = 15
+
+    private static func wholeNumber(_ text: String) -> Int64? {
+        let digits = text.utf8
+        guard let first = digits.first, digits.count <= maxNumberDigits,
+            first != UInt8(ascii: "0") || digits.count == 1, digits.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 })
+        else { return nil }
+        return Int64(text)
+    }
+
+    // MARK: - Queries
+
+    private func query(
+        _ room: String, limit: Int, _ times: [(name: String, time: ChatTimestamp?)], to writer: inout JSONWriter
+    ) {
+        writer.key("query")
+        writer.beginObject()
+        writer.key("fields")
+        writer.beginArray()
+        for field in items.requested { writer.string(field) }
+        writer.endArray()
+        writeFilter(room, times, after: { $0.key("filter") }, to: &writer)
+        writer.key("sort")
+        writer.beginArray()
+        for key in sortKeys { writer.string(key) }
+        writer.endArray()
+        writer.key("limit")
+        writer.integer(Int64(limit))
+        writer.endObject()
+    }
+
+    /// Newest first, so that a limit keeps the newest.
+    var sortKeys: [String] { [items.name(.date), items.name(.id)].compactMap { $0.map { "-" + $0 } } }
+
+    /// Which rows: those of the room that pass the configured filter and lie within the times. Writes nothing, not even
+    /// what `after` writes, when that is all rows.
+    func writeFilter(
+        _ room: String, _ times: [(name: String, time: ChatTimestamp?)],
+        after: (inout JSONWriter) -> Void = { _ in }, to writer: inout JSONWriter
+    ) {
+        let date = items.name(.date)
+        let times = date == nil ? [] : times.filter { $0.time != nil }
+        guard items.name(.room) != nil || filter != nil || !times.isEmpty else { return }
+        after(&writer)
+        writer.beginObject()
+        writer.key("_and")
+        writer.beginArray()
+        if let column = items.name(.room) {
+            Self.condition(column, "_eq", to: &writer) { Self.write(key: room, to: &$0) }
+        }
+        if let filter { writer.value(filter) }
+        for (name, time) in times {
+            guard let date, let time else { continue }
+            Self.condition(date, name, to: &writer) { $0.string(DirectusTime.text(time)) }
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+
+    private static func condition(
+        _ column: String, _ comparison: String, to writer: inout JSONWriter, _ value: (inout JSONWriter) -> Void
+    ) {
+        writer.beginObject()
+        writer.key(text: column)
+        writer.beginObject()
+        writer.key(text: comparison)
+        value(&writer)
+        writer.endObject()
+        writer.endObject()
+    }
+}
+
+/// Times as Directus writes them: ISO 8601 with milliseconds and `Z`.
+enum DirectusTime {
+    static func text(_ time: ChatTimestamp) -> String {
+        let milliseconds = min(max(time.milliseconds, 0), FrameTime.latestMilliseconds)
+        let (date, clock) = (milliseconds / 86_400_000, milliseconds % 86_400_000)
+        // Years begin in March here, so that the leap day is a year's last; eras are 400 years, of which all are alike.
+        let shifted = date + 719_468
+        let (era, dayOfEra) = (shifted / 146_097, shifted % 146_097)
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        let year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
+        func digits(_ value: Int64, _ width: Int) -> String {
+            let text = String(value)
+            return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
+        }
+        return digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) + "T" + digits(clock / 3_600_000, 2)
+            + ":" + digits(clock / 60_000 % 60, 2) + ":" + digits(clock / 1000 % 60, 2) + "."
+            + digits(clock % 1000, 3) + "Z"
+    }
+}

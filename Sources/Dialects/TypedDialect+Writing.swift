@@ -1,0 +1,208 @@
+import ChatModel
+import JSONText
+import WireBytes
+
+extension TypedDialect {
+    /// A command becomes one binary frame. It must carry the id of who acts, a receipt excepted; a message also its own id
+    /// and time, an edit the time. What would be longer than the traits allow is `.tooLong`.
+    ///
+    /// With `fallback_text` a message is its text and nothing else is said: who understands bare strings would show the
+    /// rest as chat.
+    public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
+        if isPlainText {
+            guard case .message(let message) = command else { return .unsupported(.unsupported) }
+            return Self.plainText(message)
+        }
+        let home = context.room
+        switch command {
+        case .message(let message):
+            guard let id = message.id, let at = message.at, let sender = Actor(message.sender) else {
+                return .unsupported(.missingField)
+            }
+            return frame(.message, estimate: message.text.utf8.count) { writer in
+                writer.key("id")
+                writer.id(id)
+                Self.write(message.room, home, to: &writer)
+                Self.write(sender, to: &writer)
+                writer.key("text")
+                writer.string(message.text)
+                writer.key("sentAt")
+                Self.write(at, to: &writer)
+                if let replyTo = message.replyTo {
+                    writer.key("replyTo")
+                    writer.id(replyTo)
+                }
+                if !message.attachments.isEmpty { Self.write(message.attachments, to: &writer) }
+            }
+        case .edit(let edit):
+            guard let at = edit.at, let sender = Actor(edit.sender) else { return .unsupported(.missingField) }
+            return frame(.edit, estimate: edit.text.utf8.count) { writer in
+                writer.key("id")
+                writer.id(edit.id)
+                Self.write(edit.room, home, to: &writer)
+                Self.write(sender, to: &writer)
+                writer.key("text")
+                writer.string(edit.text)
+                writer.key("editedAt")
+                Self.write(at, to: &writer)
+            }
+        case .delete(let delete):
+            guard !delete.ids.isEmpty, let sender = Actor(delete.sender) else { return .unsupported(.missingField) }
+            return frame(.delete) { writer in
+                Self.write(delete.ids, to: &writer)
+                Self.write(delete.room, home, to: &writer)
+                Self.write(sender, to: &writer)
+            }
+        case .typing(let typing):
+            guard let sender = Actor(typing.sender) else { return .unsupported(.missingField) }
+            return frame(.typing) { writer in
+                Self.write(typing.room, home, to: &writer)
+                Self.write(sender, to: &writer)
+                writer.key("active")
+                writer.bool(typing.state == .start)
+            }
+        case .receipt(let receipt) where receipt.state != .sent:
+            guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
+            return frame(.receipt) { writer in
+                Self.write(receipt.room, home, to: &writer)
+                Self.write(receipt.ids, to: &writer)
+                writer.key("state")
+                writer.string(receipt.state.rawValue)
+                if let reader = Actor(receipt.by) { Self.write(reader, to: &writer) }
+            }
+        case .join(let membership): return presence(membership.user, "joined", membership.room, home)
+        case .leave(let membership): return presence(membership.user, "left", membership.room, home)
+        case .presence(let presence):
+            return self.presence(presence.user, presence.state.rawValue, presence.room, home)
+        case .reaction(let reaction):
+            guard let sender = Actor(reaction.sender) else { return .unsupported(.missingField) }
+            return frame(.reaction) { writer in
+                Self.write(reaction.room, home, to: &writer)
+                Self.write(sender, to: &writer)
+                writer.key("messageId")
+                writer.id(reaction.target)
+                writer.key("emoji")
+                writer.string(reaction.emoji)
+                writer.key("active")
+                writer.bool(reaction.operation == .add)
+            }
+        case .receipt, .auth, .subscribe, .fetch, .ping, .pong:
+            return .unsupported(.unsupported)
+        }
+    }
+
+    private static func plainText(_ message: ChatMessage) -> EncodedCommand {
+        let text = FrameAttachment.textWithLinks(message.text, message.attachments)
+        guard !text.isEmpty else { return .unsupported(.missingField) }
+        guard text.utf8.count <= maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frame(EncodedFrame(bytes: Array(text.utf8), isBinary: false))
+    }
+
+    private func presence(
+        _ user: ChatPerson, _ state: String, _ room: String?, _ home: String
+    ) -> EncodedCommand {
+        guard let user = Actor(user) else { return .unsupported(.missingField) }
+        return frame(.presence) { writer in
+            Self.write(room, home, to: &writer)
+            writer.key("userId")
+            writer.id(user.id)
+            writer.key("userName")
+            writer.string(user.name)
+            writer.key("state")
+            writer.string(state)
+        }
+    }
+
+    // MARK: - Parts
+
+    /// Who acts, with both parts: the reference decoders take no frame without them.
+    private struct Actor {
+        let id: ChatID
+        let name: String
+
+        /// Nil for a person without an id.
+        init?(_ person: ChatPerson) {
+            guard let id = person.id else { return nil }
+            self.id = id
+            name = person.name ?? id.rawValue
+        }
+    }
+
+    private static func write(_ sender: Actor, to writer: inout JSONWriter) {
+        writer.key("senderId")
+        writer.id(sender.id)
+        writer.key("senderName")
+        writer.string(sender.name)
+    }
+
+    private static func write(_ room: String?, _ home: String, to writer: inout JSONWriter) {
+        writer.key("room")
+        if let room, !room.isEmpty { writer.string(room) } else { writer.string(home) }
+    }
+
+    private static func write(_ ids: [ChatID], to writer: inout JSONWriter) {
+        writer.key("ids")
+        writer.beginArray()
+        for id in ids { writer.id(id) }
+        writer.endArray()
+    }
+
+    /// Seconds since 2001.
+    private static func write(_ time: ChatTimestamp, to writer: inout JSONWriter) {
+        writer.seconds(milliseconds: time.milliseconds &- Int64(FrameTime.referenceDateSeconds) * 1000)
+    }
+
+    private static func write(_ files: [ChatAttachment], to writer: inout JSONWriter) {
+        writer.key("attachments")
+        writer.beginArray()
+        for file in files {
+            writer.beginObject()
+            if let url = file.url {
+                writer.key("url")
+                writer.string(url)
+            }
+            if let name = file.name {
+                writer.key("name")
+                writer.string(name)
+            }
+            if let mime = file.mime {
+                writer.key("mimeType")
+                writer.string(mime)
+            }
+            if let size = file.size {
+                writer.key("size")
+                writer.integer(size)
+            }
+            writer.key("kind")
+            writer.string(file.kind.rawValue)
+            writer.endObject()
+        }
+        writer.endArray()
+    }
+
+    /// The frame around the payload that `body` writes.
+    private func frame(
+        _ type: PayloadType, estimate: Int = 0, _ body: (inout JSONWriter) -> Void
+    ) -> EncodedCommand {
+        var writer = JSONWriter(capacity: estimate + 256)
+        writer.beginObject()
+        body(&writer)
+        writer.endObject()
+        let head = heads[type.rawValue]
+        let tail: StaticString = #""}"#
+        let count = head.count + Base64.encodedCount(writer.count) + tail.utf8CodeUnitCount
+        guard count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
+        let bytes = writer.withBytes { payload in
+            [UInt8](unsafeUninitializedCapacity: count) { out, written in
+                let out = UnsafeMutableRawBufferPointer(out)
+                head.withUnsafeBytes { out.copyMemory(from: $0) }
+                let rest = UnsafeMutableRawBufferPointer(rebasing: out[head.count...])
+                let digits = Base64.encode(payload, into: rest) ?? 0
+                UnsafeMutableRawBufferPointer(rebasing: rest[digits...]).copyMemory(
+                    from: UnsafeRawBufferPointer(start: tail.utf8Start, count: tail.utf8CodeUnitCount))
+                written = count
+            }
+        }
+        return .frame(EncodedFrame(bytes: bytes, isBinary: true))
+    }
+}

@@ -1,0 +1,197 @@
+import ChatModel
+import JSONText
+import WireBytes
+
+// The wire of an article about WebSocket clients in Swift: an object with a type and a payload, and the payload is the
+// base64 of a JSON object, because that is what `Data` becomes in a `JSONEncoder`.
+//
+//     {"type": "chat.message", "payload": "eyJpZCI6Im0xIiwi..."}
+//
+// The article fixes this much and leaves the types to the application; ``TypedDialect/PayloadType`` lists ours. Dates are
+// seconds since 2001, the encoder's default. Frames go out binary and are read either way.
+//
+// A reader here meets servers of any language, so a payload may also be unpadded or URL-safe base64, a plain object, or an
+// array of byte values, which is the encoder's other strategy for `Data`.
+
+/// Type and base64 payload.
+///
+/// Source: observed, typed fixtures/in.jsonl, out.jsonl.
+public struct TypedDialect: Dialect {
+    /// What a frame can be about.
+    enum PayloadType: Int, CaseIterable {
+        case message, edit, delete, typing, receipt, presence, reaction, system, history, error
+
+        /// The name on the wire, unless the options say another.
+        var defaultName: String {
+            switch self {
+            case .message: "chat.message"
+            case .edit: "chat.edit"
+            case .delete: "chat.delete"
+            case .typing: "chat.typing"
+            case .receipt: "chat.receipt"
+            case .presence: "chat.presence"
+            case .reaction: "chat.reaction"
+            case .system: "chat.system"
+            case .history: "chat.history"
+            case .error: "chat.error"
+            }
+        }
+    }
+
+    /// How long a start of typing holds without another, in milliseconds. The wire does not say; the same as elsewhere.
+    public static let typingMilliseconds: Int64 = 3000
+
+    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
+    static let maxFrameBytes = 1024 * 1024
+
+    /// Names on the wire by raw value of the type.
+    private let names: [[UInt8]]
+    /// What stands before the base64, by raw value of the type.
+    let heads: [[UInt8]]
+    /// Whether frames that are no JSON objects are messages, and messages are sent so.
+    let isPlainText: Bool
+    private let plainTextSender: ChatPerson
+
+    /// Options: `types`, a table of other names for types; `fallback_text`, whether bare strings are messages; and
+    /// `fallback_sender`, under whose name these appear.
+    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
+        var options = options
+        var types = try options.table("types")
+        var names: [[UInt8]] = []
+        for type in PayloadType.allCases {
+            let name = try types.text(type.defaultName) ?? type.defaultName
+            guard !name.isEmpty else { throw types.error(type.defaultName, "must not be empty") }
+            let bytes = Array(name.utf8)
+            guard !names.contains(bytes) else {
+                throw types.error(type.defaultName, "is the name of another type already")
+            }
+            names.append(bytes)
+        }
+        try types.finish()
+        isPlainText = try options.flag("fallback_text") ?? false
+        plainTextSender = ChatPerson(name: try options.text("fallback_sender").flatMap { $0.isEmpty ? nil : $0 })
+        try options.finish()
+        self.names = names
+        heads = names.map { name in
+            var writer = JSONWriter()
+            writer.beginObject()
+            writer.key("type")
+            writer.string(String(decoding: name, as: UTF8.self))
+            writer.key("payload")
+            writer.beginString()
+            return writer.finish()
+        }
+    }
+
+    /// A wire of bare strings names nobody and confirms nothing, whatever the typed frames beside them can do.
+    public var traits: DialectTraits {
+        DialectTraits(
+            name: "typed", identity: isPlainText ? .single : .puppet,
+            messageIDOrigin: isPlainText ? .server : .client, echoesOwnMessages: false,
+            confirmation: isPlainText ? .none : .receipt, typingOut: isPlainText ? .none : .startStop,
+            readReport: isPlainText ? .none : .eachMessage, tellsOfLeaves: true, maxFrameBytes: Self.maxFrameBytes,
+            backoff: BackoffTraits(
+                first: .seconds(1), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 10))
+    }
+
+    // MARK: - The envelope
+
+    public func decode(
+        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
+    ) -> DecodedFrame {
+        var type: JSONField?
+        var payload: JSONField?
+        do throws(JSONError) {
+            var reader = try JSONReader(frame)
+            if try reader.enterObject() {
+                while let key = try reader.nextKey() {
+                    let value = try reader.readValue()
+                    switch key {
+                    case "type": type = value
+                    case "payload": payload = value
+                    default: break
+                    }
+                }
+                try reader.finish()
+            } else {
+                _ = try reader.readValue()
+                try reader.finish()
+                return isPlainText ? plainText(frame) : .dropped(.notObject, typeKey: nil)
+            }
+        } catch {
+            return isPlainText ? plainText(frame) : .dropped(.malformed, typeKey: nil)
+        }
+        guard let type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
+        guard let payload, !payload.isNull else {
+            return .dropped(.missingField, typeKey: FrameText.typeKey(type))
+        }
+        guard type.kind == .string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(type)) }
+        guard let known = payloadType(type) else { return .dropped(.unknownType, typeKey: FrameText.typeKey(type)) }
+        let decoded = open(payload, as: known, context)
+        if case .dropped(let reason, _) = decoded { return .dropped(reason, typeKey: FrameText.typeKey(type)) }
+        return decoded
+    }
+
+    private func payloadType(_ field: JSONField) -> PayloadType? {
+        names.firstIndex { $0.withUnsafeBufferPointer(field.equals) }.flatMap(PayloadType.init(rawValue:))
+    }
+
+    /// Somebody's words where the wire has no form for them. A number or a word of JSON is something to say, too.
+    private func plainText(_ frame: UnsafeRawBufferPointer) -> DecodedFrame {
+        var bytes = frame
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = UnsafeRawBufferPointer(rebasing: bytes[3...]) }
+        guard !bytes.isEmpty, let text = String(validating: bytes, as: UTF8.self) else {
+            return .dropped(.malformed, typeKey: nil)
+        }
+        return .event(.message(ChatMessage(sender: plainTextSender, text: text)))
+    }
+
+    // MARK: - The payload
+
+    private func open(_ payload: JSONField, as type: PayloadType, _ context: DialectContext) -> DecodedFrame {
+        // Filled in by closures that return nothing: a result would be copied at every level.
+        var decoded = DecodedFrame.dropped(.malformed, typeKey: nil)
+        switch payload.kind {
+        case .object: decoded = TypedPayload(payload).decoded(type, context)
+        case .string:
+            _ = payload.withUTF8 { text in
+                Self.withScratch(Base64.decodedCapacity(text.count)) { scratch in
+                    guard let count = Base64.decodeTolerant(text, into: scratch) else { return }
+                    decoded = Self.read(scratch, count, type, context)
+                }
+            }
+        case .array:
+            // Every element takes a digit and a comma at least.
+            Self.withScratch(payload.withRawBytes { $0.count / 2 }) { scratch in
+                var count = 0
+                for element in payload.elements {
+                    guard let value = element.int64, 0...255 ~= value, count < scratch.count else {
+                        decoded = .dropped(.wrongType, typeKey: nil)
+                        return
+                    }
+                    scratch[count] = UInt8(truncatingIfNeeded: value)
+                    count += 1
+                }
+                decoded = Self.read(scratch, count, type, context)
+            }
+        case .integer, .decimal, .true, .false, .null: decoded = .dropped(.wrongType, typeKey: nil)
+        }
+        return decoded
+    }
+
+    /// Calls `body` with room for a payload, which is on the stack while it is small.
+    @inline(__always)
+    private static func withScratch(_ byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) -> Void) {
+        withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8, body)
+    }
+
+    private static func read(
+        _ scratch: UnsafeMutableRawBufferPointer, _ count: Int, _ type: PayloadType, _ context: DialectContext
+    ) -> DecodedFrame {
+        var payload = TypedPayload()
+        if let flaw = payload.read(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(scratch)[..<count])) {
+            return .dropped(flaw, typeKey: nil)
+        }
+        return payload.decoded(type, context)
+    }
+}

@@ -1,0 +1,67 @@
+import ChatModel
+import Testing
+
+@Suite("chat ids")
+struct ChatIDTests {
+    static let upper = "3F2504E0-4F89-41D3-9A0C-0305E82C3301"
+
+    @Test(
+        "the spelling received is kept",
+        arguments: [
+            upper, upper.lowercased(), "3f2504E0-4F89-41D3-9A0C-0305E82C3301", "00000000-0000-0000-0000-000000000000",
+            "0123456789abcdef", "", "é", "7", "3F2504E0-4F89-41D3-9A0C-0305E82C330G",
+            "3F2504E0+4F89-41D3-9A0C-0305E82C3301", "3F2504E04F89-41D3-9A0C-0305E82C33011",
+            "ffffffff-FFFF-ffff-FFFF-ffffffffffff", "@F2504E0-4F89-41D3-9A0C-0305E82C3301",
+            "àààà04E0-4F89-41D3-9A0C-0305E82C", "`f2504e0-4f89-41d3-9a0c-0305e82c3301",
+        ])
+    func spelling(_ text: String) {
+        let id = ChatID(text)
+        #expect(Array(id.rawValue.utf8) == Array(text.utf8))
+        var bytes = Array(text.utf8)
+        let again = bytes.withUnsafeMutableBytes { ChatID(utf8: UnsafeRawBufferPointer($0)) }
+        #expect(Array(again.rawValue.utf8) == Array(text.utf8))
+        #expect(again == id && again.hashValue == id.hashValue)
+        #expect(id.utf8Count == text.utf8.count)
+    }
+
+    @Test("each hexadecimal digit is read and written in either case, at each place")
+    func digits() {
+        for place in 0..<32 {
+            for digit in "0123456789abcdefABCDEF".utf8 {
+                var hex = Array(repeating: digit < 0x60 ? UInt8(ascii: "A") : UInt8(ascii: "a"), count: 32)
+                hex[place] = digit
+                var text: [UInt8] = []
+                for (index, byte) in hex.enumerated() {
+                    if [8, 12, 16, 20].contains(index) { text.append(UInt8(ascii: "-")) }
+                    text.append(byte)
+                }
+                let id = ChatID(String(decoding: text, as: UTF8.self))
+                #expect(id.isUUIDShaped && Array(id.rawValue.utf8) == text)
+            }
+        }
+    }
+
+    @Test("every byte that is no hexadecimal digit makes it an id of another shape, at each place")
+    func noDigits() {
+        for byte in UInt8(0)..<0x80 where !(Character(UnicodeScalar(byte)).isHexDigit) {
+            for place in [0, 7, 9, 16, 22, 28, 35] {
+                var text = Array(Self.upper.utf8)
+                text[place] = byte
+                let id = ChatID(String(decoding: text, as: UTF8.self))
+                #expect(!id.isUUIDShaped && Array(id.rawValue.utf8) == text)
+            }
+        }
+    }
+
+    @Test("UUIDs compare without case, everything else byte by byte")
+    func comparing() {
+        let mixed = "3f2504E0-4F89-41D3-9A0C-0305E82C3301"
+        #expect(Set([ChatID(Self.upper), ChatID(Self.upper.lowercased()), ChatID(mixed)]).count == 1)
+        #expect(ChatID(mixed).canonical == Self.upper)
+        #expect(ChatID(mixed) != ChatID("3f2504E0-4F89-41D3-9A0C-0305E82C3302"))
+        #expect(ChatID("abc") != ChatID("ABC"))
+        // The same text to people, other bytes.
+        #expect(ChatID("e\u{301}") != ChatID("é"))
+        #expect(ChatID("") != ChatID(Self.upper))
+    }
+}
