@@ -129,6 +129,7 @@ extension Bridge: ClientDoor {
         case .names(let id, let cursor): return namesStep(id, cursor, session)
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
         case .list(let next, let only): return listStep(next, only, session)
+        case .backendList(let next, let only): return backendListStep(next, only, session)
         }
     }
 
@@ -177,12 +178,11 @@ extension Bridge: ClientDoor {
     }
 
     private func listStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        guard next < rooms.count else { return (session.numeric(.rplListEnd, "End of /LIST"), nil) }
-        let room = rooms[next]
+        guard let room = firstRoom(from: next) else { return backendListStep(0, only, session) }
         let isNamed =
             only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
         let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
-        return (isNamed && mayEnter(room, session) ? line : nil, .list(nextRoom: next + 1, only: only))
+        return (isNamed && mayEnter(room, session) ? line : nil, .list(nextRoom: room.id.index + 1, only: only))
     }
 
     func topic(of room: Room) -> String { room.settings.topic }

@@ -23,6 +23,7 @@ extension Bridge {
         case .list(let only):
             reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
             session.longAnswers.append(.list(nextRoom: 0, only: only))
+            askForTemplateRooms()
         case .readTopic(let channel): readTopic(channel, session)
         case .setTopic(let channel):
             refuseWithoutPrivilege(channel, "The topic of this room comes from the bridge's configuration", session)
@@ -160,13 +161,13 @@ extension Bridge {
 
     // MARK: - Rooms
 
-    private func noSuchChannel(_ channel: String, _ session: IRCSession) {
+    func noSuchChannel(_ channel: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
         reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, "No such room; LIST shows them"), session)
     }
 
-    private func join(_ channel: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+    func join(_ channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel) ?? templateRoom(channel, session) else { return }
         guard session.person != nil, !session.rooms.contains(room.id) else { return }
         guard mayEnter(room, session) else {
             return reply(

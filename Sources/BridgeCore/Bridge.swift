@@ -22,6 +22,15 @@ public final class Bridge {
     let settings: BridgeSettings
     var rooms: [Room] = []
     var roomsByChannel: [String: RoomID] = [:]
+    /// Those of ``rooms`` that the template opened; they come after the configured ones and go again.
+    var templateRooms: [RoomID: Room] = [:]
+    var lastRoomIndex: Int
+    /// The rooms of each backend that was asked for them, by the backend's name.
+    var backendRooms: [String: [BackendRoom]] = [:] { didSet { backendRoomsChanged() } }
+    /// Made of ``backendRooms`` when needed.
+    var knownTemplateListing: BackendListing?
+    /// Joins that wait for the backend to say which rooms it has, oldest first.
+    var waitingJoins: [(client: ClientID, channel: String)] = []
     var sessions: [ClientID: IRCSession] = [:]
     var registeredCount = 0
     var peakClients = 0
@@ -69,6 +78,7 @@ public final class Bridge {
             maxTargets: IRCSession.maxTargets,
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
             utf8Only: true)
+        self.lastRoomIndex = settings.rooms.count - 1
         for (index, room) in settings.rooms.enumerated() {
             let id = RoomID(index: index)
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
@@ -84,10 +94,11 @@ public final class Bridge {
     /// When ``timerFired(now:)`` is due next.
     public func nextDeadline() -> MonotonicInstant? { context.timers.next() }
 
-    /// Opens the links of all rooms.
+    /// Opens the links of all rooms that have one whoever is there.
     public func start(now: Now) {
         context.now = now
-        for room in rooms { room.link.start(context) }
+        for room in rooms where room.settings.connect == .always { room.link.start(context) }
+        askForTemplateRooms()
     }
 
     public var clientCount: Int { sessions.count }
@@ -97,7 +108,8 @@ public final class Bridge {
         rooms.map { room in
             RoomState(
                 name: room.settings.name, link: room.link.condition, hasBeenUp: room.link.hasBeenUp,
-                failures: room.link.failures, reason: room.link.isUp ? nil : room.link.lastReason)
+                failures: room.link.failures, reason: room.link.isUp ? nil : room.link.lastReason,
+                isOnDemand: room.settings.connect == .whileJoined)
         }
     }
 
@@ -234,7 +246,13 @@ public final class Bridge {
         finishIfIdle()
     }
 
-    func room(_ id: RoomID) -> Room? { rooms.indices.contains(id.index) ? rooms[id.index] : nil }
+    func room(_ id: RoomID) -> Room? {
+        if rooms.indices.contains(id.index), rooms[id.index].id == id { return rooms[id.index] }
+        return templateRooms[id]
+    }
+
+    /// What an open room was told to be; nil when there is none of that number any more.
+    public func settings(of id: RoomID) -> RoomSettings? { room(id)?.settings }
 
     func room(channel: String) -> Room? {
         roomsByChannel[settings.casemapping.fold(channel)].flatMap { room($0) }
@@ -256,6 +274,8 @@ public final class Bridge {
             case .typingOut(let id, let client): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
+            case .linger(let id): room(id)?.lingerTimerFired(context)
+            case .roomsList: refuseWaitingJoins()
             case .shutdown: beginClosing()
             }
         }
@@ -474,7 +494,10 @@ public final class Bridge {
             context.emit(.closeClient(session.id))
             forget(session)
         }
-        for room in rooms { room.handle(room.link.stop(context), context) }
+        for room in rooms {
+            room.isLeaving = false
+            room.handle(room.link.stop(context), context)
+        }
     }
 
     private func finishIfIdle() {

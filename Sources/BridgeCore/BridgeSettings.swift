@@ -22,6 +22,10 @@ public struct BridgeSettings: Sendable {
     public var nicks: NickSettings
     public var limits: LimitSettings
     public var rooms: [RoomSettings]
+    /// Those with an account or calls; names are unique.
+    public var backends: [BackendSettings]
+    /// Where channels lead that no room has; nil: nowhere.
+    public var template: RoomTemplate?
     /// Longest wait at shutdown for queues to empty.
     public var drain: Duration
     /// Whether chat text may be noted, at trace.
@@ -32,7 +36,8 @@ public struct BridgeSettings: Sendable {
         instanceID: String, password: ServerPassword? = nil, accounts: [AccountSettings] = [],
         requireLogin: LoginRequirement = .never, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
-        drain: Duration = .seconds(10), notesChatText: Bool = false
+        backends: [BackendSettings] = [], drain: Duration = .seconds(10), notesChatText: Bool = false,
+        template: RoomTemplate? = nil
     ) {
         self.serverName = serverName
         self.network = network
@@ -46,8 +51,10 @@ public struct BridgeSettings: Sendable {
         self.nicks = nicks
         self.limits = limits
         self.rooms = rooms
+        self.backends = backends
         self.drain = drain
         self.notesChatText = notesChatText
+        self.template = template
     }
 }
 
@@ -103,6 +110,8 @@ public struct LimitSettings: Equatable, Sendable {
     /// New connections over all rooms together; nil: no limit.
     public var upstreamConnectsPerSecond: Double?
     public var membersPerRoom: Int
+    /// Rooms that the template may have open at a time.
+    public var templateRooms: Int
 
     public init(
         maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double? = 5,
@@ -110,7 +119,7 @@ public struct LimitSettings: Equatable, Sendable {
         pingTimeout: Duration = .seconds(60), messagesPerSecond: Double? = 2, messagesBurst: Double = 10,
         receiveQueueBytes: Int = 32 * 1024, multilineMaxBytes: Int = 16 * 1024, multilineMaxLines: Int = 100,
         upstreamMessagesPerSecond: Double? = 5, upstreamMessagesBurst: Double = 10,
-        upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000
+        upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000, templateRooms: Int = 100
     ) {
         self.maxClients = maxClients
         self.maxClientsPerAddress = maxClientsPerAddress
@@ -127,6 +136,7 @@ public struct LimitSettings: Equatable, Sendable {
         self.upstreamMessagesBurst = upstreamMessagesBurst
         self.upstreamConnectsPerSecond = upstreamConnectsPerSecond
         self.membersPerRoom = membersPerRoom
+        self.templateRooms = templateRooms
     }
 }
 
@@ -176,6 +186,7 @@ public struct RoomSettings: Sendable {
     public var backoffResetAfter: Duration
     public var queueMaxMessages: Int
     public var queueMaxAge: Duration
+    public var connect: ConnectPolicy
 
     public init(
         name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,
@@ -188,7 +199,7 @@ public struct RoomSettings: Sendable {
         webSocketLimits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil,
         backoff: BackoffTraits? = nil,
         backoffResetAfter: Duration = .seconds(10), queueMaxMessages: Int = 1000,
-        queueMaxAge: Duration = .seconds(15 * 60)
+        queueMaxAge: Duration = .seconds(15 * 60), connect: ConnectPolicy = .always
     ) {
         self.name = name
         self.channel = channel ?? "#" + name
@@ -216,5 +227,6 @@ public struct RoomSettings: Sendable {
         self.backoffResetAfter = backoffResetAfter
         self.queueMaxMessages = queueMaxMessages
         self.queueMaxAge = queueMaxAge
+        self.connect = connect
     }
 }

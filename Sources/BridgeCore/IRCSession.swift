@@ -422,4 +422,6 @@ enum LongAnswer {
     case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?)
     /// 322 … 323, from this room on.
     case list(nextRoom: Int, only: [String])
+    /// The rooms of the template's backend that are not open.
+    case backendList(next: Int, only: [String])
 }

@@ -8,7 +8,8 @@ public struct ClientID: Hashable, Sendable {
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// A configured room: its position in ``BridgeSettings/rooms``.
+/// A room. Configured ones: the position in ``BridgeSettings/rooms``. Those of the template have the numbers after these, and
+/// no number twice, so that nothing late reaches another room.
 public struct RoomID: Hashable, Sendable {
     public var index: Int
 
@@ -53,6 +54,10 @@ enum TimerKey: Hashable {
     case receipts(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
+    /// A room that connects only while somebody is in it has been empty for long.
+    case linger(RoomID)
+    /// Joins have waited long enough for a backend's list of rooms.
+    case roomsList
     /// The drain time at shutdown is over.
     case shutdown
 }

@@ -15,7 +15,7 @@ extension Room {
             case .chat(let chat): chatReceived(chat, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
-            case .stopped: break
+            case .stopped: linkStopped(context)
             }
         }
     }

@@ -18,6 +18,8 @@ protocol ClientDoor: AnyObject {
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
+    /// The room's link is gone because nobody is there any more.
+    func roomFellSilent(_ room: RoomID)
 }
 
 final class Room {
@@ -98,6 +100,10 @@ final class Room {
     var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
+    /// When the last IRC user left, in a room that has a link only while somebody is there.
+    var emptySince: MonotonicInstant?
+    /// The link is being closed because nobody is there.
+    var isLeaving = false
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
 
@@ -177,6 +183,7 @@ final class Room {
         adopt(puppet, personID)
         audience.add(client, profile: profile)
         slots.insert(personID)
+        occupied(context)
     }
 
     private func adopt(_ puppet: ChatID, _ person: PersonID) {
@@ -200,6 +207,7 @@ final class Room {
         audience.remove(client)
         receiptNotices.forget(author: client)
         context.timers.cancel(.typingOut(id, client))
+        vacated(context)
         guard clients(of: member.person, context).isEmpty else { return }
         slots.remove(member.person)
         abandon(member.puppet, member.person)
@@ -317,6 +325,18 @@ final class Room {
             departed(member.person, reason: "idle", context)
         }
         if !remotes.isEmpty || overflowMember != nil { scheduleIdleSweep(context) }
+    }
+
+    /// Nobody upstream can be seen from here any more.
+    func forgetPeople(_ context: BridgeContext) {
+        for person in remotes.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            remoteLeft(person, reason: nil, context)
+        }
+        if let member = overflowMember {
+            overflowMember = nil
+            departed(member.person, reason: nil, context)
+        }
+        context.timers.cancel(.idlePeople(id))
     }
 
     /// The one nick through which everybody speaks for whom the room has no place.

@@ -19,13 +19,18 @@ public struct RoomState: Equatable, Sendable {
     public var failures: Int
     /// Why it is not up; a sentence without a full stop. Nil when it is up, or nothing went wrong yet.
     public var reason: String?
+    /// Has a link only while somebody is in the room, so that its absence is no trouble.
+    public var isOnDemand: Bool
 
-    public init(name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?) {
+    public init(
+        name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false
+    ) {
         self.name = name
         self.link = link
         self.hasBeenUp = hasBeenUp
         self.failures = failures
         self.reason = reason
+        self.isOnDemand = isOnDemand
     }
 
     public var isUp: Bool { link == .up }

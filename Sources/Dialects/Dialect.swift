@@ -287,6 +287,9 @@ public enum DialectTable {
         public let name: String
         /// Other names that configurations may use.
         public let aliases: [String]
+        /// Whether there is an option `base`, the backend's HTTP base: without a slash at its end, and filled in where the
+        /// operator does not write it.
+        public var takesBase = false
         /// Makes the dialect, or says what is wrong with its options.
         public let make: @Sendable (DialectOptions) throws(DialectOptionError) -> any Dialect
     }

@@ -293,8 +293,12 @@ public final class BridgeHarness {
     }
 
     private func connectRequested(_ room: Int, _ endpoint: UpstreamEndpoint, isSecure: Bool) {
+        // Rooms that the template opens; which one shows in the target of the request.
+        while room >= upstreams.count { upstreams.append(ScriptedUpstream(usualTarget: "")) }
         record(room, upstreams[room].connectRequested())
-        let url = settings.rooms[room].url
+        guard let url = bridge.settings(of: RoomID(index: room))?.url else {
+            return violations.append("a connection for room \(room), which there is not")
+        }
         let usual = url.isUnixSocket ? .unix(path: url.host) : UpstreamEndpoint.host(url.host, port: Int(url.port))
         if endpoint != usual {
             switch endpoint {

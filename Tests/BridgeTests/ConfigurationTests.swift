@@ -45,8 +45,12 @@ struct ConfigurationTests {
     @Test("the example file loads and equals the defaults, its rooms apart")
     func exampleEqualsDefaults() throws {
         var loaded = try load(try Self.example("chatbridge.toml"))
-        #expect(loaded.rooms.map(\.name) == ["lobby", "support", "ops", "board", "desk"])
-        #expect(loaded.rooms[1].url?.text == "ws://127.0.0.1:8080/rooms/support")
+        #expect(loaded.rooms.map(\.name) == ["kitchen", "*", "lobby", "support", "ops", "board", "desk"])
+        #expect(loaded.backends.map(\.name) == ["main"])
+        loaded.backends = []
+        #expect(loaded.rooms[0].url?.text == "wss://chat.example.com/ws/kitchen")
+        #expect(loaded.rooms[1].url?.text == "wss://chat.example.com/ws/{room}")
+        #expect(loaded.rooms[3].url?.text == "ws://127.0.0.1:8080/rooms/support")
         #expect(loaded.listeners.count == 2)
         loaded.listeners.removeLast()
         var expected = Configuration()
@@ -65,7 +69,7 @@ struct ConfigurationTests {
         func names(_ shape: ConfigurationShape) -> [String] {
             switch shape {
             case .leaf, .list, .map: []
-            case .table(let keys), .tables(let keys, _): keys.flatMap { [$0.key] + names($0.shape) }
+            case .table(let keys), .tables(let keys, _), .named(let keys): keys.flatMap { [$0.key] + names($0.shape) }
             }
         }
         let words = Set(text.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init))

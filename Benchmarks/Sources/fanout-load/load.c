@@ -1,7 +1,9 @@
 // The load: a chat backend that speaks, and IRC clients that listen.
 //
-//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS]     downward: the backend speaks
-//   fanout-load WS_PORT IRC_PORT 1 MESSAGES up                            upward: the client speaks, the backend echoes
+//   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS [tls]]     downward: the backend speaks
+//   fanout-load WS_PORT IRC_PORT 1 MESSAGES up                                  upward: the client speaks, the backend echoes
+//
+// WS_PORT 0 takes any free port; the first line says which. With "tls" the clients speak TLS and trust any certificate.
 //
 // Waits for one WebSocket connection, joins CLIENTS to #lobby, speaks a warm-up, then MESSAGES: RATE a second, or with
 // RATE 0 as fast as everybody receives (64 at most on the way, 16 a write). Prints one JSON line: deliveries, CPU seconds
@@ -16,6 +18,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
+#include <openssl/ssl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +37,29 @@ static int index_of[MAX_FD];
 static uint64_t *sent_at, histogram[BUCKETS], measured;
 static uint32_t sent, first_measured;
 
+// Of the clients that speak TLS, by descriptor.
+static SSL *secured[MAX_FD];
+static SSL_CTX *tls;
+
 static void die(const char *what) { perror(what); exit(1); }
+
+// As recv and send do, through TLS where the client has it.
+static ssize_t take(int fd, char *into, size_t room) {
+    if (!secured[fd]) return recv(fd, into, room, MSG_DONTWAIT);
+    int n = SSL_read(secured[fd], into, room);
+    if (n > 0) return n;
+    return SSL_get_error(secured[fd], n) == SSL_ERROR_WANT_READ ? -1 : 0;
+}
+
+static void say(int fd, const char *text, int count) {
+    if ((secured[fd] ? SSL_write(secured[fd], text, count) : send(fd, text, count, 0)) != count) die("send");
+}
+
+static void leave(int fd) {
+    SSL_free(secured[fd]);
+    secured[fd] = 0;
+    close(fd);
+}
 
 static uint64_t now(void) {
     struct timespec t;
@@ -109,7 +134,7 @@ static int accept_websocket(int listener) {
 static void drain(int fd, int measuring) {
     static char buffer[256 << 10];
     ssize_t n;
-    while ((n = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0) {
+    while ((n = take(fd, buffer, sizeof buffer)) > 0) {
         int i = index_of[fd];
         uint64_t t = measuring ? now() : 0;
         for (char *at = buffer, *end = buffer + n; (at = memchr(at, '\n', end - at)); at++) {
@@ -267,11 +292,17 @@ static int join(int port, int number) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) die("connect");
+    if (tls) {
+        SSL *s = secured[fd] = SSL_new(tls);
+        SSL_set_fd(s, fd);
+        if (SSL_connect(s) != 1) { fprintf(stderr, "TLS failed\n"); exit(1); }
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    }
     char hello[200];
     int n = snprintf(hello, sizeof hello,
                      "CAP REQ :no-implicit-names\r\nCAP END\r\nNICK c%d\r\nUSER c 0 * :c\r\nJOIN #lobby\r\n"
                      "NAMES *\r\n", number);
-    if (send(fd, hello, n, 0) != n) die("send");
+    say(fd, hello, n);
     return fd;
 }
 
@@ -285,13 +316,21 @@ int main(int argc, char **argv) {
     uint32_t messages = atoi(argv[4]);
     long rate = atol(argv[5]);
     int pid;
+    if (argc > 7 && !strcmp(argv[7], "tls")) {
+        tls = SSL_CTX_new(TLS_client_method());
+        // The relay's certificate was made for this run.
+        SSL_CTX_set_verify(tls, SSL_VERIFY_NONE, 0);
+    }
     sent_at = calloc(messages + WARM_UP + 1, sizeof *sent_at);
     received = calloc(clients, sizeof *received);
     fds = calloc(clients, sizeof *fds);
     epoll = epoll_create1(0);
     int listener = listen_on(atoi(argv[1]));
     // The relay is started by whoever started us, once we listen; its number comes on standard input.
-    puts("listening");
+    struct sockaddr_in bound;
+    socklen_t length = sizeof bound;
+    if (getsockname(listener, (struct sockaddr *)&bound, &length) < 0) die("getsockname");
+    printf("listening %d\n", ntohs(bound.sin_port));
     fflush(stdout);
     socket_up = accept_websocket(listener);
     if (scanf("%d", &pid) != 1) return 64;
@@ -299,7 +338,7 @@ int main(int argc, char **argv) {
     int first[64];
     for (int i = 0; i < 64; i++) first[i] = join(atoi(argv[2]), 100000 + i);
     sleep(1);
-    for (int i = 0; i < 64; i++) close(first[i]);
+    for (int i = 0; i < 64; i++) leave(first[i]);
     sleep(1);
     long before = anonymous_kib(pid);
     for (int i = 0; i < clients; i++) {

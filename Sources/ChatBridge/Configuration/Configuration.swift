@@ -1,5 +1,6 @@
 import Dialects
 import Digests
+import HTTPProtocol
 import Transport
 
 /// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
@@ -14,6 +15,8 @@ struct Configuration: Equatable, Sendable {
     var roomDefaults = RoomConfiguration()
     /// In the order of the file; names and channels are unique.
     var rooms: [RoomConfiguration] = []
+    /// In the order of the file; names are unique.
+    var backends: [BackendConfiguration] = []
     var identity = IdentityConfiguration()
     /// Names are unique, whatever their case.
     var accounts: [AccountConfiguration] = []
@@ -95,7 +98,16 @@ struct RoomConfiguration: Equatable, Sendable {
         case offer
     }
 
-    /// `[a-z0-9_-]+`; names the room in logs and on the command line.
+    enum Connect: String, CaseIterable, Sendable {
+        case always
+        /// From the first IRC user who enters until some minutes after the last one left.
+        case whileJoined = "while-joined"
+    }
+
+    /// The name of a room that stands for any channel.
+    static let templateName = "*"
+
+    /// `[a-z0-9_-]+`; names the room in logs and on the command line. ``templateName``: any joined channel is one.
     var name = ""
     /// With its `#`.
     var channel = ""
@@ -104,6 +116,12 @@ struct RoomConfiguration: Equatable, Sendable {
     var url: UpstreamURL?
     /// The room's id or name on the backend.
     var upstreamRoom = ""
+    /// A name of ``Configuration/backends``; empty: the room is a backend of its own, with its own name.
+    var backend = ""
+    /// Where the backend's HTTP calls go, as its table says; nil: the origin of ``url``.
+    var httpBase: HTTPURL?
+    /// The dialect's own settings.
+    var options = DialectOptionTree()
 
     /// A name of ``DialectTable``, never an alias.
     var dialect = "envelope"
@@ -131,6 +149,9 @@ struct RoomConfiguration: Equatable, Sendable {
     var compression = Compression.off
     var backoff = BackoffConfiguration()
     var queue = QueueConfiguration()
+    var connect = Connect.always
+
+    var isTemplate: Bool { name == Self.templateName }
 }
 
 /// How a lost link is tried again. Nil fields are the dialect's business.
@@ -244,6 +265,8 @@ struct LimitsConfiguration: Equatable, Sendable {
     /// All rooms together.
     var upstreamConnectsPerSecond: Double? = 20
     var membersPerRoom = 10_000
+    /// Open at a time through the room "*".
+    var templateRooms = 100
 }
 
 struct MultilineLimits: Equatable, Sendable {

@@ -291,11 +291,25 @@ enum ConfigurationChecks {
             ? nil : "a network name is 1 to 63 bytes without spaces"
     }
 
+    @Sendable static func backendName(_ text: String) -> String? {
+        isRoomName(text) ? nil : "a backend's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
+    }
+
+    /// What stands for `{room}` must not lead elsewhere in a path. Source: RFC 3986 §5.2.4.
+    @Sendable static func upstreamRoom(_ text: String) -> String? {
+        if text == "." || text == ".." { return "a room upstream cannot be called \"\(text)\"" }
+        return oneLine(text)
+    }
+
+    private static func isRoomName(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count < maxChannelBytes
+            && text.utf8.allSatisfy {
+                $0 >= 0x61 && $0 <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F || $0 == 0x2D
+            }
+    }
+
     @Sendable static func roomName(_ text: String) -> String? {
-        let allowed = text.utf8.allSatisfy {
-            $0 >= 0x61 && $0 <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F || $0 == 0x2D
-        }
-        return !text.isEmpty && text.utf8.count < maxChannelBytes && allowed
+        isRoomName(text) || text == RoomConfiguration.templateName
             ? nil : "a room's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
     }
 

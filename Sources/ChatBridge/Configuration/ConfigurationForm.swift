@@ -18,6 +18,8 @@ indirect enum ConfigurationShape: Sendable {
     case table([(key: String, shape: ConfigurationShape)])
     /// Any keys. `dash` tells that an underscore of a variable's name is a dash in the key, as in header names.
     case map(dash: Bool)
+    /// Tables with names of one's own.
+    case named([(key: String, shape: ConfigurationShape)])
     /// Tables in a row, found by the value of `identity` where they have one, else by index.
     case tables([(key: String, shape: ConfigurationShape)], identity: String?)
 }

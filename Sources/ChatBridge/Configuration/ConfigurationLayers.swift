@@ -88,13 +88,20 @@ struct ConfigurationLayers {
             let name = dash ? key.replacing("_", with: "-") : key
             node.set(name, to: ConfigurationNode(.string(value), origin: origin))
             return nil
+        case .named(let keys):
+            guard case .table(let entries) = node.content else { return nil }
+            let name = entries.first { Self.isSame($0.key, segment) }?.key ?? key
+            var child = node[name] ?? ConfigurationNode(.table([]), origin: origin)
+            let problem = insert(value, at: rest, shape: .table(keys), origin: origin, into: &child)
+            if problem == nil { node.set(name, to: child) }
+            return problem
         case .tables(let keys, let identity):
             guard case .array(var elements) = node.content else { return nil }
             let index: Int
             if let identity {
                 let found = elements.firstIndex { element in
                     guard case .string(let name)? = element[identity]?.content else { return false }
-                    return name.uppercased().replacing("-", with: "_") == segment.uppercased().replacing("-", with: "_")
+                    return Self.isSame(name, segment)
                 }
                 if let found {
                     index = found
@@ -117,6 +124,11 @@ struct ConfigurationLayers {
         }
     }
 
+    /// Whether a variable's name may mean `name`: there are no dashes and no lower case in it.
+    private static func isSame(_ name: String, _ segment: String) -> Bool {
+        name.uppercased().replacing("-", with: "_") == segment.uppercased().replacing("-", with: "_")
+    }
+
     private static func empty(_ shape: ConfigurationShape, origin: ConfigurationOrigin) -> ConfigurationNode {
         switch shape {
         case .tables: ConfigurationNode(.array([]), origin: origin)
@@ -133,7 +145,7 @@ struct ConfigurationLayers {
         switch shape {
         case .leaf: return .success(text)
         case .list where first != "[": return .success(text)
-        case .table, .map:
+        case .table, .map, .named:
             guard first == "{" else { return .failure(AddressError("expected a TOML table, such as {a = 1}")) }
         case .list: break
         case .tables:

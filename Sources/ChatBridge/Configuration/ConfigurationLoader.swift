@@ -91,6 +91,7 @@ struct ConfigurationCompletion {
     mutating func complete(needsRooms: Bool, path: String?) {
         completeServer()
         checkBackoff(configuration.roomDefaults.backoff, at: "room_defaults")
+        completeBackends()
         completeRooms()
         if needsRooms, configuration.rooms.isEmpty, reader.origins["rooms"] == nil || reader.problems.isEmpty {
             let origin = path.map(ConfigurationOrigin.path) ?? .builtIn
@@ -141,6 +142,7 @@ struct ConfigurationCompletion {
     private mutating func completeRooms() {
         var names: [String: ConfigurationOrigin] = [:]
         var channels: [String: String] = [:]
+        var upstreamRooms: [[String]: String] = [:]
         for index in configuration.rooms.indices {
             var room = configuration.rooms[index]
             let at = "rooms[\(index)]"
@@ -156,9 +158,12 @@ struct ConfigurationCompletion {
                     names[room.name] = place
                 }
             }
+            if room.isTemplate { checkTemplate(&room, at: at) }
             // An empty name was reported; its channel would only be a second complaint.
-            if room.channel.isEmpty, !room.name.isEmpty, !isRefused("\(at).channel") { room.channel = "#\(room.name)" }
-            if !room.channel.isEmpty {
+            if !room.isTemplate, room.channel.isEmpty, !room.name.isEmpty, !isRefused("\(at).channel") {
+                room.channel = "#\(room.name)"
+            }
+            if !room.channel.isEmpty, !room.isTemplate {
                 let folded = Self.asciiLowercased(room.channel)
                 if let other = channels[folded], other != room.name {
                     reader.report(
@@ -168,17 +173,23 @@ struct ConfigurationCompletion {
                     channels[folded] = room.name
                 }
             }
-            if room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
-            if origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
-            room.url = room.url?.filled(room: room.upstreamRoom)
-            checkAuth(room, at: at, whole: whole)
-            checkProxy(room, at: at, whole: whole)
-            if room.requiresSubprotocol, room.subprotocols.isEmpty {
-                reader.report(
-                    origin("\(at).require_subprotocol") ?? whole, "require_subprotocol needs a subprotocol to offer")
+            if !room.isTemplate {
+                if room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
+                room.url = room.url?.filled(room: room.upstreamRoom)
             }
+            checkBackend(of: room, at: at, whole: whole, upstreamRooms: &upstreamRooms)
+            if room.backend.isEmpty, origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
+            let backend = configuration.backends.first { $0.name == room.backend }?.room
+            // What the backend says was checked there, once.
+            func isOwn(_ keys: String...) -> Bool {
+                backend == nil || keys.contains { origin("\(at).\($0)") != nil }
+            }
+            if isOwn("auth", "headers") { checkAuth(room, at: at, whole: whole) }
+            if isOwn("url", "proxy") { checkProxy(room, at: at, whole: whole) }
+            if isOwn("subprotocol", "require_subprotocol") { checkSubprotocol(room, at: at, whole: whole) }
             checkBackoff(room.backoff, at: at)
-            checkTLS(room, at: at)
+            if isOwn("url", "tls") { checkTLS(room, at: at, called: called, inherited: backend) }
+            checkOptions(room, at: at, inherited: backend)
             configuration.rooms[index] = room
         }
     }
@@ -193,7 +204,7 @@ struct ConfigurationCompletion {
         String(decoding: text.utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    private mutating func checkBackoff(_ backoff: BackoffConfiguration, at path: String) {
+    mutating func checkBackoff(_ backoff: BackoffConfiguration, at path: String) {
         guard let least = backoff.min, let most = backoff.max, least > most else { return }
         // Written here, or inherited from a complaint about the defaults.
         guard let place = origin("\(path).backoff") else { return }
@@ -206,6 +217,8 @@ struct ConfigurationCompletion {
     private mutating func checkAccounts() {
         var names: [String: ConfigurationOrigin] = [:]
         let rooms = configuration.rooms.map(\.name)
+        // Its rooms have names that nobody can know now.
+        let hasTemplate = rooms.contains(RoomConfiguration.templateName)
         for (index, account) in configuration.accounts.enumerated() {
             let at = "accounts[\(index)]"
             let whole = origin(at) ?? .builtIn
@@ -226,7 +239,8 @@ struct ConfigurationCompletion {
             if account.password == nil, !isRefused("\(at).password"), !isRefused("\(at).password_file") {
                 reader.report(whole, "\(called) has no password; \"chatbridge hash-password\" makes one")
             }
-            for room in account.rooms where room != AccountConfiguration.allRooms && !rooms.contains(room) {
+            for room in account.rooms
+            where room != AccountConfiguration.allRooms && !rooms.contains(room) && !hasTemplate {
                 let hint = NearestName.hint(for: room, among: rooms)
                 reader.report(
                     origin("\(at).rooms") ?? whole, "\(called) has a room \"\(room)\" that is not in [[rooms]]\(hint)")

@@ -17,7 +17,9 @@ enum ConfigurationPrinter {
             }
             return
         }
-        sections.append("[\(path)]\n" + body(entry.node, commented: commented))
+        let own = body(entry.node, commented: commented)
+        // A table of named tables has nothing to say by itself.
+        if !own.isEmpty || entry.node.entries.isEmpty { sections.append("[\(path)]\n" + own) }
         for inner in entry.node.entries where isSection(inner.node) {
             append(inner, path: "\(path).\(inner.key)", commented: commented, to: &sections)
         }

@@ -61,6 +61,12 @@ struct ConfigurationReader: Sendable {
         return expand(raw, origin: node.origin)
     }
 
+    /// The string at `node` where there is one and its interpolations can be carried out; reports nothing.
+    func stringIfAny(_ node: ConfigurationNode?) -> String? {
+        guard case .string(let raw)? = node?.content, let origin = node?.origin else { return nil }
+        return origin.layer == .file ? try? Interpolation.expand(raw, surroundings: surroundings) : raw
+    }
+
     private mutating func expand(_ raw: String, origin: ConfigurationOrigin) -> String? {
         guard origin.layer == .file else { return raw }
         do {

@@ -14,7 +14,12 @@ enum ConfigurationSchema {
             "where IRC clients connect"),
         ConfigurationKey("room_defaults", \.roomDefaults, .section(roomSettings), "whatever [[rooms]] does not say"),
         ConfigurationKey(
+            named: "backends", \.backends, backend, label: \.name, check: ConfigurationChecks.backendName,
+            initial: { BackendConfiguration(room: $0.roomDefaults) },
+            "what several rooms have in common: one login, one host"),
+        ConfigurationKey(
             tables: "rooms", \.rooms, roomNames + roomSettings, identity: "name", initial: { $0.roomDefaults },
+            below: RoomConfiguration.below,
             "one upstream WebSocket session each"),
         ConfigurationKey("identity", \.identity, .section(identity), "who may connect, and who people are"),
         ConfigurationKey(
@@ -66,16 +71,35 @@ enum ConfigurationSchema {
     // MARK: - Rooms
 
     static let roomNames: [ConfigurationKey<RoomConfiguration>] = [
-        ConfigurationKey("name", \.name, .string(ConfigurationChecks.roomName), "a-z 0-9 _ -; used in logs"),
+        ConfigurationKey(
+            "name", \.name, .string(ConfigurationChecks.roomName), "a-z 0-9 _ -; used in logs; \"*\": any channel"),
         ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel), "default: \"#\" and the name"),
         ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine), "the channel's topic"),
+        ConfigurationKey(
+            "backend", \.backend, .string(), "a [backends.NAME]: what the room does not say is said there"),
         ConfigurationKey(
             "url", \.url, .upstreamURL,
             "ws:// or wss://HOST[:PORT]/PATH, or ws+unix:///SOCKET:/PATH; {room} is upstream_room"),
         ConfigurationKey(
-            "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.oneLine),
+            "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.upstreamRoom),
             "id or name on the backend; default: the name"),
+        ConfigurationKey("options", \.options, .dialectOptions, "the dialect's own settings"),
     ]
+
+    static let backend: [ConfigurationKey<BackendConfiguration>] =
+        [
+            ConfigurationKey(
+                "url", \.room.url, .upstreamURL,
+                "ws:// or wss://HOST[:PORT]/PATH, or ws+unix:///SOCKET:/PATH; {room} is each room's upstream_room"),
+            ConfigurationKey(
+                "http_base", \.room.httpBase, .httpBase, "for calls and media; default: the origin of url"),
+            ConfigurationKey("user", \.user, .string(ConfigurationChecks.oneLine), "whose account the rooms use"),
+            ConfigurationKey("password", \.password, .secretText, group: "password", "of that account"),
+            ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
+            ConfigurationKey(
+                "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
+            ConfigurationKey("options", \.room.options, .dialectOptions, "the dialect's own settings"),
+        ] + roomSettings.map { $0.lifted(to: \.room) }
 
     static let roomSettings: [ConfigurationKey<RoomConfiguration>] = [
         ConfigurationKey(
@@ -108,6 +132,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "backoff", \.backoff, .section(backoff, inline: true), "what is not written is the dialect's own"),
         ConfigurationKey("queue", \.queue, .section(queue, inline: true), "what is said while the upstream is away"),
+        ConfigurationKey("connect", \.connect, .choice, "always | while-joined: while somebody is in the room"),
     ]
 
     /// What only one type of authentication knows is not printed where it is not written.
@@ -242,6 +267,8 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "upstream_connects_per_second", \.upstreamConnectsPerSecond, .rate, "all rooms together; or \"off\""),
         ConfigurationKey("members_per_room", \.membersPerRoom, .integer(1...1_000_000), "the longest absent go first"),
+        ConfigurationKey(
+            "template_rooms", \.templateRooms, .integer(0...10_000), "open at a time through the room \"*\""),
     ]
 
     static let multiline: [ConfigurationKey<MultilineLimits>] = [

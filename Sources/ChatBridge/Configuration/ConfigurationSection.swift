@@ -21,15 +21,83 @@ struct ConfigurationKey<Section>: Sendable {
         write = { section in form.write(section[keyPath: field]) }
     }
 
+    private init(
+        name: String, group: String?, summary: String, shape: ConfigurationShape,
+        read: @escaping @Sendable (ConfigurationNode, inout Section, inout ConfigurationReader) -> Void,
+        write: @escaping @Sendable (Section) -> ConfigurationNode?
+    ) {
+        self.name = name
+        self.group = group
+        self.summary = summary
+        self.shape = shape
+        self.read = read
+        self.write = write
+    }
+
+    /// The same key of a table that has these fields in one of its own.
+    func lifted<Outer>(
+        to field: any WritableKeyPath<Outer, Section> & Sendable
+    ) -> ConfigurationKey<Outer> {
+        let (read, write) = (self.read, self.write)
+        return ConfigurationKey<Outer>(
+            name: name, group: group, summary: summary, shape: shape,
+            read: { node, outer, reader in read(node, &outer[keyPath: field], &reader) },
+            write: { write($0[keyPath: field]) })
+    }
+
+    /// Tables with names of one's own, `[backends.NAME]`, in the order in which they were written.
+    ///
+    /// - Parameters:
+    ///   - label: the field that gets the name.
+    ///   - check: has a sentence against a name that cannot be.
+    ///   - initial: what a table's own keys are laid over.
+    init<Element: Sendable>(
+        named name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
+        _ keys: [ConfigurationKey<Element>], label: any WritableKeyPath<Element, String> & Sendable,
+        check: @escaping @Sendable (String) -> String?, initial: @escaping @Sendable (Section) -> Element,
+        _ summary: String
+    ) {
+        self.name = name
+        self.group = nil
+        self.summary = summary
+        let row = ConfigurationForm<Element>.section(keys)
+        shape = .named(keys.map { (key: $0.name, shape: $0.shape) })
+        read = { node, section, reader in
+            guard case .table(let entries) = node.content else {
+                reader.report(node.origin, "expected [\(name).NAME], found \(node.content.kindName)")
+                return
+            }
+            section[keyPath: field] = []
+            for entry in entries {
+                if let complaint = check(entry.key) { reader.report(entry.keyOrigin, complaint) }
+                var item = initial(section)
+                item[keyPath: label] = entry.key
+                reader.descend(entry.key, origin: entry.node.origin) { row.read(entry.node, &item, &$0) }
+                section[keyPath: field].append(item)
+            }
+        }
+        write = { section in
+            let entries = section[keyPath: field].compactMap { item in
+                row.write(item).map {
+                    ConfigurationNode.Entry(key: item[keyPath: label], keyOrigin: .builtIn, node: $0)
+                }
+            }
+            return entries.isEmpty ? nil : ConfigurationNode(.table(entries))
+        }
+    }
+
     /// Tables in a row, `[[rooms]]`. What is written replaces what was there.
     ///
     /// - Parameters:
     ///   - identity: the key by which a table is known, where there is one.
     ///   - initial: what a table's own keys are laid over; may depend on keys that stand above this row in the schema.
+    ///   - below: the same where it depends on what the table says; nil: as `initial` has it.
     init<Element: Sendable>(
         tables name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
         _ keys: [ConfigurationKey<Element>], identity: String? = nil,
-        initial: @escaping @Sendable (Section) -> Element, _ summary: String
+        initial: @escaping @Sendable (Section) -> Element,
+        below: @escaping @Sendable (ConfigurationNode, Section, ConfigurationReader) -> Element? = { _, _, _ in nil },
+        _ summary: String
     ) {
         self.name = name
         self.group = nil
@@ -43,7 +111,7 @@ struct ConfigurationKey<Section>: Sendable {
             }
             section[keyPath: field] = []
             for (index, element) in elements.enumerated() {
-                var item = initial(section)
+                var item = below(element, section, reader) ?? initial(section)
                 reader.descend("[\(index)]", origin: element.origin) { row.read(element, &item, &$0) }
                 section[keyPath: field].append(item)
             }

@@ -69,18 +69,24 @@ extension ConfigurationCompletion {
 
     // MARK: - Rooms
 
-    mutating func checkTLS(_ room: RoomConfiguration, at path: String) {
+    /// - Parameters:
+    ///   - called: who has these settings, for messages.
+    ///   - inherited: the backend that the room has its settings from; nil: the defaults.
+    mutating func checkTLS(
+        _ room: RoomConfiguration, at path: String, called: String, inherited: RoomConfiguration?
+    ) {
         guard let url = room.url else { return }
         guard url.isSecure else {
             // A room may repeat what the defaults say, as a printed configuration does.
-            if let place = origin("\(path).tls"), room.tls != configuration.roomDefaults.tls {
-                reader.report(place, "room \"\(room.name)\" has TLS settings, but its url begins with ws://")
+            if let place = origin("\(path).tls"), room.tls != (inherited ?? configuration.roomDefaults).tls {
+                reader.report(place, "\(called) has TLS settings, but its url begins with ws://")
             }
             return
         }
         let tls = room.tls
         // What a room does not say itself was written in the defaults.
-        let place = origin("\(path).tls") == nil ? "room_defaults.tls" : "\(path).tls"
+        let places = ["\(path).tls", "backends.\(room.backend).tls"]
+        let place = places.first { origin($0) != nil } ?? "room_defaults.tls"
         let files = [
             ("ca", tls.authorities), ("client_cert", tls.clientCertificate), ("client_key", tls.clientKey),
         ]

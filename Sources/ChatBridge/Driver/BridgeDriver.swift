@@ -20,8 +20,8 @@ final class BridgeDriver: TransportDelegate {
     private let sendQueueBytes: Int
     /// What a room shows to its backend, read anew at each call.
     private let credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>
-    /// By the index of the room.
-    private let upstreamTLS: [TLSClientSettings]
+    /// Nil where nothing is known of the room.
+    private let upstreamTLS: (RoomID) -> TLSClientSettings?
     /// Rooms whose connection begins TLS behind a proxy.
     private var securing: Set<RoomID> = []
     private var handshakeNotes = NoteAllowance()
@@ -40,12 +40,13 @@ final class BridgeDriver: TransportDelegate {
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
-    ///   - upstreamTLS: how each room's connection is secured where its URL says so, in the order of the bridge's rooms.
+    ///   - upstreamTLS: how each room's connection is secured where its URL says so.
     ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
     init(
-        bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int, upstreamTLS: [TLSClientSettings] = [],
+        bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int,
+        upstreamTLS: @escaping (RoomID) -> TLSClientSettings? = { _ in nil },
         credentials: @escaping (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> = { _ in
             .success(UpstreamCredentials())
         }, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
@@ -219,7 +220,7 @@ final class BridgeDriver: TransportDelegate {
 
     /// How a room's connection is secured. Where settings are missing the strict ones count: never none.
     private func tlsSettings(_ room: RoomID) -> TLSClientSettings {
-        upstreamTLS.indices.contains(room.index) ? upstreamTLS[room.index] : UpstreamTLSConfiguration().settings()
+        upstreamTLS(room) ?? UpstreamTLSConfiguration().settings()
     }
 
     private func run(_ action: BridgeAction, _ transport: Transport) {

@@ -33,7 +33,8 @@ struct BridgeService {
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
-        if let open = ProcessLimits.openFiles, open < settings.limits.maxClients + settings.rooms.count + 32 {
+        let roomCount = settings.rooms.count + (settings.template == nil ? 0 : settings.limits.templateRooms)
+        if let open = ProcessLimits.openFiles, open < settings.limits.maxClients + roomCount + 32 {
             log.warn(
                 "few-descriptors", "the process may not open as many files as limits.max_clients needs",
                 ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
@@ -44,9 +45,7 @@ struct BridgeService {
                 "nothing of the server's certificate is checked: anybody in between can read along",
                 ["room": LogValue(room.name)])
         }
-        let byName = Dictionary(
-            configuration.rooms.map { ($0.name, $0.tls.settings()) }, uniquingKeysWith: { first, _ in first })
-        let upstreamTLS = settings.rooms.map { byName[$0.name] ?? UpstreamTLSConfiguration().settings() }
+        let upstreamTLS = PerRoom(configuration, rooms: settings.rooms) { $0.tls.settings() }
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
             let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
@@ -60,7 +59,7 @@ struct BridgeService {
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let driver = BridgeDriver(
                     bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
-                    upstreamTLS: upstreamTLS,
+                    upstreamTLS: { upstreamTLS[$0] },
                     credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server)

@@ -16,8 +16,9 @@ extension BridgeSettings {
         _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
-        for room in configuration.rooms {
-            guard let settings = try RoomSettings(room, environmentProxies: environmentProxies) else { continue }
+        for room in configuration.rooms where !room.isTemplate {
+            guard let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+            else { continue }
             rooms.append(settings)
         }
         let password: ServerPassword? =
@@ -36,8 +37,34 @@ extension BridgeSettings {
             accounts: configuration.accounts.compactMap(AccountSettings.init),
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms, drain: configuration.server.drain,
-            notesChatText: configuration.log.messages)
+            limits: LimitSettings(configuration.limits), rooms: rooms,
+            backends: configuration.backendsInUse.compactMap { BackendSettings($0, in: configuration) },
+            drain: configuration.server.drain,
+            notesChatText: configuration.log.messages,
+            template: configuration.rooms.first(where: \.isTemplate).map {
+                RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
+            })
+    }
+}
+
+extension BackendSettings {
+    /// Nil when the dialect is unknown or its options are wrong, which the configuration's own check rules out.
+    init?(_ backend: BackendConfiguration, in configuration: Configuration) {
+        guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
+        self.init(
+            name: backend.name, dialect: dialect, httpBase: backend.httpBase,
+            user: backend.user.isEmpty ? nil : backend.user)
+    }
+}
+
+extension RoomTemplate {
+    init(_ room: RoomConfiguration, in configuration: Configuration, environmentProxies: HTTPProxyRules) {
+        self.init(backend: room.backendName) { upstreamRoom in
+            guard ConfigurationChecks.upstreamRoom(upstreamRoom) == nil else { return nil }
+            var one = room
+            one.upstreamRoom = upstreamRoom
+            return (try? RoomSettings(one, in: configuration, environmentProxies: environmentProxies)) ?? nil
+        }
     }
 }
 
@@ -89,14 +116,18 @@ extension LimitSettings {
             receiveQueueBytes: limits.recvqBytes, multilineMaxBytes: limits.multiline.maxBytes,
             multilineMaxLines: limits.multiline.maxLines,
             upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
-            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom)
+            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
+            templateRooms: limits.templateRooms)
     }
 }
 
 extension RoomSettings {
-    /// Nil when the room's dialect is unknown, which the configuration's own check rules out.
-    init?(_ room: RoomConfiguration, environmentProxies: HTTPProxyRules = .direct) throws(HTTPURLError) {
-        guard let dialect = try? DialectTable.dialect(named: room.dialect), let url = room.url else { return nil }
+    /// Nil when the room's dialect is unknown or its options are wrong, which the configuration's own check rules out.
+    init?(
+        _ room: RoomConfiguration, in configuration: Configuration = Configuration(),
+        environmentProxies: HTTPProxyRules = .direct
+    ) throws(HTTPURLError) {
+        guard let dialect = try? configuration.dialect(of: room), let url = room.url else { return nil }
         let identity: DialectTraits.Identity? =
             switch room.identity {
             case .auto: nil
@@ -104,7 +135,8 @@ extension RoomSettings {
             case .single: .single
             }
         self.init(
-            name: room.name, channel: room.channel, topic: room.topic, backend: room.name, dialect: dialect,
+            name: room.name, channel: room.channel, topic: room.topic, backend: room.backendName,
+            dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
             memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
@@ -117,6 +149,7 @@ extension RoomSettings {
             // Without a context of ours: it would cost 256 KiB a room for the few words that leave at a time.
             compression: room.compression == .offer ? WebSocketCompression(clientNoContextTakeover: true) : nil,
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
-            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never)
+            queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
+            connect: room.connect == .always ? .always : .whileJoined)
     }
 }

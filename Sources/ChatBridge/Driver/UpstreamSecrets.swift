@@ -4,22 +4,20 @@ import WireBytes
 
 /// Reads what rooms show to their backends, anew for each attempt.
 struct UpstreamSecrets {
-    private let auths: [AuthConfiguration]
+    private let auths: PerRoom<AuthConfiguration>
     private let surroundings: ConfigurationSurroundings
 
     /// - Parameter rooms: the bridge's rooms; a ``RoomID`` is an index into them.
     init(_ configuration: Configuration, rooms: [RoomSettings], surroundings: ConfigurationSurroundings) {
-        auths = rooms.map { room in
-            configuration.rooms.first { $0.name == room.name }?.auth ?? AuthConfiguration()
-        }
+        auths = PerRoom(configuration, rooms: rooms, \.auth)
         self.surroundings = surroundings
     }
 
     /// The credentials as they are now. A small file is read on the caller's thread.
     func read(_ room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
-        guard auths.indices.contains(room.index) else { return .success(UpstreamCredentials()) }
+        guard let auth = auths[room] else { return .success(UpstreamCredentials()) }
         do throws(InterpolationError) {
-            return .success(try Self.credentials(auths[room.index], surroundings))
+            return .success(try Self.credentials(auth, surroundings))
         } catch {
             return .failure(UpstreamCredentialsFailure(error.message))
         }
@@ -53,6 +51,27 @@ struct UpstreamSecrets {
         }
     }
 }
+
+/// Something of each room's configuration, for those rooms too that the template opens.
+struct PerRoom<Value> {
+    private let configured: [Value]
+    private let template: Value?
+
+    /// - Parameter rooms: the bridge's rooms; a ``RoomID`` below their number is an index into them, and any other one of
+    ///   the template's.
+    init(_ configuration: Configuration, rooms: [RoomSettings], _ value: (RoomConfiguration) -> Value) {
+        var byName: [String: Value] = [:]
+        for room in configuration.rooms { byName[room.name] = value(room) }
+        configured = rooms.map { byName[$0.name] ?? value(RoomConfiguration()) }
+        template = byName[RoomConfiguration.templateName]
+    }
+
+    subscript(_ room: RoomID) -> Value? {
+        configured.indices.contains(room.index) ? configured[room.index] : template
+    }
+}
+
+extension PerRoom: Sendable where Value: Sendable {}
 
 /// The groups of this machine.
 enum SystemGroups {

@@ -36,10 +36,11 @@ struct Readiness: Equatable {
     var isReady: Bool { reasons.isEmpty }
 
     /// - Parameter isStrict: every room counts now. Without, a room counts until it was up for the first time: later
-    ///   outages are the backend's, and taking clients away from a bridge that waits for its backend helps nobody.
+    ///   outages are the backend's, and taking clients away from a bridge that waits for its backend helps nobody. Rooms
+    ///   that wait for somebody to join never count: whoever may join could take the bridge out of service.
     init(rooms: [RoomState], isRunning: Bool, isStrict: Bool) {
         reasons = isRunning ? [] : ["stopping"]
-        for room in rooms where !room.isUp && (isStrict || !room.hasBeenUp) {
+        for room in rooms where !room.isOnDemand && !room.isUp && (isStrict || !room.hasBeenUp) {
             let tries =
                 switch room.failures {
                 case 0: ""

@@ -1,0 +1,281 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// Rooms that nobody configured: any joined channel opens the backend's room of that name, as long as somebody is there.
+
+/// The rooms that a backend says it has, as channels.
+struct BackendListing {
+    /// Rooms of one backend that are listed and can be looked up; a list is as long as a backend likes.
+    static let maxRooms = 10_000
+
+    struct Entry {
+        var channel: String
+        var room: BackendRoom
+    }
+
+    private(set) var entries: [Entry] = []
+    private var indices: [String: Int] = [:]
+
+    init(_ rooms: [BackendRoom], casemapping: IRCCasemapping) {
+        for room in rooms.prefix(Self.maxRooms) {
+            guard let channel = Self.channel(room.name) else { continue }
+            let key = casemapping.fold(channel)
+            // Two rooms of one name cannot be told apart by it; the second is found by its id.
+            if indices[key] == nil {
+                indices[key] = entries.count
+                entries.append(Entry(channel: channel, room: room))
+            } else if let other = Self.channel(room.id), indices[casemapping.fold(other)] == nil {
+                indices[casemapping.fold(other)] = entries.count
+                entries.append(Entry(channel: other, room: room))
+            }
+        }
+        for (index, entry) in entries.enumerated() {
+            guard let channel = Self.channel(entry.room.id) else { continue }
+            let key = casemapping.fold(channel)
+            if indices[key] == nil { indices[key] = index }
+        }
+    }
+
+    func entry(folded channel: String) -> Entry? { indices[channel].map { entries[$0] } }
+
+    /// `#general-chat` for "General Chat"; nil when nothing is left of the name.
+    static func channel(_ name: String) -> String? {
+        var text = ""
+        var dashed = false
+        for scalar in name.unicodeScalars {
+            if scalar == " " || scalar == "," || scalar == ":" || IdentityMap.isControl(scalar)
+                || scalar.properties.isWhitespace
+            {
+                // At the ends, and next to another, a dash says nothing.
+                dashed = !text.isEmpty
+            } else {
+                if dashed { text += "-" }
+                dashed = false
+                let isUpper = scalar.value >= 0x41 && scalar.value <= 0x5A
+                text.unicodeScalars.append(isUpper ? Unicode.Scalar(UInt8(scalar.value) | 0x20) : scalar)
+            }
+        }
+        let kept = NickMaker.prefix(of: text, maxBytes: Bridge.maxTemplateNameBytes)
+        return kept.isEmpty ? nil : "#" + kept
+    }
+}
+
+extension Bridge {
+    /// Bytes of a channel's name after its `#` that may open a room; as for configured channels.
+    static let maxTemplateNameBytes = 63
+    /// Joins that wait for the backend's list at a time; after a start every client joins its rooms again.
+    static let maxWaitingJoins = 10_000
+    /// Longest wait of a join for that list; clients show nothing meanwhile.
+    static let roomsListWait: Duration = .seconds(10)
+
+    /// What is known of the rooms of the template's backend; nil where it does not say which it has.
+    var templateListing: BackendListing? {
+        if let knownTemplateListing { return knownTemplateListing }
+        guard let template = settings.template, let rooms = backendRooms[template.backend] else { return nil }
+        let listing = BackendListing(rooms, casemapping: settings.casemapping)
+        knownTemplateListing = listing
+        return listing
+    }
+
+    /// The room that a channel leads to by the template, opened when it is not yet. Nil after telling the client why not.
+    func templateRoom(_ channel: String, _ session: IRCSession) -> Room? {
+        guard let template = settings.template, session.person != nil, phase == .running else {
+            noSuchChannel(channel, session)
+            return nil
+        }
+        func refuse(_ numeric: IRCNumeric, _ why: String) -> Room? {
+            refuseJoin(channel, numeric, why, session)
+            return nil
+        }
+        guard let typed = Self.templateName(channel) else {
+            return refuse(.errNoSuchChannel, "That cannot be the name of a room")
+        }
+        var name = typed
+        var topic = ""
+        var upstreamRoom = typed
+        if let listing = templateListing {
+            guard let entry = listing.entry(folded: settings.casemapping.fold(channel)) else {
+                // It may be new; whoever asks again finds it then.
+                askForTemplateRooms()
+                return refuse(.errNoSuchChannel, "\(template.backend) has no such room; LIST shows them")
+            }
+            name = String(entry.channel.dropFirst())
+            topic = Self.cleanTopic(entry.room.topic ?? "")
+            upstreamRoom = entry.room.id.isEmpty ? entry.room.name : entry.room.id
+        } else if templateBackendListsRooms {
+            // A name that the backend does not have looks to it like a token that is wrong; so this must be known first.
+            guard waitingJoins.count < Self.maxWaitingJoins else {
+                return refuse(.errNoSuchChannel, "The rooms of \(template.backend) are not known yet; try again later")
+            }
+            waitingJoins.append((session.id, channel))
+            if context.timers[.roomsList] == nil {
+                context.timers.set(.roomsList, at: context.now.monotonic + Self.roomsListWait)
+            }
+            askForTemplateRooms()
+            return nil
+        }
+        let folded = settings.casemapping.fold(name)
+        guard session.account?.rooms.map({ $0.contains(folded) }) ?? true else {
+            return refuse(.errInviteOnlyChan, "Your account may not enter this room")
+        }
+        if let known = room(channel: "#" + name), templateRooms[known.id] != nil { return known }
+        if let configured = configuredRoom(upstreamRoom, name: name, in: template.backend) {
+            return refuse(
+                .errNoSuchChannel,
+                mayEnter(configured, session)
+                    ? "That room is \(configured.channel) here" : "No such room; LIST shows them")
+        }
+        guard makeRoomForTemplate() else {
+            return refuse(
+                .errTooManyChannels,
+                "\(settings.limits.templateRooms) rooms are open, and there may be no more; try again later")
+        }
+        guard var made = template.settings(upstreamRoom) else {
+            return refuse(.errNoSuchChannel, "That cannot be the name of a room")
+        }
+        made.name = folded
+        made.channel = "#" + name
+        if made.topic.isEmpty { made.topic = topic }
+        made.upstreamRoom = upstreamRoom
+        made.connect = .whileJoined
+        return open(made)
+    }
+
+    private func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
+        reply(session.numeric(numeric, shown.isEmpty ? "*" : shown, why), session)
+    }
+
+    // MARK: - The backend's list
+
+    /// Whether the template's backend can be asked which rooms it has.
+    private var templateBackendListsRooms: Bool {
+        guard let template = settings.template,
+            let calls = settings.backends.first(where: { $0.name == template.backend })?.dialect.calls
+        else { return false }
+        return calls.request(for: .rooms, context: DialectContext(room: "")) != nil
+    }
+
+    func askForTemplateRooms() {
+        guard let template = settings.template, templateBackendListsRooms else { return }
+        requestRooms(template.backend)
+    }
+
+    func backendRoomsChanged() {
+        knownTemplateListing = nil
+        guard !waitingJoins.isEmpty, templateListing != nil else { return }
+        context.timers.cancel(.roomsList)
+        let waiting = waitingJoins
+        waitingJoins = []
+        for (client, channel) in waiting {
+            guard let session = sessions[client] else { continue }
+            join(channel, session)
+            pullLongAnswers(session)
+        }
+    }
+
+    /// The backend does not say which rooms it has.
+    func refuseWaitingJoins() {
+        let waiting = waitingJoins
+        waitingJoins = []
+        for (client, channel) in waiting {
+            guard let session = sessions[client] else { continue }
+            refuseJoin(
+                channel, .errNoSuchChannel, "The rooms of the backend are not known yet; try again later", session)
+        }
+    }
+
+    // MARK: - Opening and closing
+
+    private func open(_ settings: RoomSettings) -> Room {
+        lastRoomIndex += 1
+        let id = RoomID(index: lastRoomIndex)
+        let room = Room(id: id, settings: settings, limits: self.settings.limits, door: self, context)
+        rooms.append(room)
+        templateRooms[id] = room
+        roomsByChannel[self.settings.casemapping.fold(settings.channel)] = id
+        context.note(.info, "room-opened", "a room of the template was opened", ["room": settings.name])
+        return room
+    }
+
+    /// Whether the template may open one more room. The one that has been empty for longest gives way.
+    private func makeRoomForTemplate() -> Bool {
+        let open = templateRooms.values.filter { !$0.isLeaving }
+        if open.count < settings.limits.templateRooms { return true }
+        let idle = open.filter { $0.locals.isEmpty && $0.outbox.isEmpty }
+        guard
+            let oldest = idle.min(by: {
+                ($0.emptySince ?? context.now.monotonic) < ($1.emptySince ?? context.now.monotonic)
+            })
+        else { return false }
+        oldest.leaveBackend(context)
+        return true
+    }
+
+    /// A configured room that is this one, or has its name.
+    private func configuredRoom(_ upstreamRoom: String, name: String, in backend: String) -> Room? {
+        let fold = settings.casemapping.fold
+        return rooms.first { room in
+            guard templateRooms[room.id] == nil else { return false }
+            if fold(room.settings.name) == fold(name) || fold(room.channel) == fold("#" + name) { return true }
+            let theirs = room.settings.upstreamRoom
+            return room.settings.backend == backend && (theirs == upstreamRoom || fold(theirs) == fold(name))
+        }
+    }
+
+    /// The name behind the `#`, where a room may be called that.
+    static func templateName(_ channel: String) -> String? {
+        guard channel.hasPrefix("#") else { return nil }
+        let name = channel.dropFirst()
+        // A dot or two would lead elsewhere in a URL's path.
+        guard !name.isEmpty, name.utf8.count <= maxTemplateNameBytes, name != ".", name != "..",
+            !name.unicodeScalars.contains(where: {
+                IdentityMap.isControl($0) || $0.properties.isWhitespace || "*?,".unicodeScalars.contains($0)
+            })
+        else { return nil }
+        return String(name)
+    }
+
+    static func cleanTopic(_ topic: String) -> String { IdentityMap.realname(topic, maxBytes: maxTopicBytes) }
+
+    /// Bytes of a backend's topic that are shown; with the numeric, the nick and the channel it must fit a line.
+    static let maxTopicBytes = 300
+
+    func roomFellSilent(_ id: RoomID) {
+        guard let room = templateRooms[id], room.locals.isEmpty else { return }
+        for timer in [TimerKey.link(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id)] {
+            context.timers.cancel(timer)
+        }
+        templateRooms[id] = nil
+        rooms.removeAll { $0.id == id }
+        roomsByChannel[settings.casemapping.fold(room.channel)] = nil
+        context.note(.info, "room-closed", "an empty room of the template was closed", ["room": room.settings.name])
+    }
+
+    // MARK: - LIST
+
+    /// The first room at or after an index.
+    func firstRoom(from index: Int) -> Room? {
+        if index < settings.rooms.count { return rooms.indices.contains(index) ? rooms[index] : nil }
+        return rooms[min(settings.rooms.count, rooms.count)...].first { $0.id.index >= index }
+    }
+
+    /// A room of the template's backend that is not open, for LIST.
+    func backendListStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard let template = settings.template, let listing = templateListing, next < listing.entries.count else {
+            return (session.numeric(.rplListEnd, "End of /LIST"), nil)
+        }
+        let rest = LongAnswer.backendList(next: next + 1, only: only)
+        let entry = listing.entries[next]
+        let channel = settings.casemapping.fold(entry.channel)
+        let name = String(channel.dropFirst())
+        guard only.isEmpty || only.contains(where: { settings.casemapping.fold($0) == channel }),
+            roomsByChannel[channel] == nil, session.account?.rooms.map({ $0.contains(name) }) ?? true,
+            configuredRoom(
+                entry.room.id.isEmpty ? entry.room.name : entry.room.id, name: name, in: template.backend) == nil
+        else { return (nil, rest) }
+        return (session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")), rest)
+    }
+}

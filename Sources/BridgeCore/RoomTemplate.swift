@@ -1,0 +1,20 @@
+/// Opens a room of a backend for any channel that somebody joins.
+public struct RoomTemplate: Sendable {
+    /// The backend whose rooms these are.
+    public var backend: String
+    /// The settings of one of its rooms, by the room's id or name there. Nil when no connection can be made for that name.
+    /// Name, channel and topic are the bridge's to fill in.
+    public var settings: @Sendable (_ upstreamRoom: String) -> RoomSettings?
+
+    public init(backend: String, settings: @escaping @Sendable (_ upstreamRoom: String) -> RoomSettings?) {
+        self.backend = backend
+        self.settings = settings
+    }
+}
+
+/// When a room has a connection to its backend.
+public enum ConnectPolicy: String, Sendable, CaseIterable {
+    case always
+    /// From the first IRC user who enters until some minutes after the last one left.
+    case whileJoined = "while-joined"
+}
