@@ -221,6 +221,8 @@ public struct DialectTraits: Equatable, Sendable {
     /// Largest frame that we send, in bytes of payload.
     public var maxFrameBytes: Int
     public var liveness: Liveness
+    /// Silence after which a ``Liveness/jsonPing`` is sent; nil: the session's own pause.
+    public var pingInterval: Duration?
     /// How often the wire wants typing repeated while somebody types.
     public var typingRefresh: Duration
     /// The only emoji that a reaction can be; empty: any.
@@ -236,7 +238,8 @@ public struct DialectTraits: Equatable, Sendable {
         confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
         authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
         waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
-        liveness: Liveness = .protocolPing, typingRefresh: Duration = .milliseconds(2500),
+        liveness: Liveness = .protocolPing, pingInterval: Duration? = nil,
+        typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
         backoff: BackoffTraits
     ) {
@@ -254,6 +257,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.history = history
         self.maxFrameBytes = maxFrameBytes
         self.liveness = liveness
+        self.pingInterval = pingInterval
         self.typingRefresh = typingRefresh
         self.reactionChoices = reactionChoices
         self.repliesByRule = repliesByRule
@@ -299,13 +303,17 @@ public enum DialectTable {
             try options.finish()
             return EnvelopeDialect()
         },
-        Row(name: "jwt-rooms", aliases: []) { options throws(DialectOptionError) in try JWTRoomsDialect(options) },
-        Row(name: "plainjson", aliases: ["article"]) { options throws(DialectOptionError) in
+        Row(name: "jwt-rooms", aliases: [], takesBase: true) { options throws(DialectOptionError) in
+            try JWTRoomsDialect(options)
+        },
+        Row(name: "plainjson", aliases: ["article"], takesBase: true) { options throws(DialectOptionError) in
             try PlainJSONDialect(options)
         },
         Row(name: "typed", aliases: []) { options throws(DialectOptionError) in try TypedDialect(options) },
         Row(name: "swiftchat", aliases: []) { options throws(DialectOptionError) in try SwiftChatDialect(options) },
-        Row(name: "directus", aliases: []) { options throws(DialectOptionError) in try DirectusDialect(options) },
+        Row(name: "directus", aliases: [], takesBase: true) { options throws(DialectOptionError) in
+            try DirectusDialect(options)
+        },
     ]
 
     /// The row for a name or an alias, or nil.

@@ -68,7 +68,7 @@ struct FixtureSet: Sendable {
         case nil, .null: wanted = []
         case .some(let value): wanted = [value]
         }
-        let got = events.map(\.canonical)
+        let got = events.map(\.canonicalJSON)
         guard got.count == wanted.count, zip(got, wanted).allSatisfy({ FixtureCompare.sameEvent($0, $1) }) else {
             return "wanted \(wanted.map(\.text)), got \(got.map(\.text))"
         }
@@ -121,18 +121,18 @@ enum FixtureCompare {
         }
     }
 
-    /// The same for events, where absent, `null`, `[]`, `{}` and a `self` of false are all one.
+    /// The same for events, where absent, `null`, `[]`, `{}` and a `self` or `fatal` of false are all one.
     static func sameEvent(_ a: JSONValue, _ b: JSONValue) -> Bool { same(pruned(a), pruned(b)) }
 
     private static func pruned(_ value: JSONValue) -> JSONValue {
         switch value {
         case .array(let values): return .array(values.map(pruned))
         case .object(let members):
-            var object = CanonicalObject()
-            for member in members where !(member.key == "self" && member.value == .bool(false)) {
-                object.value(member.key, pruned(member.value))
-            }
-            return object.json
+            let flags = ["self", "fatal"]
+            return .object(
+                members.filter { !(flags.contains($0.key) && $0.value == .bool(false)) }
+                    .map { JSONValue.Member($0.key, pruned($0.value)) }
+                    .filter { ![.null, .array([]), .object([])].contains($0.value) })
         default: return value
         }
     }

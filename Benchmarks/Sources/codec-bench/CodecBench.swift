@@ -106,6 +106,7 @@ enum CodecBench {
 
         measureJWTRoomsAndPlainJSON()
         backends()
+        customRows()
 
         // Hostile documents: linear means that bytes/ns stays near that of other long frames.
         guard CommandLine.arguments.count < 2 else { return }
@@ -168,6 +169,46 @@ enum CodecBench {
             measure("encode, " + name, bytes: written.reduce(0) { $0 + $1.bytes.count }) {
                 consume(dialect.encode(command, context: context))
             }
+        }
+    }
+
+    /// A described backend of the usual shape: three rules, a nested payload, a message of eight keys.
+    static func customRows() {
+        let definition = #"""
+            {"decode":[
+              {"when":{"/op":"act"},"event":"typing","fields":{"state":{"const":"start"},"sender.id":"/uid"}},
+              {"when":{"/op":"seen"},"event":"receipt","fields":{"state":{"const":"read"},"ids":{"each":"/ids"}}},
+              {"when":{"/op":"msg","/d/kind":["text","file"]},"event":"message","fields":{
+                "id":"/d/id","room":"/ch","sender.id":"/d/from/uid","sender.name":["/d/from/nick","/d/from/uid"],
+                "text":"/d/txt","at":{"ptr":"/d/ts","as":"time:unix_ms"},"replyTo":"/d/re",
+                "attachments":{"each":"/d/files","fields":{"url":"/href"}}}}],
+             "encode":{"message":{"op":"send","ch":"{{room}}","cid":"{{id}}","txt":"{{text}}",
+               "as":"{{sender.name|default:\"guest\"}}","ts":"{{at|unix_ms}}","re?":"{{replyTo}}",
+               "files?":{"$each":"attachments","as":{"href":"{{item.url}}"}}}}}
+            """#
+        guard let json = try? JSONValue(parsing: definition), let compiled = try? CustomDefinition(json) else {
+            print("custom: the definition does not compile")
+            return
+        }
+        let dialect = CustomDialect(compiled)
+        let context = DialectContext(selfIDs: [ChatID("3F2504E0-4F89-41D3-9A0C-0305E82C3301")], room: "kitchen")
+        let frame = Array(
+            (#"{"op":"msg","ch":"kitchen","d":{"kind":"text","id":"6B29FC40-CA47-1067-B31D-00DD010662DA","#
+                + #""from":{"uid":"9E107D9D-372B-4B68-A1D8-2542A4190001","nick":"Bo"},"#
+                + #""txt":"the soup needs a little more salt","ts":1763695136123}}"#).utf8)
+        frame.withUnsafeBytes { bytes in
+            measure("custom decode, plain", bytes: bytes.count) {
+                consume(dialect.decode(bytes, isBinary: false, context: context))
+            }
+        }
+        let command = ChatCommand.message(
+            ChatMessage(
+                id: ChatID("6B29FC40-CA47-1067-B31D-00DD010662DA"),
+                sender: ChatPerson(id: ChatID("3F2504E0-4F89-41D3-9A0C-0305E82C3301"), name: "Ada"),
+                text: "the soup needs a little more salt", at: ChatTimestamp(milliseconds: 1_763_695_136_123)))
+        guard let frames = dialect.encode(command, context: context).frames else { return }
+        measure("custom encode, plain", bytes: frames.reduce(0) { $0 + $1.bytes.count }) {
+            consume(dialect.encode(command, context: context))
         }
     }
 

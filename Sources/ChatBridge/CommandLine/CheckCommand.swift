@@ -23,6 +23,10 @@ enum OfflineCommands {
     ) -> Int32 {
         do {
             let loaded = try ConfigurationLoader.load(global.request(), from: surroundings)
+            if options.frame != nil || options.event != nil {
+                return FrameCheck.run(
+                    loaded.configuration, options, surroundings: surroundings, output: output, errors: errors)
+            }
             let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
             if options.json {
                 output(json(problems: [], path: loaded.path, configuration: text) + "\n")

@@ -43,6 +43,12 @@ enum CertOptions: Equatable, Sendable {
 struct CheckOptions: Equatable, Sendable {
     var print = false
     var json = false
+    /// A file with frames to decode; `-` for standard input.
+    var frame: String?
+    /// A file with events to encode; `-` for standard input.
+    var event: String?
+    /// Whose dialect reads them: a name in `[[rooms]]`.
+    var room: String?
 }
 
 /// What a command line asks for.
@@ -72,6 +78,7 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 enum ExitCode {
     static let ok: Int32 = 0
     static let usage: Int32 = 64
+    static let data: Int32 = 65
     static let noInput: Int32 = 66
     static let unavailable: Int32 = 69
     static let software: Int32 = 70
@@ -120,8 +127,7 @@ enum CommandLineParser {
         case .studio:
             return .studio(options, port: try port(split))
         case .check:
-            return .check(
-                options, CheckOptions(print: split.value(of: "print") != nil, json: split.value(of: "json") != nil))
+            return .check(options, try checkOptions(split))
         case .cert: return .cert(try certOptions(split))
         case .hashPassword:
             guard let text = split.value(of: "iterations") else {
@@ -163,6 +169,19 @@ enum CommandLineParser {
             throw UsageError(message: "--port \"\(text)\" is not a port (0 to 65535)")
         }
         return number
+    }
+
+    private static func checkOptions(_ split: Words) throws(UsageError) -> CheckOptions {
+        let options = CheckOptions(
+            print: split.value(of: "print") != nil, json: split.value(of: "json") != nil,
+            frame: split.value(of: "frame"), event: split.value(of: "event"), room: split.value(of: "room"))
+        if options.frame != nil, options.event != nil {
+            throw UsageError(message: "--frame and --event exclude each other")
+        }
+        if options.room != nil, options.frame == nil, options.event == nil {
+            throw UsageError(message: "--room goes with --frame or --event")
+        }
+        return options
     }
 
     private static func certOptions(_ split: Words) throws(UsageError) -> CertOptions {

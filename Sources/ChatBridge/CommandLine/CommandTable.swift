@@ -71,8 +71,14 @@ enum CommandTable {
             flags: [
                 CommandFlag("print", "print the configuration that counts, secrets blanked"),
                 CommandFlag("json", "print the result as JSON"),
+                CommandFlag("frame", value: "FILE", "print what frames decode to, one a line; - is stdin"),
+                CommandFlag("event", value: "FILE", "print the frames that events become"),
+                CommandFlag("room", value: "NAME", "whose dialect; default: the only one there is"),
             ],
-            details: ["Prints every problem as FILE:LINE:COLUMN: MESSAGE and exits 78, or \"ok\" and 0."]),
+            details: [
+                "Prints every problem as FILE:LINE:COLUMN: MESSAGE and exits 78, or \"ok\" and 0.",
+                "With --frame a line for each frame; exits 65 when one of them says nothing.",
+            ]),
         CommandRow(
             name: .cert, summary: "make a certificate, or show what one is known by",
             operandName: "self-signed|fingerprint FILE", maxOperands: 2,

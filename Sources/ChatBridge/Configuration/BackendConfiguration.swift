@@ -85,10 +85,16 @@ extension ConfigurationForm where Value == HTTPURL? {
 
 extension ConfigurationCompletion {
     mutating func completeBackends() {
-        for backend in configuration.backends {
-            let at = "backends.\(backend.name)"
+        for index in configuration.backends.indices {
+            let at = "backends.\(configuration.backends[index].name)"
             let whole = origin(at) ?? .builtIn
-            if origin("\(at).url") == nil { reader.report(whole, "backend \"\(backend.name)\" has no url") }
+            configuration.backends[index].room = configuration.described(configuration.backends[index].room) {
+                isWritten("\($0)", at: at)
+            }
+            let backend = configuration.backends[index]
+            if origin("\(at).url") == nil, backend.room.url == nil {
+                reader.report(whole, "backend \"\(backend.name)\" has no url")
+            }
             let passwordKey = AuthConfiguration.passwordKeys.first { origin("\(at).\($0)") != nil }
             if let passwordKey, backend.user.isEmpty, !isRefused("\(at).user"), backend.password != nil {
                 reader.report(origin("\(at).\(passwordKey)") ?? whole, "\(passwordKey) needs a user beside it")

@@ -11,6 +11,8 @@ struct Configuration: Equatable, Sendable {
     var server = ServerConfiguration()
     /// At least one after loading.
     var listeners = [ListenerConfiguration()]
+    /// Backends that are described instead of built in.
+    var dialects: [DialectConfiguration] = []
     /// What rooms without a word of their own have. Its name, channel and URL are empty.
     var roomDefaults = RoomConfiguration()
     /// In the order of the file; names and channels are unique.
@@ -123,7 +125,7 @@ struct RoomConfiguration: Equatable, Sendable {
     /// The dialect's own settings.
     var options = DialectOptionTree()
 
-    /// A name of ``DialectTable``, never an alias.
+    /// A name of ``DialectTable``, never an alias, or of ``Configuration/dialects``.
     var dialect = "envelope"
     var identity = Identity.auto
     var receipts = Receipts.marker

@@ -1,4 +1,3 @@
-import Dialects
 import Digests
 import IRCProtocol
 import Transport
@@ -38,16 +37,6 @@ extension ConfigurationForm where Value == String {
         }
     }
 
-    static var dialect: Self {
-        text("the name of a dialect") { text throws(AddressError) in
-            if let row = DialectTable.row(named: text) { return row.name }
-            let hint = NearestName.hint(for: text, among: DialectTable.rows.flatMap { [$0.name] + $0.aliases })
-            let known = DialectTable.names.joined(separator: ", ")
-            throw AddressError("unknown dialect \"\(text)\"\(hint); this version has: \(known)")
-        } print: {
-            $0
-        }
-    }
 }
 
 extension ConfigurationForm where Value == PasswordVerifier? {

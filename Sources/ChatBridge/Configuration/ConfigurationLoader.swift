@@ -173,12 +173,13 @@ struct ConfigurationCompletion {
                     channels[folded] = room.name
                 }
             }
-            if !room.isTemplate {
-                if room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
-                room.url = room.url?.filled(room: room.upstreamRoom)
-            }
+            if !room.isTemplate, room.upstreamRoom.isEmpty { room.upstreamRoom = room.name }
+            room = configuration.described(room) { isWritten("\($0)", at: at) }
+            if !room.isTemplate { room.url = room.url?.filled(room: room.upstreamRoom) }
             checkBackend(of: room, at: at, whole: whole, upstreamRooms: &upstreamRooms)
-            if room.backend.isEmpty, origin("\(at).url") == nil { reader.report(whole, "\(called) has no url") }
+            if room.backend.isEmpty, origin("\(at).url") == nil, room.url == nil {
+                reader.report(whole, "\(called) has no url")
+            }
             let backend = configuration.backends.first { $0.name == room.backend }?.room
             // What the backend says was checked there, once.
             func isOwn(_ keys: String...) -> Bool {
@@ -192,6 +193,11 @@ struct ConfigurationCompletion {
             checkOptions(room, at: at, inherited: backend)
             configuration.rooms[index] = room
         }
+    }
+
+    /// Whether a room's key was written, there or for all rooms.
+    func isWritten(_ key: String, at room: String) -> Bool {
+        origin("\(room).\(key)") != nil || origin("room_defaults.\(key)") != nil
     }
 
     func isRefused(_ path: String) -> Bool {

@@ -26,6 +26,8 @@ struct ConfigurationReader: Sendable {
     private(set) var problems: [ConfigurationProblem] = []
     /// Where each setting that somebody wrote came from, by dotted path: `limits.multiline.max_lines`, `rooms[0].url`.
     private(set) var origins: [String: ConfigurationOrigin] = [:]
+    /// Names of `[dialects]`, also of those that are wrong.
+    var dialectNames: [String] = []
     private var path: [String] = []
 
     init(surroundings: ConfigurationSurroundings) { self.surroundings = surroundings }

@@ -12,6 +12,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             tables: "listeners", \.listeners, listener, initial: { _ in ListenerConfiguration() },
             "where IRC clients connect"),
+        ConfigurationKey("dialects", \.dialects, .dialects, "backends that are described here, by name"),
         ConfigurationKey("room_defaults", \.roomDefaults, .section(roomSettings), "whatever [[rooms]] does not say"),
         ConfigurationKey(
             named: "backends", \.backends, backend, label: \.name, check: ConfigurationChecks.backendName,
@@ -103,7 +104,8 @@ enum ConfigurationSchema {
 
     static let roomSettings: [ConfigurationKey<RoomConfiguration>] = [
         ConfigurationKey(
-            "dialect", \.dialect, .dialect, "the backend's JSON: \(DialectTable.names.joined(separator: " | "))"),
+            "dialect", \.dialect, .dialect,
+            "the backend's JSON: \(DialectTable.names.joined(separator: " | ")), or a name of [dialects]"),
         ConfigurationKey("identity", \.identity, .choice, "who speaks upstream: auto | puppet | single"),
         ConfigurationKey("receipts", \.receipts, .choice, "read receipts to the backend: marker | speaking | off"),
         ConfigurationKey(

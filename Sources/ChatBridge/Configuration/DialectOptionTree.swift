@@ -171,15 +171,6 @@ extension Configuration {
         }
         return try dialect(named: room.dialect, options: DialectOptions(.object(members)))
     }
-
-    /// The dialect called `name`; nil when there is none.
-    ///
-    /// - Throws: what is wrong with the options.
-    func dialect(
-        named name: String, options: DialectOptions = DialectOptions()
-    ) throws(DialectOptionError) -> (any Dialect)? {
-        try DialectTable.dialect(named: name, options: options)
-    }
 }
 
 extension HTTPURL {

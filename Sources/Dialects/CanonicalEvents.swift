@@ -1,8 +1,7 @@
-import ChatModel
-import Dialects
-import JSONText
+public import ChatModel
+public import JSONText
 
-// The canonical JSON form of events and commands, in which the fixtures are written.
+// The canonical JSON form of events and commands: what the fixtures are written in and `chatbridge check --frame` prints.
 
 /// Builds an object without the members that say nothing: absent, `null`, `[]` and `{}` are the same in an event.
 struct CanonicalObject {
@@ -33,7 +32,8 @@ struct CanonicalObject {
 }
 
 extension ChatAttachment {
-    var canonical: JSONValue {
+    /// The attachment in the canonical form; the file itself is only said to be there.
+    public var canonicalJSON: JSONValue {
         var object = CanonicalObject()
         object.text("type", kind.rawValue)
         object.text("url", url)
@@ -51,14 +51,15 @@ extension ChatAttachment {
 }
 
 extension ChatMessage {
-    var canonical: JSONValue {
+    /// The message in the canonical form.
+    public var canonicalJSON: JSONValue {
         var object = CanonicalObject(kind: "message")
         object.id("id", id)
         object.text("room", room)
         object.person("sender", sender)
         object.text("text", text)
         object.time("at", at)
-        object.value("attachments", .array(attachments.map(\.canonical)))
+        object.value("attachments", .array(attachments.map(\.canonicalJSON)))
         object.id("replyTo", replyTo)
         object.text("ref", ref)
         object.truth("self", isSelf)
@@ -68,10 +69,11 @@ extension ChatMessage {
 }
 
 extension ChatEvent {
-    var canonical: JSONValue {
+    /// The event in the canonical form. Members that say nothing are left out.
+    public var canonicalJSON: JSONValue {
         var object: CanonicalObject
         switch self {
-        case .message(let message): return message.canonical
+        case .message(let message): return message.canonicalJSON
         case .edit(let edit):
             object = CanonicalObject(kind: "edit")
             object.id("id", edit.id)
@@ -79,7 +81,7 @@ extension ChatEvent {
             object.text("room", edit.room)
             object.person("sender", edit.sender)
             object.time("at", edit.at)
-            object.value("attachments", .array(edit.attachments.map(\.canonical)))
+            object.value("attachments", .array(edit.attachments.map(\.canonicalJSON)))
             object.truth("self", edit.isSelf)
         case .delete(let delete):
             object = CanonicalObject(kind: "delete")
@@ -140,7 +142,7 @@ extension ChatEvent {
             object.time("at", notice.at)
         case .history(let history):
             object = CanonicalObject(kind: "history")
-            object.value("messages", .array(history.messages.map(\.canonical)))
+            object.value("messages", .array(history.messages.map(\.canonicalJSON)))
             object.text("room", history.room)
             object.text("ref", history.ref)
         case .ready(let ready):
@@ -175,9 +177,10 @@ extension ChatEvent {
 
 // MARK: - Commands
 
-/// A canonical event that no command can be made of: a fault of the fixture.
-struct UnusableFixture: Error, CustomStringConvertible {
-    let description: String
+/// A canonical event of which no command can be made.
+public struct CanonicalEventError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What is missing or strange in it.
+    public let description: String
 }
 
 extension ChatPerson {
@@ -187,9 +190,9 @@ extension ChatPerson {
 }
 
 extension ChatAttachment {
-    init(canonical json: JSONValue) throws {
-        guard let kind = json["type"]?.string.flatMap(Kind.init(rawValue:)) else {
-            throw UnusableFixture(description: "attachment type in \(json.text)")
+    init(canonical json: JSONValue) throws(CanonicalEventError) {
+        guard let kind = json["type"] == nil ? .file : json["type"]?.string.flatMap(Kind.init(rawValue:)) else {
+            throw CanonicalEventError(description: "attachment type in \(json.text)")
         }
         self.init(
             kind: kind, url: json["url"]?.string, name: json["name"]?.string, size: json["size"]?.integer,
@@ -199,15 +202,19 @@ extension ChatAttachment {
 }
 
 extension ChatCommand {
-    init(canonical json: JSONValue) throws {
-        func word<T: RawRepresentable>(_ key: String, _ type: T.Type) throws -> T where T.RawValue == String {
+    /// Reads the canonical form.
+    public init(canonical json: JSONValue) throws(CanonicalEventError) {
+        func word<T: RawRepresentable>(_ key: String, _ type: T.Type) throws(CanonicalEventError) -> T
+        where T.RawValue == String {
             guard let value = json[key]?.string.flatMap(T.init(rawValue:)) else {
-                throw UnusableFixture(description: "\(key) in \(json.text)")
+                throw CanonicalEventError(description: "\(key) in \(json.text)")
             }
             return value
         }
-        func need(_ key: String) throws -> String {
-            guard let value = json[key]?.string else { throw UnusableFixture(description: "\(key) in \(json.text)") }
+        func need(_ key: String) throws(CanonicalEventError) -> String {
+            guard let value = json[key]?.string else {
+                throw CanonicalEventError(description: "\(key) in \(json.text)")
+            }
             return value
         }
         let id = json["id"]?.string.map { ChatID($0) }
@@ -218,8 +225,10 @@ extension ChatCommand {
         let user = ChatPerson(canonical: json["user"])
         let isSelf = json["self"]?.bool ?? false
         func time(_ key: String) -> ChatTimestamp? { json[key]?.integer.map { ChatTimestamp(milliseconds: $0) } }
-        func attachments() throws -> [ChatAttachment] {
-            try json["attachments"]?.array?.map(ChatAttachment.init(canonical:)) ?? []
+        func attachments() throws(CanonicalEventError) -> [ChatAttachment] {
+            var attachments: [ChatAttachment] = []
+            for value in json["attachments"]?.array ?? [] { attachments.append(try ChatAttachment(canonical: value)) }
+            return attachments
         }
         switch try need("kind") {
         case "message":
@@ -269,7 +278,7 @@ extension ChatCommand {
                 since: time("since"))
         case "ping": self = .ping(ref: ref)
         case "pong": self = .pong(ref: ref)
-        case let kind: throw UnusableFixture(description: "kind \(kind)")
+        case let kind: throw CanonicalEventError(description: "kind \(kind)")
         }
     }
 }

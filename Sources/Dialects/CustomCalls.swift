@@ -1,0 +1,277 @@
+import ChatModel
+import JSONText
+
+// The calls beside the socket that a custom dialect describes: logging in, refreshing and history.
+
+/// `login`, `refresh` and `history` of a custom dialect.
+public struct CustomCalls: DialectCalls {
+    struct TokenCall: Sendable {
+        var target: String
+        var body: CustomTemplate
+        var access: JSONPointer
+        var refresh: JSONPointer?
+        /// Seconds.
+        var lifetime: JSONPointer?
+    }
+
+    struct HistoryCall: Sendable {
+        enum Order: String, CaseIterable, Sendable {
+            case oldestFirst = "oldest-first"
+            case newestFirst = "newest-first"
+        }
+
+        var address: CustomAddress
+        /// One slot: the array of items.
+        var pointers: CustomPointerTree
+        var items: Int
+        var order: Order
+        /// Nil: an item looks like a frame.
+        var element: CustomElement?
+    }
+
+    /// How many messages are asked for where a limit has a place and everything is wanted.
+    ///
+    /// Source: chat backends, "recent ring of 2000 ids": half of it, so that live frames have room beside.
+    static let mostMessages = 1000
+    /// Longest complaint that is passed on, in code points.
+    static let maxComplaintLength = 200
+
+    var login: TokenCall?
+    var refreshing: TokenCall?
+    var history: HistoryCall?
+    var rules = CustomRules()
+
+    var isEmpty: Bool { login == nil && refreshing == nil && history == nil }
+
+    public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
+        var account = CustomTemplateScope.Account()
+        switch call {
+        case .logIn(let user, let password):
+            account.name = user
+            account.password = password
+            return login.flatMap { Self.request($0, account, context) }
+        case .refresh(let token):
+            account.refresh = token
+            return refreshing.flatMap { Self.request($0, account, context) }
+        case .history(let query):
+            return history?.address.filled(query).map { BackendRequest(.get, $0) }
+        case .whoAmI, .rooms, .markRead, .upload: return nil
+        }
+    }
+
+    private static func request(
+        _ call: TokenCall, _ account: CustomTemplateScope.Account, _ context: DialectContext
+    ) -> BackendRequest? {
+        var writer = JSONWriter()
+        let scope = CustomTemplateScope(context: context, account: account)
+        do throws(CustomTemplateFailure) { try call.body.write(scope, to: &writer) } catch { return nil }
+        return BackendRequest(.post, call.target, body: .json(writer.finish()), isAuthorized: false)
+    }
+
+    public func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply {
+        switch call {
+        case .logIn: return login.map { Self.tokens($0, answer) } ?? .unusable(.unsupported)
+        case .refresh: return refreshing.map { Self.tokens($0, answer) } ?? .unusable(.unsupported)
+        case .history(let query):
+            return history.map { messages($0, query, answer, context) } ?? .unusable(.unsupported)
+        case .whoAmI, .rooms, .markRead, .upload: return .unusable(.unsupported)
+        }
+    }
+
+    private static func tokens(_ call: TokenCall, _ answer: BackendAnswer) -> BackendReply {
+        guard let json = try? JSONValue(parsing: answer.body) else { return .unusable(.malformed) }
+        guard let found = json[call.access] else { return .unusable(.missingField) }
+        guard let access = found.string, !access.isEmpty else { return .unusable(.wrongType) }
+        let refresh = call.refresh.flatMap { json[$0]?.string }.flatMap { $0.isEmpty ? nil : $0 }
+        let seconds = call.lifetime.flatMap { json[$0]?.double }.flatMap { (1...1e9).contains($0) ? $0 : nil }
+        return .tokens(
+            BackendTokens(
+                access: access, refresh: refresh, lifetimeMilliseconds: seconds.map { Int64($0 * 1000) }))
+    }
+
+    private func messages(
+        _ call: HistoryCall, _ query: HistoryQuery, _ answer: BackendAnswer, _ context: DialectContext
+    ) -> BackendReply {
+        answer.body.withUnsafeBytes { body in
+            call.pointers.withSlots { slots in
+                var scratch = CustomScratch()
+                do throws(JSONError) {
+                    _ = try call.pointers.fill(slots, from: body, &scratch)
+                } catch {
+                    return .unusable(.malformed)
+                }
+                guard let items = slots[call.items], !items.isNull else { return .unusable(.missingField) }
+                guard items.kind == .array else { return .unusable(.wrongType) }
+                var messages: [ChatMessage] = []
+                var count = 0
+                if let element = call.element {
+                    CustomValues(frame: slots).forEach(of: items.elements, element.pointers) { values in
+                        count += 1
+                        if let message = element.fields.message(values, context) { messages.append(message) }
+                    }
+                } else {
+                    for item in items.elements {
+                        count += 1
+                        guard let events = rules.decode(item, context).events else { continue }
+                        for case .message(let message) in events { messages.append(message) }
+                    }
+                }
+                if call.order == .newestFirst { messages.reverse() }
+                let asked = query.limit ?? Self.mostMessages
+                return .messages(messages, isComplete: query.since == nil && count < asked)
+            }
+        }
+    }
+
+    public func complaint(_ answer: BackendAnswer) -> String? {
+        guard let json = try? JSONValue(parsing: answer.body) else { return nil }
+        for pointer in ["/message", "/error/message", "/error_description", "/detail", "/error", "/reason"] {
+            guard let text = JSONPointer(pointer).flatMap({ json[$0] })?.string, !text.isEmpty else { continue }
+            let shown = text.unicodeScalars.prefix(Self.maxComplaintLength).map { $0.value < 0x20 ? " " : $0 }
+            return String(String.UnicodeScalarView(shown))
+        }
+        return nil
+    }
+}
+
+/// An address with places in single braces.
+struct CustomAddress: Sendable {
+    private enum Piece: Sendable {
+        case text(String)
+        case place(String)
+    }
+
+    static let historyPlaces = ["room", "limit", "since", "since_ms", "after"]
+
+    private var pieces: [Piece] = []
+
+    init(_ text: String) {
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
+            pieces.append(.place(String(rest[rest.index(after: open)..<close])))
+            rest = rest[rest.index(after: close)...]
+        }
+        if !rest.isEmpty { pieces.append(.text(String(rest))) }
+    }
+
+    static func places(_ text: String) -> [String] {
+        CustomAddress(text).pieces.compactMap { if case .place(let name) = $0 { name } else { nil } }
+    }
+
+    /// Nil when a value may not stand in an address.
+    func filled(_ query: HistoryQuery) -> String? {
+        var text = ""
+        for piece in pieces {
+            switch piece {
+            case .text(let plain): text += plain
+            case .place(let name):
+                let value =
+                    switch name {
+                    case "room": query.room
+                    case "limit": "\(query.limit ?? CustomCalls.mostMessages)"
+                    case "since": query.since.map { CustomTime.text($0.milliseconds, fraction: true) } ?? ""
+                    case "since_ms": query.since.map { "\($0.milliseconds)" } ?? ""
+                    case "after": query.after?.rawValue ?? ""
+                    default: ""
+                    }
+                guard let encoded = Self.encoded(value) else { return nil }
+                text += encoded
+            }
+        }
+        return text
+    }
+
+    /// Percent-encoded, everything but letters, digits and `-._~`; nil for `.`, `..` and control characters.
+    ///
+    /// Source: RFC 3986 §2.3.
+    static func encoded(_ value: String) -> String? {
+        guard value != ".", value != "..", !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
+        var bytes: [UInt8] = []
+        for byte in value.utf8 {
+            let isLetter = (byte | 0x20) &- UInt8(ascii: "a") < 26
+            if isLetter || byte &- UInt8(ascii: "0") < 10 || "-._~".utf8.contains(byte) {
+                bytes.append(byte)
+            } else {
+                let digits = Array("0123456789ABCDEF".utf8)
+                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+// MARK: - Compiling
+
+extension CustomCompiler {
+    private static let schemes = ["https://", "http://", "/"]
+
+    mutating func calls(_ table: JSONTable, rules: CustomRules) -> CustomCalls {
+        var calls = CustomCalls()
+        calls.rules = rules
+        if let written = table.value("login") { calls.login = tokenCall(written, table.path("login")) }
+        if let written = table.value("refresh") { calls.refreshing = tokenCall(written, table.path("refresh")) }
+        if let written = table.value("history") { calls.history = historyCall(written, table.path("history")) }
+        return calls
+    }
+
+    private mutating func tokenCall(_ value: JSONValue, _ path: [String]) -> CustomCalls.TokenCall? {
+        guard let table = members(value, path, known: ["post", "body", "token", "refresh", "expires"]) else {
+            return nil
+        }
+        var target: String?
+        if let written = table.value("post") {
+            target = text(written, table.path("post"))
+            if let target { url(target, table.path("post"), schemes: Self.schemes, places: []) }
+        } else {
+            report(path, "has no \"post\"")
+        }
+        var body: CustomTemplate?
+        if let written = table.value("body") {
+            var used: Set<CustomPath.Name> = []
+            body = template(written, table.path("body"), .account, &used)
+        } else {
+            report(path, "has no \"body\"")
+        }
+        if table.value("token") == nil { report(path, "has no \"token\"") }
+        let access = pointer("token", of: table)
+        let refresh = pointer("refresh", of: table)
+        let lifetime = pointer("expires", of: table)
+        guard let target, let body, let access else { return nil }
+        return CustomCalls.TokenCall(
+            target: target, body: body, access: access, refresh: refresh, lifetime: lifetime)
+    }
+
+    private mutating func pointer(_ name: String, of table: JSONTable) -> JSONPointer? {
+        guard let written = table.value(name), let text = text(written, table.path(name)) else { return nil }
+        return pointer(text, table.path(name))
+    }
+
+    private mutating func historyCall(_ value: JSONValue, _ path: [String]) -> CustomCalls.HistoryCall? {
+        guard let table = members(value, path, known: ["get", "items", "order", "fields"]) else { return nil }
+        var address: CustomAddress?
+        if let written = table.value("get") {
+            if let text = text(written, table.path("get")) {
+                url(text, table.path("get"), schemes: Self.schemes, places: CustomAddress.historyPlaces)
+                address = CustomAddress(text)
+            }
+        } else {
+            report(path, "has no \"get\"")
+        }
+        var order = CustomCalls.HistoryCall.Order.oldestFirst
+        if let written = table.value("order") {
+            order = choice(written, table.path("order"), of: CustomCalls.HistoryCall.Order.self) ?? order
+        }
+        let items = table.value("items") == nil ? JSONPointer(tokens: []) : pointer("items", of: table)
+        var scope = CustomPointerScope(ofFrame: CustomPointerTree(), ofElement: CustomPointerTree())
+        var element: CustomElement?
+        if let written = table.value("fields") {
+            let fields = fields(written, table.path("fields"), allowed: CustomEventKind.message.fields, &scope)
+            element = CustomElement(pointers: scope.ofElement ?? CustomPointerTree(), fields: fields)
+        }
+        guard let address, let items else { return nil }
+        let slot = scope.ofFrame.slot(for: items)
+        return CustomCalls.HistoryCall(
+            address: address, pointers: scope.ofFrame, items: slot, order: order, element: element)
+    }
+}

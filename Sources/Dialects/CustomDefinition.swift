@@ -1,0 +1,275 @@
+import ChatModel
+public import JSONText
+import WireBytes
+
+/// A backend as its description says it is, ready for frames: pointers, rules and templates are compiled here, once.
+///
+/// Source: docs/backends/custom.md has every key.
+public struct CustomDefinition: Sendable {
+    public enum Frames: String, CaseIterable, Sendable { case text, binary }
+
+    enum Echo: String, CaseIterable, Sendable {
+        case none
+        case byID = "by-id"
+        case byText = "by-text"
+        case auto
+    }
+
+    /// A handshake field; `{room}` and `{token}` in it are filled in by whoever opens the socket.
+    public struct Header: Equatable, Sendable {
+        public var name: String
+        public var value: String
+    }
+
+    /// Where the socket is, with `{room}` and `{token}`; for configurations that do not say it themselves.
+    public private(set) var url: String?
+    /// Likewise.
+    public private(set) var headers: [Header] = []
+    /// Likewise; offered in this order.
+    public private(set) var subprotocols: [String] = []
+    /// The type of the frames that are sent.
+    public private(set) var frames = Frames.text
+
+    var identity: DialectTraits.Identity?
+    var echo = Echo.auto
+    var rules = CustomRules()
+    var templates: [String: CustomFrameTemplate] = [:]
+    var onOpen: CustomFrameTemplate?
+    var ping: CustomFrameTemplate?
+    var pingInterval: Duration?
+    var typingRefresh: Duration = .milliseconds(2500)
+    var backoff = BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25)
+    var replies = CustomReplies()
+    var calls: CustomCalls?
+    /// What the template of a message mentions.
+    var messageNames: Set<CustomPath.Name> = []
+
+    static let keys = [
+        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "on_open", "ready_when",
+        "ping", "reply", "typing", "reconnect", "login", "refresh", "history", "unwrap", "decode", "encode",
+    ]
+
+    /// Longest time in a definition, in seconds: a day.
+    private static let maxSeconds = 86_400.0
+
+    /// Compiles a definition.
+    ///
+    /// - Throws: everything that is wrong with it, with the path of each culprit.
+    public init(_ json: JSONValue) throws(CustomDefinitionError) {
+        var compiler = CustomCompiler()
+        if let table = compiler.members(json, [], known: Self.keys) {
+            connection(table, &compiler)
+            session(table, &compiler)
+            frames(table, &compiler)
+            let calls = compiler.calls(table, rules: rules)
+            if !calls.isEmpty { self.calls = calls }
+        }
+        guard compiler.problems.isEmpty else { throw CustomDefinitionError(compiler.problems) }
+    }
+
+    // MARK: - The socket
+
+    private mutating func connection(_ table: JSONTable, _ compiler: inout CustomCompiler) {
+        if let written = table.value("dialect"), written.string != "custom" {
+            compiler.report(table.path("dialect"), "must be \"custom\" here")
+        }
+        if let written = table.value("url"), let text = compiler.text(written, table.path("url")) {
+            let schemes = ["ws://", "wss://", "ws+unix://"]
+            compiler.url(text, table.path("url"), schemes: schemes, places: ["room", "token", "user"])
+            url = text
+        }
+        if let written = table.value("headers") {
+            for member in compiler.members(written, table.path("headers")) ?? [] {
+                let path = table.path("headers") + [member.key]
+                if !ASCII.isToken(member.key) { compiler.report(path, "is not a header field's name") }
+                guard let value = compiler.text(member.value, path) else { continue }
+                if value.utf8.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) {
+                    compiler.report(path, "contains a line break or NUL")
+                }
+                compiler.places(value, path, known: ["room", "token", "user"])
+                headers.append(Header(name: member.key, value: value))
+            }
+        }
+        if let written = table.value("subprotocols") {
+            for (index, element) in compiler.elements(written, table.path("subprotocols")).enumerated() {
+                let path = table.path("subprotocols") + ["\(index)"]
+                guard let name = compiler.text(element, path) else { continue }
+                if !ASCII.isToken(name) { compiler.report(path, "is not a subprotocol's name") }
+                subprotocols.append(name)
+            }
+        }
+        if let written = table.value("frames") {
+            frames = compiler.choice(written, table.path("frames"), of: Frames.self) ?? .text
+        }
+        if let written = table.value("reconnect") {
+            let keys = ["first", "factor", "cap", "jitter"]
+            guard let inner = compiler.members(written, table.path("reconnect"), known: keys) else { return }
+            if let value = inner.value("first"),
+                let seconds = compiler.seconds(value, inner.path("first"), in: 0.1...Self.maxSeconds)
+            {
+                backoff.first = seconds
+            }
+            if let value = inner.value("cap"),
+                let seconds = compiler.seconds(value, inner.path("cap"), in: 0.1...Self.maxSeconds)
+            {
+                backoff.cap = seconds
+            }
+            if let value = inner.value("factor"), let factor = compiler.number(value, inner.path("factor"), in: 1...100)
+            {
+                backoff.factor = factor
+            }
+            if let value = inner.value("jitter"), let jitter = compiler.number(value, inner.path("jitter"), in: 0...1) {
+                backoff.jitter = jitter
+            }
+            if backoff.cap < backoff.first { compiler.report(inner.path("cap"), "is shorter than \"first\"") }
+        }
+    }
+
+    // MARK: - The session
+
+    private mutating func session(_ table: JSONTable, _ compiler: inout CustomCompiler) {
+        if let written = table.value("identity") {
+            identity = compiler.choice(written, table.path("identity"), of: DialectTraits.Identity.self)
+        }
+        if let written = table.value("echo") {
+            echo = compiler.choice(written, table.path("echo"), of: Echo.self) ?? .auto
+        }
+        if let written = table.value("on_open") {
+            var used: Set<CustomPath.Name> = []
+            var frames: [CustomTemplate] = []
+            let names = CustomCommandKind.subscribe.names
+            for (index, frame) in compiler.elements(written, table.path("on_open")).enumerated() {
+                frames.append(compiler.template(frame, table.path("on_open") + ["\(index)"], names, &used))
+            }
+            if !frames.isEmpty { onOpen = .several(frames) }
+        }
+        if let written = table.value("ping"),
+            let inner = compiler.members(written, table.path("ping"), known: ["every", "frame"])
+        {
+            var used: Set<CustomPath.Name> = []
+            if let value = inner.value("every") {
+                pingInterval = compiler.seconds(value, inner.path("every"), in: 1...Self.maxSeconds)
+            }
+            if let frame = inner.value("frame") {
+                ping = compiler.frames(frame, inner.path("frame"), CustomCommandKind.ping.names, &used)
+            } else {
+                compiler.report(inner.path, "has no \"frame\"")
+            }
+        }
+        if let written = table.value("reply") { compiler.replies(written, table.path("reply"), &replies) }
+        if let written = table.value("typing"),
+            let inner = compiler.members(written, table.path("typing"), known: ["refresh", "ttl"])
+        {
+            if let value = inner.value("refresh") {
+                let seconds = compiler.seconds(value, inner.path("refresh"), in: 0.3...Self.maxSeconds)
+                typingRefresh = seconds ?? typingRefresh
+            }
+            if let value = inner.value("ttl"),
+                let seconds = compiler.number(value, inner.path("ttl"), in: 0.5...Self.maxSeconds)
+            {
+                rules.typingMilliseconds = Int64(seconds * 1000)
+            }
+        }
+    }
+
+    // MARK: - Frames
+
+    private mutating func frames(_ table: JSONTable, _ compiler: inout CustomCompiler) {
+        if let written = table.value("unwrap") {
+            for (index, element) in compiler.elements(written, table.path("unwrap")).enumerated() {
+                let path = table.path("unwrap") + ["\(index)"]
+                guard let inner = compiler.members(element, path, known: ["ptr", "as"]) else { continue }
+                guard let ptr = inner.value("ptr"), let how = inner.value("as") else {
+                    compiler.report(path, "needs \"ptr\" and \"as\"")
+                    continue
+                }
+                let kind = compiler.choice(how, inner.path("as"), of: CustomUnwrap.self)
+                if let text = compiler.text(ptr, inner.path("ptr")),
+                    let pointer = compiler.pointer(text, inner.path("ptr")), let kind
+                {
+                    rules.pointers.unwrap(pointer, kind)
+                    replies.pointers.unwrap(pointer, kind)
+                }
+            }
+        }
+        if let written = table.value("decode") {
+            compiler.rules(written, table.path("decode"), &rules)
+        } else {
+            compiler.report([], "has no \"decode\"")
+        }
+        if let written = table.value("ready_when") {
+            rules.readyMatch = compiler.match(written, table.path("ready_when"), &rules.pointers)
+        }
+        if let written = table.value("encode") { encode(written, table.path("encode"), &compiler) }
+        if onOpen != nil, templates["subscribe"] != nil {
+            compiler.report(table.path("encode") + ["subscribe"], "says the same as \"on_open\"; keep one of them")
+        }
+        if ping != nil, templates["ping"] != nil {
+            compiler.report(table.path("encode") + ["ping"], "says the same as \"ping\"; keep one of them")
+        }
+    }
+
+    private mutating func encode(_ value: JSONValue, _ path: [String], _ compiler: inout CustomCompiler) {
+        let keys = CustomCommandKind.keys
+        guard let table = compiler.members(value, path, known: keys) else { return }
+        for member in table.members where keys.contains(member.key) {
+            let word = member.key.prefix { $0 != "." }
+            guard let kind = CustomCommandKind(rawValue: String(word)) else { continue }
+            var used: Set<CustomPath.Name> = []
+            templates[member.key] = compiler.frames(member.value, path + [member.key], kind.names, &used)
+            if kind == .message { messageNames = used }
+        }
+    }
+}
+
+// MARK: - Replies
+
+/// Frames that are answered by rule, whatever else they say.
+struct CustomReplies: Sendable {
+    var pointers = CustomPointerTree()
+    var rules: [(match: CustomMatch, frame: CustomFrameTemplate)] = []
+}
+
+extension CustomCompiler {
+    mutating func replies(_ value: JSONValue, _ path: [String], _ replies: inout CustomReplies) {
+        for (index, element) in elements(value, path).enumerated() {
+            guard let table = members(element, path + ["\(index)"], known: ["when", "send"]) else { continue }
+            guard let condition = table.value("when"), let frame = table.value("send") else {
+                report(table.path, "needs \"when\" and \"send\"")
+                continue
+            }
+            let match = match(condition, table.path("when"), &replies.pointers)
+            if match.conditions.isEmpty { report(table.path("when"), "would answer every frame") }
+            var used: Set<CustomPath.Name> = []
+            if let frame = frames(frame, table.path("send"), CustomTemplateNames([]), &used) {
+                replies.rules.append((match, frame))
+            }
+        }
+    }
+
+    // MARK: - Addresses
+
+    /// Single braces; complains of names that are not known.
+    mutating func places(_ text: String, _ path: [String], known: [String]) {
+        for name in CustomAddress.places(text) where !known.contains(name) {
+            report(path + [name], "unknown place in braces", known: known)
+        }
+    }
+
+    /// A URL with one of `schemes`; places may not stand before its path.
+    mutating func url(_ text: String, _ path: [String], schemes: [String], places known: [String]) {
+        places(text, path, known: known)
+        guard let scheme = schemes.first(where: { text.hasPrefix($0) }) else {
+            let beginnings = schemes.map { "\"\($0)\"" }.joined(separator: " or ")
+            report(path, "\"\(text)\" does not begin with \(beginnings)")
+            return
+        }
+        if text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
+            report(path, "contains a blank or a control character")
+        }
+        guard scheme != "/" else { return }
+        let authority = text.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        if authority.isEmpty, scheme != "ws+unix://" { report(path, "\"\(text)\" names no host") }
+        if authority.contains("{") { report(path, "braces may stand only behind the host and port") }
+    }
+}

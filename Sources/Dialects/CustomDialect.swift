@@ -1,0 +1,203 @@
+public import ChatModel
+import JSONText
+
+/// Any backend that speaks JSON, described instead of programmed: where things are in its frames, and what ours look like.
+///
+/// All reading of the description happens when it is loaded; a frame is walked once along the pointers that its rules use.
+///
+/// Source: docs/backends/custom.md.
+public struct CustomDialect: Dialect {
+    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
+    static let maxFrameBytes = 1024 * 1024
+
+    public let definition: CustomDefinition
+    public let traits: DialectTraits
+
+    /// - Parameter name: the name in the configuration.
+    public init(_ definition: CustomDefinition, name: String = "custom") {
+        self.definition = definition
+        traits = Self.traits(definition, name)
+    }
+
+    private static func traits(_ definition: CustomDefinition, _ name: String) -> DialectTraits {
+        let templates = definition.templates
+        let rules = definition.rules.rules
+        let namesSender = !definition.messageNames.isDisjoint(with: [.sender, .senderID, .senderName])
+        let givesID = definition.messageNames.contains(.id)
+        let messages = rules.filter { $0.kind == .message }
+        let readsID = messages.contains { $0.fields.has(.id) || $0.fields.has(.ref) }
+        let hasReceipt = rules.contains { $0.kind == .receipt && $0.fields.canSay("sent", .state) }
+
+        let confirmation: DialectTraits.Confirmation =
+            switch definition.echo {
+            case .byID: .echoByID
+            case .byText: .echoByText
+            case .none: hasReceipt ? .receipt : .none
+            case .auto where hasReceipt: .receipt
+            case .auto: givesID && readsID ? .echoByID : .none
+            }
+        let origin: DialectTraits.MessageIDOrigin =
+            switch confirmation {
+            case .echoByID: messages.contains { $0.fields.has(.ref) } ? .server : .client
+            case .echoByText: .server
+            case .receipt, .none: givesID ? .client : .server
+            }
+        let typingOut: DialectTraits.TypingOut =
+            if templates["typing"] != nil || templates["typing.start"] != nil && templates["typing.stop"] != nil {
+                .startStop
+            } else {
+                templates["typing.start"] != nil ? .startOnly : .none
+            }
+        var opening: DialectTraits.Opening = []
+        if templates["auth"] != nil { opening.insert(.authenticates) }
+        if definition.onOpen != nil || templates["subscribe"] != nil { opening.insert(.subscribes) }
+        let history: DialectTraits.HistorySource =
+            if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
+        return DialectTraits(
+            name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
+            echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
+            typingOut: typingOut,
+            readReport: templates["receipt.read"] != nil || templates["receipt"] != nil ? .eachMessage : .none,
+            tellsOfLeaves: rules.contains { $0.kind == .leave }, opening: opening,
+            waitsForReady: definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }, history: history,
+            maxFrameBytes: maxFrameBytes,
+            liveness: definition.ping != nil || templates["ping"] != nil ? .jsonPing : .protocolPing,
+            pingInterval: definition.pingInterval,
+            typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
+            backoff: definition.backoff)
+    }
+
+    public var calls: (any DialectCalls)? { definition.calls }
+
+    // MARK: - Reading
+
+    /// Events that name another room than ours are left out: many backends send every room through one socket.
+    public func decode(
+        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
+    ) -> DecodedFrame {
+        explain(frame, context: context).decoded
+    }
+
+    /// What a frame decodes to, and why.
+    public struct Explanation: Equatable, Sendable {
+        public var decoded: DecodedFrame
+        /// The place in `decode` of the rule that matched; nil when none did.
+        public var rule: Int?
+        /// The room of an event that was left out for it.
+        public var otherRoom: String?
+    }
+
+    public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
+        let (decoded, rule) = definition.rules.decode(frame, context)
+        guard let events = decoded.events,
+            let stranger = events.first(where: { !context.isOurs($0.roomName) })?.roomName
+        else { return Explanation(decoded: decoded, rule: rule) }
+        return Explanation(
+            decoded: .events(events.filter { context.isOurs($0.roomName) }), rule: rule, otherRoom: stranger)
+    }
+
+    public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
+        let replies = definition.replies
+        guard !replies.rules.isEmpty else { return [] }
+        return replies.pointers.withSlots { slots in
+            var scratch = CustomScratch()
+            guard (try? replies.pointers.fill(slots, from: frame, &scratch)) == true else { return [] }
+            let scope = CustomTemplateScope(context: context)
+            return replies.rules.flatMap { rule in
+                rule.match.holds(slots) ? (try? frames(rule.frame, scope)) ?? [] : []
+            }
+        }
+    }
+
+    // MARK: - Writing
+
+    public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
+        guard let template = template(for: command) else { return .unsupported(.unsupported) }
+        var command = command
+        if case .message(var message) = command, !message.attachments.isEmpty,
+            !definition.messageNames.contains(.attachments)
+        {
+            message.text = FrameAttachment.textWithLinks(message.text, message.attachments)
+            command = .message(message)
+        }
+        do throws(CustomTemplateFailure) {
+            return .frames(try frames(template, CustomTemplateScope(command: command, context: context)))
+        } catch {
+            return .unsupported(error.reason)
+        }
+    }
+
+    private func frames(
+        _ template: CustomFrameTemplate, _ scope: CustomTemplateScope
+    ) throws(CustomTemplateFailure) -> [EncodedFrame] {
+        try template.frames(scope, maxBytes: Self.maxFrameBytes, isBinary: definition.frames == .binary)
+    }
+
+    /// The template for the kind with its state, else the one for the kind.
+    private func template(for command: ChatCommand) -> CustomFrameTemplate? {
+        let templates = definition.templates
+        switch command {
+        case .message: return templates["message"]
+        case .edit: return templates["edit"]
+        case .delete: return templates["delete"]
+        case .typing(let typing):
+            return templates[typing.state == .start ? "typing.start" : "typing.stop"] ?? templates["typing"]
+        case .receipt(let receipt): return templates["receipt.\(receipt.state.rawValue)"] ?? templates["receipt"]
+        case .join: return templates["join"]
+        case .leave: return templates["leave"]
+        case .presence(let presence): return templates["presence.\(presence.state.rawValue)"] ?? templates["presence"]
+        case .reaction(let reaction):
+            return templates["reaction.\(reaction.operation.rawValue)"] ?? templates["reaction"]
+        case .auth: return templates["auth"]
+        case .subscribe: return definition.onOpen ?? templates["subscribe"]
+        case .fetch: return templates["fetch"]
+        case .ping: return definition.ping ?? templates["ping"]
+        case .pong: return templates["pong"]
+        }
+    }
+}
+
+extension DialectContext {
+    fileprivate func isOurs(_ name: String?) -> Bool {
+        guard let name, !name.utf8.elementsEqual(room.utf8) else { return true }
+        let id = ChatID(name)
+        return id == ChatID(room) || announcedRoom.map { id == ChatID($0) } ?? false
+    }
+}
+
+extension ChatEvent {
+    /// The room that the event names; of a history the first message's. What opens a session may name any.
+    fileprivate var roomName: String? {
+        switch self {
+        case .message(let message): message.room
+        case .edit(let edit): edit.room
+        case .delete(let delete): delete.room
+        case .typing(let typing): typing.room
+        case .receipt(let receipt): receipt.room
+        case .join(let membership), .leave(let membership): membership.room
+        case .presence(let presence): presence.room
+        case .reaction(let reaction): reaction.room
+        case .system(let notice): notice.room
+        case .history(let history): history.room ?? history.messages.first?.room
+        case .ready, .auth, .error, .ping, .pong: nil
+        }
+    }
+}
+
+extension CustomFields {
+    /// Whether the field can become `word`, as far as the definition tells: by a constant, a map, or from the frame as it
+    /// stands there.
+    fileprivate func canSay(_ word: String, _ name: CustomFieldName) -> Bool {
+        func can(_ field: CustomField) -> Bool {
+            switch field {
+            case .pointer: true
+            case .first(let fields): fields.contains { can($0) }
+            case .constant(let value): value.string == word
+            case .looked(_, _, let map, let fallback):
+                fallback?.string == word || (map.map { $0.contains { $0.value.string == word } } ?? true)
+            case .objects, .values: false
+            }
+        }
+        return self[name].map { can($0) } ?? false
+    }
+}

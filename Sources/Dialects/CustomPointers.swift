@@ -1,0 +1,244 @@
+import JSONText
+import WireBytes
+
+// How a custom dialect finds values in a frame. All pointers of a definition are one tree; a frame is walked once along
+// it, and what is found lies in numbered slots. No pointer is read again while frames come, and what nobody points at is
+// passed over.
+
+/// Where a pointer's value lies after the walk.
+struct CustomSlot: Hashable, Sendable {
+    /// From the frame; else from the element of the innermost `each`.
+    var isOfFrame: Bool
+    var index: Int
+}
+
+/// How a string is replaced by the JSON inside it.
+enum CustomUnwrap: String, Sendable, CaseIterable {
+    case jsonString = "jsonstring"
+    case base64JSON = "base64json"
+}
+
+/// The pointers that begin at one place, as a tree of names.
+struct CustomPointerTree: Sendable {
+    /// Most names in one pointer: walking recurses once for each.
+    static let maxDepth = 64
+
+    /// One name on the way, ready to be compared.
+    private struct Step: Sendable {
+        let text: String
+        let bytes: [UInt8]
+        /// Then it is never written as it is.
+        let hasBackslash: Bool
+        /// The name as a place in an array.
+        let index: Int?
+        let node: Int
+
+        init(_ text: String, node: Int) {
+            self.text = text
+            bytes = Array(text.utf8)
+            hasBackslash = bytes.contains(UInt8(ascii: "\\"))
+            index = JSONPointer(tokens: [text]).arrayIndex
+            self.node = node
+        }
+
+        @inline(__always)
+        func matches(_ key: JSONField) -> Bool {
+            key.withRawBytes { raw in
+                guard raw.count >= bytes.count else { return false }
+                if raw.count == bytes.count {
+                    guard !hasBackslash else { return false }
+                    return bytes.withUnsafeBytes { wanted in
+                        for index in 0..<wanted.count where raw[index] != wanted[index] { return false }
+                        return true
+                    }
+                }
+                // Any escape makes a name longer than it is.
+                for byte in raw where byte == UInt8(ascii: "\\") {
+                    return key.string.map { $0.utf8.elementsEqual(bytes) } ?? false
+                }
+                return false
+            }
+        }
+    }
+
+    private struct Node: Sendable {
+        var steps: [Step] = []
+        var slot: Int?
+        var unwrap: CustomUnwrap?
+        /// Every slot below and here, for a member that occurs again.
+        var slotsBelow: [Int] = []
+        var lastIndex = -1
+    }
+
+    private var nodes = [Node()]
+    private(set) var slotCount = 0
+
+    /// The slot for what `pointer` leads to.
+    mutating func slot(for pointer: JSONPointer) -> Int {
+        let path = nodePath(pointer)
+        let node = path.last ?? 0
+        if let slot = nodes[node].slot { return slot }
+        let slot = slotCount
+        slotCount += 1
+        nodes[node].slot = slot
+        for node in path { nodes[node].slotsBelow.append(slot) }
+        return slot
+    }
+
+    /// The string that `pointer` leads to counts as what is in it.
+    mutating func unwrap(_ pointer: JSONPointer, _ how: CustomUnwrap) {
+        let node = nodePath(pointer).last ?? 0
+        nodes[node].unwrap = how
+    }
+
+    /// The nodes from the root to the pointer's end; new ones where there are none.
+    private mutating func nodePath(_ pointer: JSONPointer) -> [Int] {
+        var path = [0]
+        var at = 0
+        for token in pointer.tokens {
+            if let step = nodes[at].steps.first(where: { $0.text.utf8.elementsEqual(token.utf8) }) {
+                at = step.node
+            } else {
+                let step = Step(token, node: nodes.count)
+                nodes.append(Node())
+                nodes[at].steps.append(step)
+                nodes[at].lastIndex = max(nodes[at].lastIndex, step.index ?? -1)
+                at = step.node
+            }
+            path.append(at)
+        }
+        return path
+    }
+
+    // MARK: - Walking
+
+    typealias Slots = UnsafeMutableBufferPointer<JSONField?>
+
+    /// Calls `body` with slots that are empty.
+    func withSlots<R>(_ body: (Slots) -> R) -> R {
+        withUnsafeTemporaryAllocation(of: JSONField?.self, capacity: max(slotCount, 1)) { slots in
+            slots.initialize(repeating: nil)
+            return body(slots)
+        }
+    }
+
+    /// Walks a whole document.
+    ///
+    /// - Returns: whether it is an object or an array, possibly one inside a string.
+    func fill(
+        _ slots: Slots, from document: UnsafeRawBufferPointer, _ scratch: inout CustomScratch
+    ) throws(JSONError) -> Bool {
+        var reader = try JSONReader(document)
+        if nodes[0].slot == nil, nodes[0].unwrap == nil {
+            // The usual case: the outermost container is walked while it is checked.
+            if try reader.enterObject() {
+                while let key = try reader.nextKey() {
+                    let value = try reader.readValue()
+                    member(key, value, of: 0, slots, &scratch)
+                }
+                try reader.finish()
+                return true
+            }
+            if try reader.enterArray() {
+                var index = 0
+                while let element = try reader.nextElement() {
+                    self.element(index, element, of: 0, slots, &scratch)
+                    index += 1
+                }
+                try reader.finish()
+                return true
+            }
+        }
+        let value = try reader.readValue()
+        try reader.finish()
+        let outermost = visit(value, 0, slots, &scratch)
+        return outermost.kind == .object || outermost.kind == .array
+    }
+
+    /// Walks one element; the slots must be empty.
+    func fill(_ slots: Slots, from element: JSONField, _ scratch: inout CustomScratch) {
+        _ = visit(element, 0, slots, &scratch)
+    }
+
+    @discardableResult
+    private func visit(
+        _ value: JSONField, _ node: Int, _ slots: Slots, _ scratch: inout CustomScratch
+    ) -> JSONField {
+        var value = value
+        if let how = nodes[node].unwrap, let inner = scratch.unwrapped(value, how) { value = inner }
+        if let slot = nodes[node].slot { slots[slot] = value }
+        guard !nodes[node].steps.isEmpty else { return value }
+        switch value.kind {
+        case .object:
+            for (key, value) in value.members { member(key, value, of: node, slots, &scratch) }
+        case .array where nodes[node].lastIndex >= 0:
+            var index = 0
+            for element in value.elements {
+                self.element(index, element, of: node, slots, &scratch)
+                index += 1
+                if index > nodes[node].lastIndex { break }
+            }
+        default: break
+        }
+        return value
+    }
+
+    @inline(__always)
+    private func member(
+        _ key: JSONField, _ value: JSONField, of node: Int, _ slots: Slots, _ scratch: inout CustomScratch
+    ) {
+        for step in nodes[node].steps where step.matches(key) {
+            // The last of members with one name counts, with all that is below.
+            for slot in nodes[step.node].slotsBelow { slots[slot] = nil }
+            visit(value, step.node, slots, &scratch)
+            return
+        }
+    }
+
+    private func element(
+        _ index: Int, _ value: JSONField, of node: Int, _ slots: Slots, _ scratch: inout CustomScratch
+    ) {
+        guard index <= nodes[node].lastIndex else { return }
+        for step in nodes[node].steps where step.index == index { visit(value, step.node, slots, &scratch) }
+    }
+}
+
+/// Keeps the bytes of unwrapped strings for as long as a frame is looked at.
+struct CustomScratch: ~Copyable {
+    private var buffers: [UnsafeMutableRawBufferPointer] = []
+
+    deinit { for buffer in buffers { buffer.deallocate() } }
+
+    /// What is inside a string; nil when it is no string or nothing usable is in it.
+    mutating func unwrapped(_ field: JSONField, _ how: CustomUnwrap) -> JSONField? {
+        guard let text = field.string else { return nil }
+        let bytes: [UInt8]
+        switch how {
+        case .jsonString: bytes = Array(text.utf8)
+        case .base64JSON:
+            guard let decoded = Base64.decode(text) ?? Base64.decodeURLSafe(text) else { return nil }
+            bytes = decoded
+        }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(bytes.count, 1), alignment: 1)
+        buffer.copyBytes(from: bytes)
+        buffers.append(buffer)
+        do throws(JSONError) {
+            var reader = try JSONReader(UnsafeRawBufferPointer(rebasing: buffer[..<bytes.count]))
+            let value = try reader.readValue()
+            try reader.finish()
+            return value
+        } catch {
+            return nil
+        }
+    }
+}
+
+extension JSONPointer {
+    /// The last name as a place in an array: digits without a leading zero.
+    fileprivate var arrayIndex: Int? {
+        guard let token = tokens.last, !token.isEmpty, token.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }),
+            token.utf8.count == 1 || token.utf8.first != UInt8(ascii: "0")
+        else { return nil }
+        return Int(token)
+    }
+}

@@ -1,0 +1,445 @@
+import ChatModel
+import JSONText
+
+// From a frame to events by a list of rules, of which the first that matches counts.
+
+/// What a rule can make.
+enum CustomEventKind: String, CaseIterable, Sendable {
+    case message, edit, delete, typing, receipt, join, leave, presence, reaction, system, history, ready, auth, error
+    case ping, pong
+    /// Nothing: the frame is understood and means nothing here.
+    case ignore
+
+    var fields: [CustomFieldName] {
+        let sender: [CustomFieldName] = [.senderID, .senderName]
+        switch self {
+        case .message: return [.id, .room, .text, .at, .attachments, .replyTo, .ref, .encrypted] + sender
+        case .edit: return [.id, .room, .text, .at, .attachments] + sender
+        case .delete: return [.ids, .room] + sender
+        case .typing: return [.state, .room, .ttl] + sender
+        case .receipt: return [.state, .ids, .byID, .byName, .ref, .at, .room]
+        case .join, .leave: return [.userID, .userName, .room, .at]
+        case .presence: return [.userID, .userName, .state, .room]
+        case .reaction: return [.target, .emoji, .op, .room, .at, .counts] + sender
+        case .system: return [.text, .id, .room, .at]
+        case .history: return [.messages, .room, .ref]
+        case .ready: return [.room, .name, .ref]
+        case .auth: return [.state, .text, .refresh, .ref]
+        case .error: return [.code, .text, .fatal, .ref]
+        case .ping, .pong: return [.ref]
+        case .ignore: return []
+        }
+    }
+
+    /// Of each group one must be there.
+    fileprivate var required: [[CustomFieldName]] {
+        switch self {
+        case .message: [[.text, .attachments]]
+        case .edit: [[.id], [.text]]
+        case .delete: [[.ids]]
+        case .typing, .auth: [[.state]]
+        case .receipt: [[.state], [.ids]]
+        case .join, .leave: [[.userID, .userName]]
+        case .presence: [[.userID, .userName], [.state]]
+        case .reaction: [[.target], [.emoji]]
+        case .system: [[.text]]
+        case .history: [[.messages]]
+        case .error: [[.code, .text]]
+        case .ready, .ping, .pong, .ignore: []
+        }
+    }
+
+    /// What `state` and `op` can say.
+    var words: [CustomFieldName: [String]] {
+        switch self {
+        case .typing: [.state: ChatTyping.State.allCases.map(\.rawValue)]
+        case .receipt: [.state: ChatReceipt.State.allCases.map(\.rawValue)]
+        case .presence: [.state: ChatPresence.State.allCases.map(\.rawValue)]
+        case .auth: [.state: ChatAuth.State.allCases.map(\.rawValue)]
+        case .reaction: [.op: ChatReaction.Operation.allCases.map(\.rawValue)]
+        default: [:]
+        }
+    }
+}
+
+/// One thing that must be so at one place of the frame.
+enum CustomCondition: Sendable {
+    enum Kind: String, CaseIterable, Sendable { case string, number, bool, object, array, null }
+
+    /// Any of these.
+    case equals([JSONValue])
+    case exists(Bool)
+    case type(Kind)
+    case prefix([UInt8])
+    case differs([JSONValue])
+
+    func holds(_ field: JSONField?) -> Bool {
+        switch self {
+        case .equals(let values): return field.map { field in values.contains { Self.equal(field, $0) } } ?? false
+        case .exists(let wanted): return (field != nil && field?.isNull == false) == wanted
+        case .type(let kind): return field.map { Self.kind($0) == kind } ?? false
+        case .prefix(let bytes): return field?.string?.utf8.starts(with: bytes) ?? false
+        case .differs(let values): return field.map { field in !values.contains { Self.equal(field, $0) } } ?? true
+        }
+    }
+
+    private static func equal(_ field: JSONField, _ value: JSONValue) -> Bool {
+        switch (field.kind, value) {
+        case (.string, .string(let text)):
+            var text = text
+            let isSame = text.withUTF8 { wanted in
+                field.withRawBytes { raw in
+                    guard raw.count == wanted.count else { return false }
+                    for index in 0..<raw.count where raw[index] != wanted[index] { return false }
+                    return true
+                }
+            }
+            // Written alike is the same only where nothing is escaped, and with escapes it is longer.
+            let isEscaped = field.withRawBytes { raw in
+                (isSame || raw.count > text.utf8.count) && raw.contains(UInt8(ascii: "\\"))
+            }
+            return isEscaped ? field.string?.utf8.elementsEqual(text.utf8) ?? false : isSame
+        case (.true, .bool(true)), (.false, .bool(false)), (.null, .null): return true
+        case (.integer, .integer(let number)): return field.int64 == number
+        case (.integer, _), (.decimal, _), (.object, .object), (.array, .array): return JSONValue(field).means(value)
+        default: return false
+        }
+    }
+
+    private static func kind(_ field: JSONField) -> Kind {
+        switch field.kind {
+        case .string: .string
+        case .integer, .decimal: .number
+        case .true, .false: .bool
+        case .object: .object
+        case .array: .array
+        case .null: .null
+        }
+    }
+}
+
+/// Conditions of which all must hold.
+struct CustomMatch: Sendable {
+    var conditions: [(slot: Int, condition: CustomCondition)] = []
+
+    func holds(_ slots: CustomPointerTree.Slots) -> Bool {
+        for (slot, condition) in conditions where !condition.holds(slots[slot]) { return false }
+        return true
+    }
+}
+
+struct CustomRule: Sendable {
+    var match: CustomMatch
+    var kind: CustomEventKind
+    /// The array of which each element makes an event, and what its own pointers are.
+    var each: (slot: CustomSlot, pointers: CustomPointerTree)?
+    /// The elements' messages make one history.
+    var makesHistory: Bool
+    var fields: CustomFields
+}
+
+/// What is made of one rule and one frame or element.
+enum CustomOutcome {
+    case event(ChatEvent)
+    case dropped(DropReason)
+}
+
+struct CustomRules: Sendable {
+    var pointers = CustomPointerTree()
+    var rules: [CustomRule] = []
+    var readyMatch: CustomMatch?
+    /// How long a start of typing holds where the frame does not say it, in milliseconds.
+    var typingMilliseconds: Int64 = 3000
+
+    /// - Returns: what the frame says, and the place of the rule that said it.
+    func decode(
+        _ frame: UnsafeRawBufferPointer, _ context: DialectContext
+    ) -> (decoded: DecodedFrame, rule: Int?) {
+        pointers.withSlots { slots in
+            var scratch = CustomScratch()
+            let isContainer: Bool
+            do throws(JSONError) {
+                isContainer = try pointers.fill(slots, from: frame, &scratch)
+            } catch {
+                return (.dropped(.malformed, typeKey: nil), nil)
+            }
+            guard isContainer else { return (.dropped(.notObject, typeKey: nil), nil) }
+            return decode(slots, context)
+        }
+    }
+
+    /// The same for a value inside another document.
+    func decode(_ element: JSONField, _ context: DialectContext) -> DecodedFrame {
+        pointers.withSlots { slots in
+            var scratch = CustomScratch()
+            pointers.fill(slots, from: element, &scratch)
+            return decode(slots, context).decoded
+        }
+    }
+
+    private func decode(
+        _ slots: CustomPointerTree.Slots, _ context: DialectContext
+    ) -> (decoded: DecodedFrame, rule: Int?) {
+        var events: [ChatEvent] = []
+        if let readyMatch, readyMatch.holds(slots) { events.append(.ready(ChatReady())) }
+        let isReady = !events.isEmpty
+        for (index, rule) in rules.enumerated() where rule.match.holds(slots) {
+            switch apply(rule, slots, context) {
+            case .success(let more): return (.events(events + more), index)
+            case .failure(let drop):
+                return (isReady ? .events(events) : .dropped(drop.reason, typeKey: typeKey(slots)), index)
+            }
+        }
+        return (isReady ? .events(events) : .dropped(.unknownType, typeKey: typeKey(slots)), nil)
+    }
+
+    /// The value by which the first rule tells frames apart.
+    private func typeKey(_ slots: CustomPointerTree.Slots) -> String? {
+        guard let slot = rules.first(where: { !$0.match.conditions.isEmpty })?.match.conditions.first?.slot,
+            let field = slots[slot], field.kind != .object, field.kind != .array, !field.isNull
+        else { return nil }
+        return FrameText.typeKey(field)
+    }
+
+    private struct Drop: Error { var reason: DropReason }
+
+    private func apply(
+        _ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext
+    ) -> Result<[ChatEvent], Drop> {
+        if rule.kind == .ignore { return .success([]) }
+        let values = CustomValues(frame: slots)
+        guard let each = rule.each else {
+            switch make(rule.kind, rule.fields, values, context) {
+            case .event(let event): return .success([event])
+            case .dropped(let reason): return .failure(Drop(reason: reason))
+            }
+        }
+        guard let array = values[each.slot], array.kind == .array else { return .failure(Drop(reason: .wrongType)) }
+        var events: [ChatEvent] = []
+        var messages: [ChatMessage] = []
+        values.forEach(of: array.elements, each.pointers) { values in
+            guard case .event(let event) = make(rule.kind, rule.fields, values, context) else { return }
+            if rule.makesHistory, case .message(let message) = event {
+                messages.append(message)
+            } else {
+                events.append(event)
+            }
+        }
+        return .success(rule.makesHistory ? [.history(ChatHistory(messages: messages))] : events)
+    }
+
+    // MARK: - Events
+
+    private func make(
+        _ kind: CustomEventKind, _ fields: CustomFields, _ values: CustomValues, _ context: DialectContext
+    ) -> CustomOutcome {
+        let room = { fields.nonEmpty(.room, values) }
+        let sender = { fields.person(.senderID, .senderName, values) }
+        let at = { fields.time(.at, values) }
+        let ref = { fields.nonEmpty(.ref, values) }
+        switch kind {
+        case .message: return fields.message(values, context).map { .event(.message($0)) } ?? .dropped(.missingField)
+        case .edit:
+            guard let id = fields.id(.id, values), let text = fields.text(.text, values) else {
+                return .dropped(.missingField)
+            }
+            let person = sender()
+            return .event(
+                .edit(
+                    ChatEdit(
+                        id: id, text: text, room: room(), sender: person, at: at(),
+                        attachments: fields.attachments(values), isSelf: context.isSelf(person))))
+        case .delete:
+            let ids = fields.ids(.ids, values)
+            guard !ids.isEmpty else { return .dropped(.missingField) }
+            return .event(.delete(ChatDelete(ids: ids, room: room(), sender: sender())))
+        case .typing:
+            return word(.state, fields, values) { (state: ChatTyping.State) in
+                let person = sender()
+                let ttl = state == .start ? fields.integer(.ttl, values) ?? typingMilliseconds : nil
+                return .event(
+                    .typing(
+                        ChatTyping(
+                            state: state, sender: person, room: room(), ttlMilliseconds: ttl,
+                            isSelf: context.isSelf(person))))
+            }
+        case .receipt:
+            return word(.state, fields, values) { (state: ChatReceipt.State) in
+                let ids = fields.ids(.ids, values)
+                guard !ids.isEmpty else { return .dropped(.missingField) }
+                let person = fields.person(.byID, .byName, values)
+                return .event(
+                    .receipt(
+                        ChatReceipt(
+                            state: state, ids: ids, by: person, ref: ref(), at: at(), room: room(),
+                            isSelf: context.isSelf(person))))
+            }
+        case .join, .leave:
+            let person = fields.person(.userID, .userName, values)
+            guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+            let membership = ChatMembership(user: person, room: room(), at: at(), isSelf: context.isSelf(person))
+            return .event(kind == .join ? .join(membership) : .leave(membership))
+        case .presence:
+            return word(.state, fields, values) { (state: ChatPresence.State) in
+                let person = fields.person(.userID, .userName, values)
+                guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+                return .event(.presence(ChatPresence(user: person, state: state, room: room())))
+            }
+        case .reaction:
+            guard let target = fields.id(.target, values), let emoji = fields.nonEmpty(.emoji, values) else {
+                return .dropped(.missingField)
+            }
+            var operation = ChatReaction.Operation.add
+            if fields.has(.op) {
+                guard let text = fields.text(.op, values) else { return .dropped(.missingField) }
+                guard let word = ChatReaction.Operation(rawValue: text) else { return .dropped(.wrongType) }
+                operation = word
+            }
+            let person = sender()
+            return .event(
+                .reaction(
+                    ChatReaction(
+                        target: target, emoji: emoji, operation: operation, sender: person, room: room(), at: at(),
+                        counts: fields.counts(values), isSelf: context.isSelf(person))))
+        case .system:
+            guard let text = fields.text(.text, values) else { return .dropped(.missingField) }
+            return .event(
+                .system(ChatSystemNotice(text: text, id: fields.id(.id, values), room: room(), at: at())))
+        case .history:
+            return .event(
+                .history(ChatHistory(messages: fields.messages(values, context), room: room(), ref: ref())))
+        case .ready:
+            return .event(.ready(ChatReady(room: room(), name: fields.nonEmpty(.name, values), ref: ref())))
+        case .auth:
+            return word(.state, fields, values) { (state: ChatAuth.State) in
+                .event(
+                    .auth(
+                        ChatAuth(
+                            state: state, text: fields.nonEmpty(.text, values),
+                            refresh: fields.nonEmpty(.refresh, values), ref: ref())))
+            }
+        case .error:
+            let (code, text) = (fields.nonEmpty(.code, values), fields.nonEmpty(.text, values))
+            guard code != nil || text != nil else { return .dropped(.missingField) }
+            return .event(
+                .error(
+                    ChatError(
+                        code: code ?? "", text: text ?? "", isFatal: fields.flag(.fatal, values), ref: ref())))
+        case .ping: return .event(.ping(ref: ref()))
+        case .pong: return .event(.pong(ref: ref()))
+        case .ignore: return .dropped(.unsupported)
+        }
+    }
+
+    private func word<Word: RawRepresentable>(
+        _ name: CustomFieldName, _ fields: CustomFields, _ values: CustomValues, _ make: (Word) -> CustomOutcome
+    ) -> CustomOutcome where Word.RawValue == String {
+        guard let text = fields.text(name, values) else { return .dropped(.missingField) }
+        guard let word = Word(rawValue: text) else { return .dropped(.wrongType) }
+        return make(word)
+    }
+}
+
+// MARK: - Compiling
+
+extension CustomCompiler {
+    private static let ruleKeys = ["when", "each", "as", "event", "fields"]
+
+    mutating func rules(_ value: JSONValue, _ path: [String], _ rules: inout CustomRules) {
+        for (index, element) in elements(value, path).enumerated() {
+            if let rule = rule(element, path + ["\(index)"], &rules.pointers) { rules.rules.append(rule) }
+        }
+    }
+
+    private mutating func rule(
+        _ value: JSONValue, _ path: [String], _ pointers: inout CustomPointerTree
+    ) -> CustomRule? {
+        guard let table = members(value, path, known: Self.ruleKeys) else { return nil }
+        let match = table.value("when").map { self.match($0, table.path("when"), &pointers) } ?? CustomMatch()
+        guard let written = table.value("event") else {
+            report(path, "has no \"event\"")
+            return nil
+        }
+        guard let name = text(written, table.path("event")) else { return nil }
+        guard let kind = CustomEventKind(rawValue: name) else {
+            report(
+                table.path("event") + [name], "unknown event", known: CustomEventKind.allCases.map(\.rawValue))
+            return nil
+        }
+        var scope = CustomPointerScope(ofFrame: pointers)
+        defer { pointers = scope.ofFrame }
+        var each: CustomSlot?
+        if let written = table.value("each"), let text = text(written, table.path("each")) {
+            each = slot(text, table.path("each"), &scope)
+            scope.ofElement = CustomPointerTree()
+        }
+        var makesHistory = false
+        if let written = table.value("as"), let text = text(written, table.path("as")) {
+            makesHistory = text == "history"
+            if !makesHistory {
+                report(table.path("as"), "\"\(text)\" is not \"history\"")
+            } else if kind != .message || table.value("each") == nil {
+                report(table.path("as"), "a history is made of messages with \"each\"")
+            }
+        }
+        var fields = CustomFields()
+        if let written = table.value("fields") {
+            fields = self.fields(written, table.path("fields"), allowed: kind.fields, words: kind.words, &scope)
+        }
+        for group in kind.required where !group.contains(where: { table.value("fields")?[$0.text] != nil }) {
+            let names = group.map { "\"\($0.text)\"" }.joined(separator: " or ")
+            report(table.path("fields"), "\(kind.rawValue) needs \(names)")
+        }
+        return CustomRule(
+            match: match, kind: kind, each: each.map { ($0, scope.ofElement ?? CustomPointerTree()) },
+            makesHistory: makesHistory, fields: fields)
+    }
+
+    mutating func match(
+        _ value: JSONValue, _ path: [String], _ pointers: inout CustomPointerTree
+    ) -> CustomMatch {
+        var match = CustomMatch()
+        for member in members(value, path) ?? [] {
+            let path = path + [member.key]
+            guard let pointer = pointer(member.key, path) else { continue }
+            let slot = pointers.slot(for: pointer)
+            for condition in conditions(member.value, path) { match.conditions.append((slot, condition)) }
+        }
+        return match
+    }
+
+    private mutating func conditions(_ value: JSONValue, _ path: [String]) -> [CustomCondition] {
+        switch value {
+        case .array(let values):
+            if values.isEmpty { report(path, "an empty list matches nothing") }
+            return [.equals(values)]
+        case .object:
+            guard let table = members(value, path, known: ["exists", "type", "prefix", "not"]) else { return [] }
+            if table.members.isEmpty {
+                report(path, "says nothing; a value must be a table with exists, type, prefix or not")
+            }
+            var conditions: [CustomCondition] = []
+            for member in table.members {
+                let path = path + [member.key]
+                switch member.key {
+                case "exists":
+                    if let flag = member.value.bool {
+                        conditions.append(.exists(flag))
+                    } else {
+                        report(path, "must be true or false")
+                    }
+                case "type":
+                    if let kind = choice(member.value, path, of: CustomCondition.Kind.self) {
+                        conditions.append(.type(kind))
+                    }
+                case "prefix":
+                    if let text = text(member.value, path) { conditions.append(.prefix(Array(text.utf8))) }
+                case "not": conditions.append(.differs(member.value.array ?? [member.value]))
+                default: break
+                }
+            }
+            return conditions
+        default: return [.equals([value])]
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import ChatModel
+import Dialects
+import JSONText
+import Testing
+
+@Suite("Custom dialect's calls")
+struct CustomCallsTests {
+    private static let definition = #"""
+        {"decode":[{"when":{"/op":"msg"},"event":"message","fields":{"id":"/id","text":"/t"}}],
+         "login":{"post":"https://chat.example/login","body":{"u":"{{account.name}}","p":"{{account.password}}"},
+                  "token":"/jwt","refresh":"/refresh","expires":"/in"},
+         "refresh":{"post":"/refresh","body":{"r":"{{account.refresh}}"},"token":"/jwt"},
+         "history":{"get":"/rooms/{room}/log?limit={limit}&since={since}","items":"/items","order":"newest-first"}}
+        """#
+
+    private let context = DialectContext(selfIDs: [ChatID("us")], room: "ops")
+
+    private func calls(_ definition: String = definition) throws -> any DialectCalls {
+        try #require(CustomDialectTests.dialect(definition).calls)
+    }
+
+    @Test("calls become requests")
+    func requests() throws {
+        let calls = try calls()
+        #expect(
+            calls.request(for: .logIn(user: "a\"b", password: "{{account.name}}"), context: context)
+                == BackendRequest(
+                    .post, "https://chat.example/login",
+                    body: .json(Array(#"{"u":"a\"b","p":"{{account.name}}"}"#.utf8)), isAuthorized: false))
+        #expect(
+            calls.request(for: .refresh(token: "r"), context: context)
+                == BackendRequest(.post, "/refresh", body: .json(Array(#"{"r":"r"}"#.utf8)), isAuthorized: false))
+        #expect(
+            calls.request(
+                for: .history(
+                    HistoryQuery(room: "a/b c", since: ChatTimestamp(milliseconds: 1_763_695_136_007), limit: 50)),
+                context: context)
+                == BackendRequest(.get, "/rooms/a%2Fb%20c/log?limit=50&since=2025-11-21T03%3A18%3A56.007Z"))
+        #expect(
+            calls.request(for: .history(HistoryQuery(room: "ops")), context: context)
+                == BackendRequest(.get, "/rooms/ops/log?limit=1000&since="))
+        for room in ["..", ".", "a\nb", "\u{7F}"] {
+            #expect(calls.request(for: .history(HistoryQuery(room: room)), context: context) == nil)
+        }
+        for call in [BackendCall.whoAmI, .rooms, .markRead(room: "ops")] {
+            #expect(calls.request(for: call, context: context) == nil)
+            #expect(calls.reply(to: call, answer: answer("{}"), context: context) == .unusable(.unsupported))
+        }
+    }
+
+    @Test("a definition without calls has none")
+    func none() throws {
+        #expect(try CustomDialectTests.dialect(#"{"decode":[]}"#).calls == nil)
+    }
+
+    private func answer(_ body: String, status: Int = 200) -> BackendAnswer {
+        BackendAnswer(status: status, body: Array(body.utf8))
+    }
+
+    static let tokens: [(body: String, reply: BackendReply)] = [
+        (
+            #"{"jwt":"a","refresh":"r","in":900}"#,
+            .tokens(BackendTokens(access: "a", refresh: "r", lifetimeMilliseconds: 900_000))
+        ),
+        (#"{"jwt":"a","refresh":"","in":"x"}"#, .tokens(BackendTokens(access: "a"))),
+        (#"{"jwt":"a","in":1e300}"#, .tokens(BackendTokens(access: "a"))),
+        (#"{"jwt":""}"#, .unusable(.wrongType)), (#"{"jwt":5}"#, .unusable(.wrongType)),
+        ("{}", .unusable(.missingField)), ("[]", .unusable(.missingField)), ("<html>", .unusable(.malformed)),
+        ("", .unusable(.malformed)),
+    ]
+
+    @Test("an answer to a login is read", arguments: tokens)
+    func logins(_ row: (body: String, reply: BackendReply)) throws {
+        let reply = try calls().reply(
+            to: .logIn(user: "a", password: "b"), answer: answer(row.body), context: context)
+        #expect(reply == row.reply)
+    }
+
+    static let history: [(body: String, reply: BackendReply)] = [
+        (
+            #"{"items":[{"op":"msg","id":2,"t":"b"},{"op":"other"},{"op":"msg","id":1,"t":"a"}]}"#,
+            .messages(
+                [ChatMessage(id: ChatID("1"), text: "a"), ChatMessage(id: ChatID("2"), text: "b")], isComplete: false)
+        ),
+        (#"{"items":[]}"#, .messages([], isComplete: true)),
+        (#"{"items":[1,null,"x",[]]}"#, .messages([], isComplete: false)),
+        (#"{"items":null}"#, .unusable(.missingField)), (#"{"items":{}}"#, .unusable(.wrongType)),
+        ("7", .unusable(.missingField)), (#"{"items":[}"#, .unusable(.malformed)),
+    ]
+
+    @Test("an answer with history is read, oldest first", arguments: history)
+    func histories(_ row: (body: String, reply: BackendReply)) throws {
+        let reply = try calls().reply(
+            to: .history(HistoryQuery(room: "ops", limit: 3)), answer: answer(row.body), context: context)
+        #expect(reply == row.reply)
+    }
+
+    @Test("items can have fields of their own, and the answer can be the array itself")
+    func fields() throws {
+        let calls = try calls(
+            #"{"decode":[],"history":{"get":"/h","fields":{"id":"/i","text":"/x","sender.id":"/u"}}}"#)
+        let reply = calls.reply(
+            to: .history(HistoryQuery(room: "ops")), answer: answer(#"[{"i":1,"x":"a","u":"us"},{"i":2}]"#),
+            context: context)
+        #expect(
+            reply
+                == .messages(
+                    [ChatMessage(id: ChatID("1"), sender: ChatPerson(id: ChatID("us")), text: "a", isSelf: true)],
+                    isComplete: true))
+    }
+
+    @Test("a refusal's words are found in the usual places, in one line")
+    func complaints() throws {
+        let calls = try calls()
+        #expect(calls.complaint(answer(#"{"message":"no\nway"}"#, status: 401)) == "no way")
+        #expect(calls.complaint(answer(#"{"error":{"message":"x"}}"#, status: 401)) == "x")
+        #expect(calls.complaint(answer(#"{"error":"y"}"#, status: 401)) == "y")
+        #expect(calls.complaint(answer("<html>", status: 502)) == nil)
+        #expect(
+            calls.complaint(answer(#"{"detail":"\#(String(repeating: "é", count: 999))"}"#))?.unicodeScalars.count
+                == 200)
+    }
+
+    @Test("any bytes are an answer or unusable", arguments: 0..<4)
+    func noise(_ seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        let calls = try calls()
+        let good = Array(Self.history[0].body.utf8)
+        var unusable = 0
+        for _ in 0..<500 {
+            var body = good
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                body[Int.random(in: 0..<body.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            let answer = BackendAnswer(status: 200, body: body)
+            let reply = calls.reply(to: .history(HistoryQuery(room: "ops")), answer: answer, context: context)
+            if case .unusable = reply { unusable += 1 }
+            _ = calls.reply(to: .refresh(token: "x"), answer: answer, context: context)
+            _ = calls.complaint(answer)
+        }
+        #expect(unusable > 0)
+    }
+}
