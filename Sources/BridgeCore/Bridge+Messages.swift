@@ -97,6 +97,7 @@ extension Bridge {
         if let state = clientTags.first(where: { $0.name == "+typing" || $0.name == "+draft/typing" })?.value {
             room.typed(session.id, isTyping: state == "active", context)
         }
+        if react(clientTags, room, session) { return }
         _ = room.sendLocally("TAGMSG", nil, clientTags: clientTags, from: session.id, context)
     }
 

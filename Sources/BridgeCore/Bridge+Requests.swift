@@ -33,6 +33,7 @@ extension Bridge {
             message(verb, targets: targets, text: text, tags: tags, session)
         case .readMarker(let channel): readMarker(channel, session)
         case .moveMarker(let channel, let at): moveMarker(channel, to: at, session)
+        case .redact(let channel, let msgid, let reason): redact(channel, msgid, reason: reason, session)
         case .isOn(let nicks): isOn(nicks, session)
         case .userhost(let nicks): userhost(nicks, session)
         case .query(let command): query(command, session)
@@ -155,6 +156,7 @@ extension Bridge {
             reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
         }
         guard clean != person.away else { return }
+        for id in session.rooms { room(id)?.awayChanged(of: personID, context) }
         tellPeers(
             of: session, IRCMessage(source: person.source, command: "AWAY", params: clean.map { [$0] } ?? []))
     }

@@ -273,6 +273,7 @@ public final class Bridge {
             case .typingIn(let id, let person): room(id)?.endTyping(person, announced: true, context)
             case .typingOut(let id, let client): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
+            case .markRead(let id): room(id)?.markReadTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()

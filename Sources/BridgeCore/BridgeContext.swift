@@ -16,6 +16,8 @@ final class BridgeContext {
     /// Rooms that wait for a connection slot, in order.
     private var connectQueue: [RoomID] = []
     private var connectBudget: TokenBucket
+    /// What rooms want of their backends' accounts, in order.
+    private(set) var backendWishes: [BackendWish] = []
 
     init(settings: BridgeSettings, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
@@ -45,6 +47,11 @@ final class BridgeContext {
         note(
             .trace, "message-" + direction, MessageRendering.excerpt(text), ["room": room, "nick": nick])
     }
+
+    // MARK: - Backends
+
+    /// Tells the backend that everything in the room was read.
+    func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
 
     // MARK: - Connection slots
 
@@ -111,6 +118,11 @@ final class BridgeContext {
         if bitCount > 0 { text.append(base64Alphabet[Int(bits << UInt32(6 - bitCount) & 63)]) }
         return String(decoding: text, as: UTF8.self)
     }
+}
+
+/// What a room wants of its backend's account.
+enum BackendWish {
+    case markRead(RoomID)
 }
 
 /// A random source chosen at run time: the system's in production, a seeded one in tests.

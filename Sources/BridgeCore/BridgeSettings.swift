@@ -1,4 +1,4 @@
-import ChatModel
+public import ChatModel
 public import Dialects
 public import HTTPProtocol
 public import IRCProtocol
@@ -163,6 +163,11 @@ public struct RoomSettings: Sendable {
     /// The room's id or name on the backend.
     public var upstreamRoom: String
     public var identity: DialectTraits.Identity
+    /// Where one account speaks for all and the wire has no place for the name: stands in front of each text. `{nick}` is
+    /// the nick.
+    public var singlePrefix: String
+    /// Who the account is, where the configuration says it; else learned after logging in.
+    public var account: ChatPerson?
     public var receipts: ReceiptPolicy
     public var memberIdle: Duration
     public var subprotocols: [String]
@@ -191,6 +196,7 @@ public struct RoomSettings: Sendable {
     public init(
         name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,
         url: HTTPURL, upstreamRoom: String? = nil, identity: DialectTraits.Identity? = nil,
+        singlePrefix: String = "<{nick}> ", account: ChatPerson? = nil,
         receipts: ReceiptPolicy = .marker, memberIdle: Duration = .seconds(30 * 60), subprotocols: [String] = [],
         requiresSubprotocol: Bool = false, headers: [(name: String, value: String)] = [], authenticates: Bool = false,
         proxies: HTTPProxyRules = .direct, userAgent: String = "chatbridge",
@@ -209,6 +215,8 @@ public struct RoomSettings: Sendable {
         self.url = url
         self.upstreamRoom = upstreamRoom ?? name
         self.identity = identity ?? dialect.traits.identity
+        self.singlePrefix = singlePrefix
+        self.account = account
         self.receipts = receipts
         self.memberIdle = memberIdle
         self.subprotocols = subprotocols

@@ -34,6 +34,7 @@ enum SessionRequest: Equatable {
     case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
     case readMarker(String)
     case moveMarker(String, ChatTimestamp)
+    case redact(String, msgid: String, reason: String?)
     case isOn([String])
     case userhost([String])
     /// MOTD, LUSERS, VERSION, TIME or INFO.
@@ -312,6 +313,8 @@ final class IRCSession {
         case .tagmsg:
             return [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
         case .markread: return markReadReceived(params)
+        case .redact:
+            return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]
         case .motd, .lusers, .version, .time, .info: return [.query(command)]
         }
     }

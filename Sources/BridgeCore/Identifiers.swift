@@ -52,6 +52,8 @@ enum TimerKey: Hashable {
     case typingOut(RoomID, ClientID)
     /// Read receipts for an author wait for their two seconds.
     case receipts(RoomID)
+    /// The backend may be called again to mark a room as read.
+    case markRead(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
     /// A room that connects only while somebody is in it has been empty for long.

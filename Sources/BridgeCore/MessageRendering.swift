@@ -32,8 +32,11 @@ enum MessageRendering {
     }
 
     /// The bodies of the PRIVMSG lines that show `text` and `attachments`, each within `budget` bytes.
+    ///
+    /// - Parameter backendHost: whose links may hold a token of ours.
     static func bodies(
-        text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings
+        text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
+        backendHost: String? = nil
     ) -> [String] {
         var bodies: [String] = []
         var byteCount = 0
@@ -64,33 +67,8 @@ enum MessageRendering {
         }
         omitted += max(0, IRCTextSplitter.lineCount(clean) - looked)
         if omitted > 0 { bodies.append("… \(omitted) more line\(omitted == 1 ? "" : "s")") }
-        for attachment in attachments.prefix(20) {
-            // By lines, since a CR LF is one character to a search for either.
-            let line = IRCTextSplitter.lines(cleanBody(describe(attachment)), maxLines: 10).joined(separator: " ")
-            bodies.append(contentsOf: IRCTextSplitter.split(line, budget: budget))
-        }
+        bodies += lines(of: attachments, budget: budget, backendHost: backendHost)
         return bodies
-    }
-
-    /// One line that a person can use: `[image] cat.png (12 KiB) https://…`.
-    static func describe(_ attachment: ChatAttachment) -> String {
-        var parts: [String] = []
-        if let inline = attachment.inline {
-            // Inline data is never printed; its size is three quarters of its base64.
-            let size = attachment.size ?? Int64(inline.utf8.count / 4 * 3)
-            return "[\(attachment.kind.rawValue), \(byteSize(size)), inline]"
-        }
-        parts.append("[\(attachment.kind.rawValue)]")
-        if let name = attachment.name, !name.isEmpty { parts.append(name) }
-        if let size = attachment.size { parts.append("(\(byteSize(size)))") }
-        if let url = attachment.url { parts.append(url) }
-        return parts.joined(separator: " ")
-    }
-
-    static func byteSize(_ bytes: Int64) -> String {
-        if bytes < 1024 { return "\(bytes) B" }
-        if bytes < 1024 * 1024 { return "\(bytes / 1024) KiB" }
-        return "\(bytes / (1024 * 1024)) MiB"
     }
 
     static func excerpt(_ text: String) -> String {

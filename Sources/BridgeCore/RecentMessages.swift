@@ -14,6 +14,10 @@ struct RecentMessages {
         var nick: String
         /// The beginning of what was said, for quoting.
         fileprivate var beginning: String
+        /// The beginning of what went up for it, where that is something else.
+        fileprivate var wentUpAs: String?
+        /// Nothing answers it any more and nothing quotes it.
+        fileprivate(set) var isTakenBack = false
 
         /// The first words, for somebody who answers. Made when asked for: most messages are never answered.
         var excerpt: String { MessageRendering.excerpt(beginning) }
@@ -63,6 +67,32 @@ struct RecentMessages {
     func entry(msgid: String) -> Entry? { byMsgid[msgid].map { ring[$0] } }
 
     func entry(upstreamID: ChatID) -> Entry? { byUpstreamID[upstreamID].map { ring[$0] } }
+
+    /// The message was taken back: its words go, and it is known only so that taking it back again is no news.
+    mutating func takeBack(msgid: String) {
+        guard let slot = byMsgid[msgid] else { return }
+        ring[slot].beginning = ""
+        ring[slot].wentUpAs = nil
+        ring[slot].isTakenBack = true
+    }
+
+    /// What the backend was given as the text: with a prefix perhaps, or a quotation.
+    mutating func went(up text: String, msgid: String) {
+        guard let slot = byMsgid[msgid] else { return }
+        let beginning = Self.beginning(of: text)
+        if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
+    }
+
+    /// The message has other words now. False when it has the same, as far as they are remembered.
+    mutating func edit(msgid: String, text: String) -> Bool {
+        guard let slot = byMsgid[msgid] else { return false }
+        let beginning = Self.beginning(of: text)
+        let known = ring[slot].wentUpAs ?? ring[slot].beginning
+        guard known != beginning || text.utf8.count > Self.keptBytes else { return false }
+        ring[slot].beginning = beginning
+        ring[slot].wentUpAs = nil
+        return true
+    }
 
     var newest: Entry? {
         guard !ring.isEmpty else { return nil }

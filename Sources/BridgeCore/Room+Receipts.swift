@@ -219,11 +219,7 @@ extension Room {
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
-        for entry in unread {
-            if link.isUp, settings.dialect.traits.readReport == .eachMessage, let id = entry.upstreamID {
-                pendingReceipts.append((reader, id))
-            }
-        }
+        reportReading(Array(unread), reader: reader, context)
         // More than this waits only when the rate is far exceeded; the newest say most.
         let most = 4 * Self.maxReceiptsPerMarker
         if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }

@@ -7,8 +7,6 @@ import WireBytes
 
 /// An IRC user's typing, as the backend is told of it.
 struct OutgoingTyping {
-    /// The backend forgets a typist after 3 s and IRC clients refresh every 3 s, so this lies between.
-    static let repeatInterval: Duration = .milliseconds(2500)
     /// Never more often than this, whatever the client does.
     static let minInterval: Duration = .milliseconds(300)
     /// Without a refresh the typing is over.
@@ -20,9 +18,9 @@ struct OutgoingTyping {
     var toldAt: MonotonicInstant?
 
     /// When there is something to do about it next: say it again, or end it.
-    var nextStep: MonotonicInstant {
+    func nextStep(repeating interval: Duration) -> MonotonicInstant {
         let end = refreshedAt + Self.expiry
-        return toldAt.map { min($0 + Self.repeatInterval, end) } ?? end
+        return toldAt.map { min($0 + interval, end) } ?? end
     }
 }
 
@@ -51,9 +49,12 @@ extension Room {
         guard outbox.count < settings.queueMaxMessages else { return .queueFull }
         spoke(client, context)
         context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
+        let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
+        let replyTo = carriesReplies ? answered?.upstreamID : nil
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
-            text: upstreamText(submission, person), at: context.now.wall)
+            text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person),
+            at: context.now.wall, replyTo: replyTo)
         outbox.append(
             OutboxEntry(
                 message: message,
@@ -64,25 +65,6 @@ extension Room {
                 acceptedAt: context.now.monotonic))
         pumpOutbox(context)
         return nil
-    }
-
-    /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.
-    func upstreamPerson(_ person: Person, _ puppet: ChatID) -> ChatPerson {
-        settings.identity == .single ? accountPerson : ChatPerson(id: puppet, name: person.nick)
-    }
-
-    private func upstreamText(_ submission: Submission, _ person: Person) -> String {
-        var text = submission.text
-        let words = MessageRendering.action(text)
-        if let words { text = "* \(person.nick) \(words)" }
-        text = MessageRendering.withoutFormatting(text)
-        if let replyTo = submission.replyTo, let original = recent.entry(msgid: replyTo) {
-            // Until a wire can carry the reference itself, the words that are answered tell which they are.
-            text = "<\(original.nick)> \(original.excerpt)\n" + text
-        }
-        // An action names its author already.
-        if settings.identity == .single, words == nil || submission.replyTo != nil { text = "<\(person.nick)> " + text }
-        return text
     }
 
     /// Writes what may be written, and arms the timer for what may not yet.
@@ -115,6 +97,7 @@ extension Room {
                         state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
                         room: settings.upstreamRoom)), context)
         }
+        if !outbox.hasQueued, pendingReceipts.isEmpty { sayPresence(context) }
         armOutbox(context)
     }
 
@@ -125,6 +108,7 @@ extension Room {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
+        if let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
         if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
     }
 
@@ -169,6 +153,7 @@ extension Room {
         let source = context.identities[origin.person]?.source ?? origin.source
         let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
         let pieces = MessageRendering.pieces(of: line)
+        recent.went(up: entry.message.text, msgid: msgid)
         for piece in pieces { broadcast(piece, except: origin.client, context) }
         door.echo(pieces, to: origin.client, label: origin.label)
         armOutbox(context)
@@ -219,7 +204,8 @@ extension Room {
 
     /// Delivers a line that the backend cannot carry to the IRC users of the room.
     func sendLocally(
-        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, _ context: BridgeContext
+        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
+        _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -228,7 +214,7 @@ extension Room {
             command: command, params: text.map { [channel, $0] } ?? [channel])
         let pieces = MessageRendering.pieces(of: line)
         for piece in pieces { broadcast(piece, except: client, context) }
-        door.echo(pieces, to: client, label: nil)
+        door.echo(pieces, to: client, label: label)
         return nil
     }
 
@@ -256,21 +242,27 @@ extension Room {
     private func sayTyping(
         _ typing: OutgoingTyping, _ client: ClientID, _ member: LocalMember, _ context: BridgeContext
     ) {
-        guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
         var typing = typing
-        typing.toldAt = context.now.monotonic
+        if let told = accountTypingTold(within: typingRepeat, context) {
+            // The one account types already, for somebody else; this one joins in and goes on when that is due.
+            typing.toldAt = told
+        } else {
+            guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
+            typing.toldAt = context.now.monotonic
+            accountTypingToldAt = typing.toldAt
+        }
         locals[client]?.typing = typing
         locals[client]?.typingSentAt = context.now.monotonic
-        context.timers.set(.typingOut(id, client), at: typing.nextStep)
+        context.timers.set(.typingOut(id, client), at: typing.nextStep(repeating: typingRepeat))
     }
 
     func typingTimerFired(_ client: ClientID, _ context: BridgeContext) {
         guard let member = locals[client], let typing = member.typing else { return }
         let now = context.now.monotonic
         guard now - typing.refreshedAt < OutgoingTyping.expiry else { return stopTyping(client, context) }
-        if let told = typing.toldAt, now - told < OutgoingTyping.repeatInterval {
+        if let told = typing.toldAt, now - told < typingRepeat {
             // Woken for the end, which a refresh has put off since.
-            return context.timers.set(.typingOut(id, client), at: typing.nextStep)
+            return context.timers.set(.typingOut(id, client), at: typing.nextStep(repeating: typingRepeat))
         }
         sayTyping(typing, client, member, context)
     }
@@ -284,6 +276,7 @@ extension Room {
             settings.identity == .single
             ? Array(locals.keys) : clients(of: member.person, context)
         if sharers.contains(where: { locals[$0]?.typing != nil }) { return }
+        accountTypingToldAt = nil
         sendTyping(.stop, member, context)
     }
 

@@ -98,10 +98,7 @@ extension Room {
             }
         case .edit(let edit): editReceived(edit, context)
         case .reaction(let reaction): reactionReceived(reaction, context)
-        case .delete(let delete):
-            context.note(
-                .debug, "delete-not-shown", "messages were taken back upstream",
-                ["room": settings.name, "count": String(delete.ids.count)])
+        case .delete(let delete): deleteReceived(delete, context)
         case .error(let error):
             context.note(
                 error.isFatal ? .error : .warn, "backend-error", UpstreamSession.printable(error.text),
@@ -159,7 +156,8 @@ extension Room {
     private func show(_ message: ChatMessage, _ context: BridgeContext) {
         var text = message.text
         let speaker: PersonID
-        if let person = present(message.sender, context) {
+        let quoted = ownWordsQuoted(message)
+        if let person = present(personBehind(message.sender), context) {
             speaker = person
         } else {
             speaker = overflow(context)
@@ -175,12 +173,12 @@ extension Room {
         let bodies = MessageRendering.bodies(
             text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
-            limits: context.settings.limits)
+            limits: context.settings.limits, backendHost: settings.url.host)
         guard !bodies.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         recent.append(
-            msgid: msgid, upstreamID: message.id, puppet: nil, nick: person.nick,
-            text: message.text, at: at)
+            msgid: msgid, upstreamID: message.id, puppet: nil, nick: quoted?.nick ?? person.nick,
+            text: quoted?.text ?? message.text, at: at)
         for (index, body) in bodies.enumerated() {
             // One msgid, one message: the lines after the first are its continuation.
             var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)
@@ -198,45 +196,6 @@ extension Room {
         guard let at else { return context.now.wall }
         let tolerance: Int64 = 5 * 60 * 1000
         return at.milliseconds > context.now.wall.milliseconds + tolerance ? context.now.wall : at
-    }
-
-    private func editReceived(_ edit: ChatEdit, _ context: BridgeContext) {
-        guard !edit.isSelf, let original = recent.entry(upstreamID: edit.id),
-            let speaker = present(edit.sender, context), let person = context.identities[speaker]
-        else { return }
-        let bodies = MessageRendering.bodies(
-            text: "* " + edit.text, attachments: edit.attachments, isEncrypted: false,
-            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
-            limits: context.settings.limits)
-        for (index, body) in bodies.enumerated() {
-            var tags = tags(of: person, at: shownTime(edit.at, context))
-            if index == 0 {
-                tags.append(IRCTag("+reply", original.msgid))
-                tags.append(IRCTag("+draft/reply", original.msgid))
-            }
-            broadcast(
-                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
-        }
-    }
-
-    private func reactionReceived(_ reaction: ChatReaction, _ context: BridgeContext) {
-        guard !reaction.isSelf, let original = recent.entry(upstreamID: reaction.target),
-            let sender = present(reaction.sender, context), let person = context.identities[sender]
-        else { return }
-        let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
-        var tags = tags(of: person, at: shownTime(reaction.at, context))
-        tags += [
-            IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
-        ]
-        broadcast(IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel]), context)
-    }
-
-    private func presenceReceived(_ presence: ChatPresence, _ context: BridgeContext) {
-        guard let personID = present(presence.user, context), let person = context.identities[personID] else { return }
-        let away = presence.state == .online ? nil : presence.state.rawValue
-        guard person.away != away else { return }
-        context.identities.modify(personID) { $0.away = away }
-        broadcast(IRCMessage(source: person.source, command: "AWAY", params: away.map { [$0] } ?? []), context)
     }
 
     // MARK: - Typing

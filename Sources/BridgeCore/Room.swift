@@ -78,7 +78,9 @@ final class Room {
     unowned let door: any ClientDoor
     let createdAt: ChatTimestamp
     /// Who speaks upstream where one account speaks for all.
-    let accountPerson: ChatPerson
+    var accountPerson: ChatPerson
+    /// Whether a frame can say which message it answers.
+    private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: dialectContext)
 
     var dialectContext: DialectContext
     var audience = Audience()
@@ -106,6 +108,18 @@ final class Room {
     var isLeaving = false
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
+    var ownReactions = OwnReactions()
+    var presenceReport = PresenceReport()
+    /// What the wire can say of IRC users' coming and going.
+    private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
+    /// Lines about taken-back messages for clients that do not know REDACT.
+    var takenBackBudget = TokenBucket(rate: 0.2, burst: 5)
+    /// When the backend was last told that the one account types.
+    var accountTypingToldAt: MonotonicInstant?
+    /// Up to where the one account has read.
+    var accountReadSequence = -1
+    /// A marker moved since the backend was last called to mark the room as read.
+    var isMarkReadDue = false
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         self.id = id
@@ -119,6 +133,7 @@ final class Room {
             selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom)
         self.sendBudget = TokenBucket(
             rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst)
+        if let account = settings.account { accountIdentified(account, context) }
     }
 
     var channel: String { settings.channel }
@@ -184,6 +199,7 @@ final class Room {
         audience.add(client, profile: profile)
         slots.insert(personID)
         occupied(context)
+        reportPresence(of: puppet, context)
     }
 
     private func adopt(_ puppet: ChatID, _ person: PersonID) {
@@ -212,6 +228,7 @@ final class Room {
         slots.remove(member.person)
         abandon(member.puppet, member.person)
         receiptNotices.forget(reader: member.person)
+        reportPresence(of: member.puppet, context)
     }
 
     /// The clients through which an IRC user is in the room.
@@ -232,9 +249,12 @@ final class Room {
         guard puppet != member.puppet else { return }
         stopTyping(client, context)
         member.typing = nil
-        abandon(member.puppet, member.person)
+        let old = member.puppet
+        abandon(old, member.person)
         member.puppet = puppet
         adopt(puppet, member.person)
+        reportPresence(of: old, context)
+        reportPresence(of: puppet, context)
     }
 
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
@@ -269,6 +289,9 @@ final class Room {
         slots.insert(personID)
         context.identities.entered(personID)
         broadcast(joinMessage(person, context), context)
+        if let away = person.away {
+            broadcast(IRCMessage(source: person.source, command: "AWAY", params: [away]), context)
+        }
         if remotes.count == 1 { scheduleIdleSweep(context) }
         return personID
     }

@@ -435,7 +435,7 @@ extension CustomTemplate {
             writer.beginObject()
             for member in members {
                 if member.isOptional, try member.value.isEmpty(scope) { continue }
-                writer.key(member.key)
+                writer.key(text: member.key)
                 try member.value.write(scope, to: &writer)
             }
             writer.endObject()

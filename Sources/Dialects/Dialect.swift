@@ -231,6 +231,9 @@ public struct DialectTraits: Equatable, Sendable {
     public var repliesByRule: Bool
     /// Whether deletions can name messages of other rooms.
     public var deletesOfOtherRooms: Bool
+    /// Where one account speaks for all: whether a message has a place of its own for the name of who really speaks, so
+    /// that the text needs no prefix.
+    public var sendsSenderName: Bool
     public var backoff: BackoffTraits
 
     public init(
@@ -241,7 +244,7 @@ public struct DialectTraits: Equatable, Sendable {
         liveness: Liveness = .protocolPing, pingInterval: Duration? = nil,
         typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        backoff: BackoffTraits
+        sendsSenderName: Bool = false, backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity
@@ -262,6 +265,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.reactionChoices = reactionChoices
         self.repliesByRule = repliesByRule
         self.deletesOfOtherRooms = deletesOfOtherRooms
+        self.sendsSenderName = sendsSenderName
         self.backoff = backoff
     }
 }

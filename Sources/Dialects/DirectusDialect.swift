@@ -68,6 +68,7 @@ public struct DirectusDialect: Dialect {
             confirmation: .receipt, typingOut: typing == .off ? .none : .startStop, authenticatesSenders: true,
             opening: [.authenticates, .subscribes], waitsForReady: true, history: .pushed,
             maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
+            sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
     }
 

@@ -43,6 +43,8 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case sasl
     /// `znc.in/self-message`
     case selfMessage
+    /// `draft/message-redaction`
+    case messageRedaction
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -144,6 +146,8 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.capNotify, "cap-notify", source: "IRCv3 capability-negotiation"),
         IRCCapabilityRow(.sasl, "sasl", source: "IRCv3 sasl-3.2"),
         IRCCapabilityRow(.selfMessage, "znc.in/self-message", source: "ZNC, self-message"),
+        IRCCapabilityRow(
+            .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

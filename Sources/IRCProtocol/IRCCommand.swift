@@ -27,6 +27,7 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case notice = "NOTICE"
     case tagmsg = "TAGMSG"
     case markread = "MARKREAD"
+    case redact = "REDACT"
     case motd = "MOTD"
     case lusers = "LUSERS"
     case version = "VERSION"
@@ -86,6 +87,7 @@ public enum IRCCommandTable {
         Row(.notice, "sends a message that nothing answers"),
         Row(.tagmsg, minParams: 1, penalty: 0, "sends tags without a text: typing, reactions"),
         Row(.markread, penalty: 0, "reads or moves a read marker"),
+        Row(.redact, minParams: 2, "takes a message back"),
         Row(.motd, penalty: 2, "shows the message of the day"),
         Row(.lusers, "counts the people and rooms"),
         Row(.version, "names the server's version"),

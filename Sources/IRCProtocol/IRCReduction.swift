@@ -50,6 +50,7 @@ public enum IRCReductionTable {
         CommandRow(command: "CHGHOST", needs: .chghost, without: .nothing),
         CommandRow(command: "SETNAME", needs: .setname, without: .nothing),
         CommandRow(command: "MARKREAD", needs: .readMarker, without: .nothing),
+        CommandRow(command: "REDACT", needs: .messageRedaction, without: .nothing),
         CommandRow(command: "INVITE", needs: .inviteNotify, without: .onlyToItself),
         CommandRow(command: "JOIN", needs: .extendedJoin, without: .firstParams(1)),
         CommandRow(command: "FAIL", needs: .standardReplies, without: .notice),

@@ -3,8 +3,8 @@ public enum IRCTextSplitter {
     /// Pieces of `text`, in order, each of at most `budget` bytes; joined they are `text` again, byte for byte.
     ///
     /// A piece ends after white space where there is some in its last third, else between grapheme clusters; only a
-    /// cluster that exceeds the budget by itself is cut, between code points. Linear in the text, also for a text that is
-    /// one huge cluster.
+    /// cluster that exceeds the budget by itself is cut, between code points. An address (a word with `://` in it) that
+    /// fits a piece is never cut: half a link is none. Linear in the text, also for a text that is one huge cluster.
     ///
     /// - Parameters:
     ///   - text: one line; ``lines(_:keepingCTCP:)`` makes such.
@@ -15,7 +15,7 @@ public enum IRCTextSplitter {
         if text.utf8.count <= budget { return [text] }
         var text = text
         text.makeContiguousUTF8()
-        var cutter = Cutter(budget: budget)
+        var cutter = Cutter(budget: budget, addresses: addresses(in: text, budget: budget))
         let isASCII = text.utf8.allSatisfy { $0 < 0x80 && $0 != Byte.cr }
         if isASCII {
             // Without CR LF every byte is a cluster.
@@ -56,19 +56,51 @@ public enum IRCTextSplitter {
         } ?? [text]
     }
 
+    /// Where words begin that are addresses and fit a piece.
+    private static func addresses(in text: String, budget: Int) -> Set<Int> {
+        text.utf8.withContiguousStorageIfAvailable { bytes in
+            var starts: Set<Int> = []
+            var wordStart = 0
+            var isAddress = false
+            for (offset, byte) in bytes.enumerated() {
+                if Byte.isBlank(byte) {
+                    if isAddress, offset &- wordStart <= budget { starts.insert(wordStart) }
+                    wordStart = offset &+ 1
+                    isAddress = false
+                } else if byte == UInt8(ascii: ":"), offset &+ 2 < bytes.count, bytes[offset &+ 1] == UInt8(ascii: "/"),
+                    bytes[offset &+ 2] == UInt8(ascii: "/")
+                {
+                    isAddress = true
+                }
+            }
+            if isAddress, bytes.count &- wordStart <= budget { starts.insert(wordStart) }
+            return starts
+        } ?? []
+    }
+
     /// Chooses the cuts while the clusters go by once.
     private struct Cutter {
         let budget: Int
+        /// Offsets of words that are kept whole.
+        let addresses: Set<Int>
         /// Offsets at which a new piece begins, ascending.
         var cuts: [Int] = []
         private var pieceStart = 0
         /// The offset after the last white space of the current piece.
         private var afterBlank = 0
 
-        init(budget: Int) { self.budget = budget }
+        init(budget: Int, addresses: Set<Int>) {
+            self.budget = budget
+            self.addresses = addresses
+        }
 
         mutating func cluster(_ start: Int, _ end: Int, _ isBlank: Bool) {
-            if end &- pieceStart > budget, afterBlank &- pieceStart > budget &- budget / 3 { cut(at: afterBlank) }
+            if end &- pieceStart > budget,
+                afterBlank &- pieceStart > budget &- budget / 3
+                    || afterBlank > pieceStart && addresses.contains(afterBlank)
+            {
+                cut(at: afterBlank)
+            }
             if end &- pieceStart > budget, start > pieceStart { cut(at: start) }
             if isBlank { afterBlank = end }
         }

@@ -74,17 +74,67 @@ struct MessageRenderingTests {
             AttachmentRow(
                 attachment: ChatAttachment(kind: .image, url: "https://x/c.png", name: "c.png", size: 12_345),
                 line: "[image] c.png (12 KiB) https://x/c.png"),
-            AttachmentRow(attachment: ChatAttachment(kind: .file), line: "[file]"),
-            AttachmentRow(attachment: ChatAttachment(kind: .audio, size: 5 << 20), line: "[audio] (5 MiB)"),
+            AttachmentRow(attachment: ChatAttachment(kind: .file), line: "[file] not available through a link"),
+            AttachmentRow(
+                attachment: ChatAttachment(kind: .audio, size: 5 << 20),
+                line: "[audio] (5 MiB), not available through a link"),
+            AttachmentRow(
+                attachment: ChatAttachment(kind: .image, name: "c.png"),
+                line: "[image] c.png, not available through a link"),
+            AttachmentRow(
+                attachment: ChatAttachment(kind: .image, url: "/api/files/7", name: "c.png", size: -1),
+                line: "[image] c.png, not available through a link"),
+            AttachmentRow(
+                attachment: ChatAttachment(kind: .image, url: "data:image/png;base64,AAAA"),
+                line: "[image] not available through a link"),
             AttachmentRow(
                 attachment: ChatAttachment(kind: .image, size: 2000, inline: "AAAA"), line: "[image, 1 KiB, inline]"),
             AttachmentRow(
                 attachment: ChatAttachment(kind: .document, url: "https://x/a b\r\nQUIT", name: "a\nb\u{1}"),
-                line: "[document] a b https://x/a b QUIT"),
+                line: "[document] a b, not available through a link"),
+            AttachmentRow(
+                attachment: ChatAttachment(kind: .video, url: "HTTPS://x/a b\u{202E}.mp4"),
+                line: "[video] HTTPS://x/a%20b%E2%80%AE.mp4"),
         ])
     func attachment(row: AttachmentRow) {
         #expect(bodies("", [row.attachment]) == [row.line])
         #expect(bodies("see", [row.attachment]) == ["see", row.line])
+    }
+
+    @Test("of many attachments twenty are shown, and the others counted")
+    func manyAttachments() {
+        let many = Array(repeating: ChatAttachment(kind: .file, url: "https://x/"), count: 23)
+        #expect(bodies("", many) == Array(repeating: "[file] https://x/", count: 20) + ["… 3 more attachments"])
+    }
+
+    @Test(
+        "a link with a secret in it is none, and whose host it is decides what is secret",
+        arguments: [
+            ("https://x/f?token=a", true, false), ("https://x:8443/f?v=1&TOKEN=a", true, false),
+            ("https://cdn/f?token=a", true, true), ("https://x/f?token=a", false, true),
+            ("https://x/f?key=thumb&sig=abc", true, true), ("https://x/tokens?a=b", true, true),
+            ("https://cdn/f?access_token=a", true, false), ("https://cdn/f#access_token=a", true, false),
+            ("https://cdn/f?a=1;jwt=x", true, false), ("https://cdn/f?a=eyJhb.eyJz.c2ln", true, false),
+            ("https://cdn/f?a=eyJhb", true, true), ("https://u:p@cdn/f", true, false), ("https://cdn/a@b", true, true),
+            ("https://cdn\\@evil/", true, false), ("https://", true, false), ("https:///f", true, false),
+            ("javascript:alert(1)", true, false), ("ftp://x/f", true, false), ("http://x/ü", true, true),
+            ("http://x/" + String(repeating: "a", count: 2048), true, false),
+        ])
+    func links(url: String, isBackend: Bool, isShown: Bool) {
+        #expect(MessageRendering.link(url, backendHost: isBackend ? "X" : nil) == (isShown ? url : nil))
+    }
+
+    @Test("a link is never cut: it begins a line of its own where it would be")
+    func linksWhole() {
+        let url = "https://x/" + String(repeating: "p", count: 300)
+        let name = String(repeating: "n", count: 120)
+        #expect(
+            bodies("", [ChatAttachment(kind: .file, url: url, name: name)]) == ["[file] \(name) ", url])
+        let text = "short " + url + " middle (" + url + ") end"
+        #expect(bodies(text).joined() == text)
+        #expect(bodies(text).filter { $0.contains(url) }.count == 2)
+        let huge = "see https://x/" + String(repeating: "p", count: 1500)
+        #expect(bodies(huge).joined() == huge)
     }
 
     @Test("an encrypted message says so unless it has a text")

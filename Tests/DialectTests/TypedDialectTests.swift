@@ -42,7 +42,7 @@ struct TypedDialectTests {
     private static func opened(_ frame: JSONValue) throws -> JSONValue {
         guard case .object(let members) = frame, let base64 = frame["payload"]?.string,
             let payload = Data(base64Encoded: base64)
-        else { throw UnusableFixture(description: "no payload in \(frame.text)") }
+        else { throw NoPayload() }
         let value = try JSONValue(parsing: Array(payload))
         return .object(members.map { .init($0.key, $0.key == "payload" ? value : $0.value) })
     }
@@ -384,3 +384,6 @@ struct TypedDialectTests {
         return bytes.withUnsafeBytes { dialect.decode($0, isBinary: true, context: context) }
     }
 }
+
+/// A fixture of a frame without its payload.
+private struct NoPayload: Error {}

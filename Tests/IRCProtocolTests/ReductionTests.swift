@@ -40,6 +40,7 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow("CHGHOST without chghost", ":o!u@h CHGHOST u2 h2", [], nil),
     ReductionRow("SETNAME without setname", ":o!u@h SETNAME :New", [], nil),
     ReductionRow("MARKREAD without read-marker", "MARKREAD #a timestamp=T", [.messageTags], nil),
+    ReductionRow("REDACT without message-redaction", ":o!u@h REDACT #a M :spam", [.messageTags], nil),
     ReductionRow("INVITE of somebody else without invite-notify", ":o!u@h INVITE bob #a", [], nil),
     ReductionRow("INVITE of the client itself", ":o!u@h INVITE ME #a", [], ":o!u@h INVITE ME #a"),
     ReductionRow("INVITE without parameters", ":o!u@h INVITE", [], nil),
@@ -107,7 +108,7 @@ struct ReductionTests {
     @Test("clients with equal rendering profiles see a room's lines alike")
     func profiles() throws {
         let roomCommands: Set = [
-            "PRIVMSG", "TAGMSG", "BATCH", "AWAY", "ACCOUNT", "CHGHOST", "SETNAME", "INVITE", "JOIN",
+            "PRIVMSG", "TAGMSG", "BATCH", "AWAY", "ACCOUNT", "CHGHOST", "SETNAME", "INVITE", "JOIN", "REDACT",
         ]
         let lines = try reductionRows.map { try parse($0.rich) }.filter { roomCommands.contains($0.command) }.map {
             var line = $0

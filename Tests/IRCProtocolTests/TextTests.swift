@@ -90,6 +90,19 @@ struct TextTests {
         for (one, next) in zip(pieces, pieces.dropFirst()) { #expect(one.utf8.count + next.utf8.count > 100) }
     }
 
+    @Test(
+        "a word that is an address is cut only when it fits no piece",
+        arguments: [
+            ("a https://x/yz", 14, ["a https://x/yz"]), ("a https://x/yz", 13, ["a ", "https://x/yz"]),
+            ("a b c https://x/yz d", 12, ["a b c ", "https://x/yz", " d"]),
+            ("a https://x/yz", 11, ["a https://x", "/yz"]), ("é <https://x/y> z", 14, ["é ", "<https://x/y> ", "z"]),
+            ("a httpsxxx/yzzz", 13, ["a httpsxxx/yz", "zz"]), ("a b:/ c:// d", 8, ["a b:/ ", "c:// d"]),
+            ("://a ://b ://c", 5, ["://a ", "://b ", "://c"]),
+        ])
+    func addresses(text: String, budget: Int, pieces: [String]) {
+        #expect(IRCTextSplitter.split(text, budget: budget) == pieces)
+    }
+
     @Test("hostile texts take linear time", arguments: ["\u{301}", "🇩", "\u{200D}", "a", " ", "👩\u{200D}", "क्"])
     func hostile(unit: String) {
         let text = String(repeating: unit, count: 200_000)

@@ -1,0 +1,54 @@
+import ChatModel
+import IRCProtocol
+
+// REDACT, and TAGMSG with a reaction.
+
+extension Bridge {
+    /// Source: IRCv3 message-redaction.
+    func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
+        guard let room = room(channel: channel), session.rooms.contains(room.id) else {
+            // Private messages go from one IRC client to another and are kept nowhere.
+            return reply(
+                .fail(
+                    "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),
+                    text: "Messages can be taken back only in a room that you are in", source: settings.serverName),
+                session)
+        }
+        let isAdmin = session.account?.isAdmin == true
+        answer("REDACT", room, msgid, session) { label in
+            room.redact(msgid, reason: reason, from: session.id, isAdmin: isAdmin, label: label, context)
+        }
+    }
+
+    /// Carries out the reaction in a TAGMSG; false when there is none.
+    ///
+    /// Source: IRCv3 react (client-only tags +draft/react and +draft/unreact).
+    func react(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) -> Bool {
+        guard let tag = clientTags.first(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }) else {
+            return false
+        }
+        let target = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
+        answer("TAGMSG", room, target ?? "*", session) { label in
+            guard let target else {
+                return .refused(ActionRefusal(code: "UNKNOWN_MSGID", text: "A reaction names its message with +reply"))
+            }
+            return room.react(
+                tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target, clientTags: clientTags,
+                from: session.id, label: label, context)
+        }
+        return true
+    }
+
+    /// Answers an action now, or leaves its label to the answer that comes later.
+    private func answer(
+        _ verb: String, _ room: Room, _ msgid: String, _ session: IRCSession, _ action: (String?) -> ActionResult
+    ) {
+        // Without echo-message there would be nothing to carry the label when it goes well.
+        let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
+        switch action(label) {
+        case .done: break
+        case .refused(let refusal): reply(refusal.line(verb, room.channel, msgid, from: settings.serverName), session)
+        case .later: if label != nil { session.response?.isDeferred = true }
+        }
+    }
+}

@@ -1,0 +1,369 @@
+import ChatModel
+import Dialects
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// What is done to messages that are there already: edits, taking back, reactions.
+//
+// What an IRC user does here is sent once and at once: it is not kept while there is no link, since nobody wants yesterday's
+// reaction to arrive today. It is shown to the other IRC users when the socket took it; should the backend send it round to
+// its author too, that is recognised.
+
+/// Reactions of IRC users, so that each is shown once.
+struct OwnReactions {
+    /// A backend that sends reactions to their author too does it at once.
+    static let echoWait: Duration = .seconds(30)
+    /// More than a room may send in that time.
+    static let capacity = 200
+
+    private struct Entry {
+        var target: ChatID
+        var emoji: String
+        var operation: ChatReaction.Operation
+        var puppet: ChatID
+        var at: MonotonicInstant
+        var cameBack = false
+    }
+
+    private var entries: [Entry] = []
+
+    mutating func append(_ reaction: ChatReaction, of puppet: ChatID, at now: MonotonicInstant) {
+        if entries.count >= Self.capacity { entries.removeFirst() }
+        entries.append(
+            Entry(
+                target: reaction.target, emoji: Self.plain(reaction.emoji), operation: reaction.operation,
+                puppet: puppet, at: now))
+    }
+
+    /// Whether a reaction of ours that came back was one of these, which all have seen. Each comes back once.
+    mutating func takeEcho(of reaction: ChatReaction, now: MonotonicInstant) -> Bool {
+        let emoji = Self.plain(reaction.emoji)
+        guard
+            let index = entries.firstIndex(where: {
+                !$0.cameBack && now - $0.at < Self.echoWait && $0.target == reaction.target && $0.emoji == emoji
+                    && $0.operation == reaction.operation
+            })
+        else { return false }
+        entries[index].cameBack = true
+        return true
+    }
+
+    /// Whose reaction this emoji on this message is, as far as it is remembered.
+    func owner(of target: ChatID, _ emoji: String) -> ChatID? {
+        let emoji = Self.plain(emoji)
+        guard let last = entries.last(where: { $0.target == target && $0.emoji == emoji }), last.operation == .add
+        else { return nil }
+        return last.puppet
+    }
+
+    /// Without the variation selector, which some keyboards leave out and some backends insist on.
+    static func plain(_ emoji: String) -> String {
+        String(String.UnicodeScalarView(emoji.unicodeScalars.filter { $0.value != 0xFE0F }))
+    }
+}
+
+/// Why an action was not carried out, in the words of the answer.
+struct ActionRefusal: Equatable {
+    var code: String
+    /// A sentence without a full stop.
+    var text: String
+
+    /// The answer to `verb`, about a message in a room.
+    func line(_ verb: String, _ channel: String, _ msgid: String, from server: String) -> IRCMessage {
+        .fail(verb, code, channel, Self.word(msgid), text: text, source: server)
+    }
+
+    /// What a client named, fit to be one parameter of an answer.
+    static func word(_ text: String) -> String {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(text), maxBytes: 100)
+        return shown.isEmpty || shown.contains(" ") || shown.hasPrefix(":") ? "*" : shown
+    }
+}
+
+extension ActionRefusal {
+    static let unknownMessage = ActionRefusal(code: "UNKNOWN_MSGID", text: "No such message, or it is too old")
+}
+
+/// What became of an action.
+enum ActionResult: Equatable {
+    case done
+    case refused(ActionRefusal)
+    /// The backend must be asked first; the answer comes when it has answered, with the label that was given.
+    case later
+}
+
+extension Room {
+    /// Bytes of an emoji; the longest family in Unicode takes 28.
+    static let maxReactionBytes = 64
+
+    // MARK: - Taking back
+
+    /// An IRC user takes a message back.
+    ///
+    /// - Parameters:
+    ///   - isAdmin: may take back everybody's.
+    ///   - label: for an answer that comes later; nil when there is nothing to answer.
+    func redact(
+        _ msgid: String, reason: String?, from client: ClientID, isAdmin: Bool, label: String?,
+        _ context: BridgeContext
+    ) -> ActionResult {
+        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
+        guard isAdmin || entry.puppet == locals[client]?.puppet else {
+            return .refused(
+                ActionRefusal(code: "REDACT_FORBIDDEN", text: "Only your own messages can be taken back"))
+        }
+        let probe = ChatDelete(ids: [Self.anyID], room: settings.upstreamRoom, sender: accountPerson)
+        guard canSay(.delete(probe)) else {
+            return .refused(
+                ActionRefusal(
+                    code: "REDACT_FORBIDDEN", text: "\(settings.url.host) knows no way to take a message back"))
+        }
+        return onceKnown(entry, "REDACT", client, label, context) { id, label in
+            self.redact(entry, id, reason: reason, from: client, label: label, context)
+        }
+    }
+
+    private func redact(
+        _ entry: RecentMessages.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
+        _ context: BridgeContext
+    ) -> ActionRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person],
+            recent.entry(msgid: entry.msgid)?.isTakenBack == false
+        else { return .unknownMessage }
+        let command = ChatCommand.delete(
+            ChatDelete(ids: [id], room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet)))
+        if let why = act(command, context) {
+            return ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)")
+        }
+        let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        let line = IRCMessage(
+            tags: tags(of: person, at: context.now.wall, msgid: own), source: person.source, command: "REDACT",
+            params: [channel, entry.msgid] + (reason.map { [$0] } ?? []))
+        recent.takeBack(msgid: entry.msgid)
+        broadcast(line, except: client, context)
+        door.echo([line], to: client, label: label)
+        tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
+        return nil
+    }
+
+    func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
+        // Some wires tell of every room's deletions, and ours come back on some: neither is news.
+        var known: [RecentMessages.Entry] = []
+        for id in delete.ids {
+            guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
+            recent.takeBack(msgid: entry.msgid)
+            known.append(entry)
+        }
+        guard !known.isEmpty else { return }
+        let deleter = actor(delete.sender, context)
+        let source = deleter?.source ?? context.settings.serverName
+        for entry in known {
+            var tags = [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))]
+            if let account = deleter?.account { tags.append(IRCTag("account", account)) }
+            broadcast(
+                IRCMessage(tags: tags, source: source, command: "REDACT", params: [channel, entry.msgid]), context)
+        }
+        tellTakenBack(known, by: deleter?.nick, reason: nil, except: nil, context)
+    }
+
+    /// A word for clients without `draft/message-redaction`.
+    ///
+    /// They have the message on their screens, so that it no longer holds is worth a line. The line does not repeat what
+    /// was said: whoever takes words back does not want to read them again, and logs would have them twice. Somebody who
+    /// clears out a whole room gets one line, and a few of those a minute.
+    ///
+    /// Source: IRCv3 message-redaction, "Fallback".
+    private func tellTakenBack(
+        _ entries: [RecentMessages.Entry], by nick: String?, reason: String?, except: ClientID?,
+        _ context: BridgeContext
+    ) {
+        let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.clients.isEmpty }
+        guard let first = entries.first, !groups.isEmpty, takenBackBudget.take(now: context.now.monotonic) else {
+            return
+        }
+        var what = "\(entries.count) messages"
+        if entries.count == 1 {
+            let seconds = Int(max(0, context.now.wall.milliseconds - first.at.milliseconds) / 1000)
+            what = "a message from \(Self.spoken(seconds: seconds)) ago"
+        }
+        let authors = Set(entries.map(\.nick))
+        if authors.count == 1, first.nick != nick { what += " by \(first.nick)" }
+        let sentence = nick.map { "\($0) took back \(what)" } ?? "\(settings.url.host) took back \(what)"
+        let line = noticeMessage(sentence + (reason.map { ": " + $0 } ?? "."), context)
+        for group in groups {
+            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
+            IRCEncoder.append(reduced, to: &context.writer)
+            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
+        }
+    }
+
+    // MARK: - Reactions
+
+    /// An IRC user puts an emoji on a message or takes it off.
+    ///
+    /// - Parameters:
+    ///   - clientTags: what the other IRC users get of it.
+    ///   - label: for an answer that comes later; nil when there is nothing to answer.
+    func react(
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, clientTags: [IRCTag],
+        from client: ClientID, label: String?, _ context: BridgeContext
+    ) -> ActionResult {
+        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
+        let probe = ChatReaction(
+            target: Self.anyID, emoji: settings.dialect.traits.reactionChoices.first ?? "+", operation: operation,
+            sender: accountPerson, room: settings.upstreamRoom, at: context.now.wall)
+        guard canSay(.reaction(probe)) else {
+            return .refused(
+                ActionRefusal(code: "REACTION_UNSUPPORTED", text: "\(settings.url.host) knows no reactions"))
+        }
+        let choices = settings.dialect.traits.reactionChoices
+        let choice =
+            choices.isEmpty ? emoji : choices.first { OwnReactions.plain($0) == OwnReactions.plain(emoji) }
+        guard let choice, !choice.isEmpty, choice.utf8.count <= Self.maxReactionBytes else {
+            return .refused(
+                ActionRefusal(
+                    code: "REACTION_NOT_ALLOWED",
+                    text: choices.isEmpty
+                        ? "That is no emoji" : "\(settings.url.host) knows only \(choices.joined(separator: " "))"))
+        }
+        return onceKnown(entry, "TAGMSG", client, label, context) { id, label in
+            let reaction = ChatReaction(target: id, emoji: choice, operation: operation)
+            return self.react(reaction, clientTags, from: client, label: label, context)
+        }
+    }
+
+    private func react(
+        _ reaction: ChatReaction, _ clientTags: [IRCTag], from client: ClientID, label: String?,
+        _ context: BridgeContext
+    ) -> ActionRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else {
+            return .unknownMessage
+        }
+        if settings.identity == .single, reaction.operation == .remove,
+            let owner = ownReactions.owner(of: reaction.target, reaction.emoji), owner != member.puppet
+        {
+            return ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That reaction is somebody else's")
+        }
+        var reaction = reaction
+        reaction.sender = upstreamPerson(person, member.puppet)
+        reaction.room = settings.upstreamRoom
+        reaction.at = context.now.wall
+        if let why = act(.reaction(reaction), context) {
+            return ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)")
+        }
+        ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
+        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, context)
+        return nil
+    }
+
+    func reactionReceived(_ reaction: ChatReaction, _ context: BridgeContext) {
+        guard let original = recent.entry(upstreamID: reaction.target), !original.isTakenBack,
+            !reaction.emoji.isEmpty, reaction.emoji.utf8.count <= Self.maxReactionBytes
+        else { return }
+        var reactor: Person?
+        if reaction.isSelf {
+            if ownReactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
+            // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
+            guard settings.identity == .single else { return }
+            if reaction.operation == .remove, let owner = ownReactions.owner(of: reaction.target, reaction.emoji) {
+                reactor = puppets[owner].flatMap { context.identities[$0] }
+                ownReactions.append(reaction, of: owner, at: context.now.monotonic)
+                _ = ownReactions.takeEcho(of: reaction, now: context.now.monotonic)
+            }
+        }
+        guard let person = reactor ?? present(reaction.sender, context).flatMap({ context.identities[$0] }) else {
+            return
+        }
+        let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
+        var tags = tags(of: person, at: shownTime(reaction.at, context))
+        tags += [
+            IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
+        ]
+        broadcast(IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel]), context)
+    }
+
+    // MARK: - Edits
+
+    func editReceived(_ edit: ChatEdit, _ context: BridgeContext) {
+        // IRC users edit nothing, so an edit of the one account was made at another device. Of somebody with an id of ours,
+        // it is none.
+        guard !edit.isSelf || settings.identity == .single, let original = recent.entry(upstreamID: edit.id),
+            !original.isTakenBack
+        else { return }
+        // Backends say that a message changed, not what changed about it.
+        guard recent.edit(msgid: original.msgid, text: edit.text) || !edit.attachments.isEmpty else { return }
+        guard
+            let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
+                ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })
+        else { return }
+        let bodies = MessageRendering.bodies(
+            text: "* " + edit.text, attachments: edit.attachments, isEncrypted: false,
+            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
+            limits: context.settings.limits, backendHost: settings.url.host)
+        for (index, body) in bodies.enumerated() {
+            var tags = tags(of: person, at: shownTime(edit.at, context))
+            if index == 0 {
+                tags.append(IRCTag("+reply", original.msgid))
+                tags.append(IRCTag("+draft/reply", original.msgid))
+            }
+            broadcast(
+                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
+        }
+    }
+
+    // MARK: - Common to all
+
+    /// Carries out an action on a message when the backend's id of it is known, which may be now or after asking for it.
+    private func onceKnown(
+        _ entry: RecentMessages.Entry, _ verb: String, _ client: ClientID, _ label: String?, _ context: BridgeContext,
+        _ body: @escaping (_ id: ChatID, _ label: String?) -> ActionRefusal?
+    ) -> ActionResult {
+        guard locals[client] != nil else { return .refused(.unknownMessage) }
+        var result: ActionResult?
+        var isLater = false
+        findUpstreamID(of: entry.msgid, context) { id in
+            let refusal =
+                id.map { body($0, isLater ? label : nil) }
+                ?? ActionRefusal(
+                    code: "CANNOT_DELIVER",
+                    text: "\(self.settings.url.host) has not said under which id it keeps this message")
+            guard isLater else {
+                result = refusal.map { .refused($0) } ?? .done
+                return
+            }
+            guard let refusal, self.locals[client] != nil else { return }
+            self.door.deliver(
+                refusal.line(verb, self.channel, entry.msgid, from: context.settings.serverName), to: client,
+                label: label)
+        }
+        isLater = true
+        return result ?? .later
+    }
+
+    /// Stands for the id of a message where only the shape of a command counts; a number, as most backends have them.
+    private static let anyID = ChatID("1")
+
+    private func canSay(_ command: ChatCommand) -> Bool {
+        if case .unsupported = settings.dialect.encode(command, context: dialectContext) { return false }
+        return true
+    }
+
+    /// Sends an action; nil when the socket took it, else why not, as a clause.
+    ///
+    /// None is kept for later: it would come to messages that nobody looks at any more.
+    private func act(_ command: ChatCommand, _ context: BridgeContext) -> String? {
+        guard link.isUp else { return "this room has no link to \(settings.url.host) at the moment" }
+        guard canSay(command) else { return "the backend's format cannot carry it" }
+        guard sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
+        return sendCommand(command, context) ? nil : "the link is busy; try again"
+    }
+
+    /// Who does something to a message: an IRC user where the id is one of ours, else somebody upstream; nil when the
+    /// frame does not say.
+    private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> Person? {
+        guard sender.id != nil || sender.name != nil else { return nil }
+        if let id = sender.id, let local = puppets[id] { return context.identities[local] }
+        return present(personBehind(sender), context).flatMap { context.identities[$0] }
+    }
+}

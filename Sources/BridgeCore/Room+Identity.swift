@@ -1,0 +1,123 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// Who an IRC user is upstream.
+//
+// | identity | who speaks         | how IRC users are told apart                                              |
+// |----------|--------------------|---------------------------------------------------------------------------|
+// | puppet   | each for themselves | an id and a name of their own                                            |
+// | single   | the one account    | a place for the name where the wire has one, else a prefix of the text    |
+
+extension Room {
+    /// The room's account on the backend is known: what comes under its id or name is its own.
+    func accountIdentified(_ person: ChatPerson, _ context: BridgeContext) {
+        guard settings.identity == .single else { return }
+        accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
+        if let id = person.id { dialectContext.selfIDs.insert(id) }
+        if let name = person.name { dialectContext.selfNames.insert(name) }
+    }
+
+    /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.
+    func upstreamPerson(_ person: Person, _ puppet: ChatID) -> ChatPerson {
+        guard settings.identity == .single else { return ChatPerson(id: puppet, name: person.nick) }
+        return sendsSenderName ? ChatPerson(id: accountPerson.id, name: person.nick) : accountPerson
+    }
+
+    private var sendsSenderName: Bool { settings.dialect.traits.sendsSenderName }
+
+    /// What stands in front of an IRC user's words where the one account says them.
+    private func prefix(of nick: String) -> String {
+        settings.identity == .single && !sendsSenderName
+            ? settings.singlePrefix.replacing("{nick}", with: nick) : ""
+    }
+
+    /// What goes up of an IRC user's text. `quoting`: the message that it answers, where the wire cannot say which.
+    func upstreamText(_ text: String, quoting answered: RecentMessages.Entry?, _ person: Person) -> String {
+        // No wire has actions.
+        let words = MessageRendering.action(text)
+        var whole = MessageRendering.withoutFormatting(words.map { "* \(person.nick) \($0)" } ?? text)
+        if let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
+        // An action names its author already, unless the quotation stands in front of it.
+        return words != nil && answered == nil ? whole : prefix(of: person.nick) + whole
+    }
+
+    // MARK: - The account's own words
+
+    /// The IRC user and the words in a message of the account that has our prefix: it was said through this bridge before
+    /// it was started anew, or through another one. Nil for every other message.
+    func ownWordsQuoted(_ message: ChatMessage) -> (nick: String, text: String)? {
+        guard settings.identity == .single, message.isSelf, !sendsSenderName,
+            let mark = settings.singlePrefix.firstRange(of: "{nick}")
+        else { return nil }
+        let front = settings.singlePrefix[..<mark.lowerBound]
+        let back = settings.singlePrefix[mark.upperBound...]
+        guard !back.isEmpty, message.text.hasPrefix(front) else { return nil }
+        // No nick is longer than this; a message may be.
+        let head = message.text.dropFirst(front.count).prefix(IRCNames.standardNickBytes * 4)
+        guard let end = head.firstRange(of: back), end.lowerBound > head.startIndex else { return nil }
+        let nick = String(head[..<end.lowerBound])
+        guard !nick.contains(" ") else { return nil }
+        return (nick, String(message.text[end.upperBound...]))
+    }
+
+    /// Who is shown as the speaker. Where the wire has a place for the name, the account under another name is whoever
+    /// that is, and not the account renamed.
+    func personBehind(_ sender: ChatPerson) -> ChatPerson {
+        guard settings.identity == .single, sendsSenderName, let name = sender.name, name != accountPerson.name,
+            dialectContext.isSelf(sender)
+        else { return sender }
+        return ChatPerson(name: name)
+    }
+
+    // MARK: - Typing and reading as one
+
+    /// How often typing is said again while it goes on.
+    var typingRepeat: Duration { settings.dialect.traits.typingRefresh }
+
+    /// When it was last said that the one account types, if that still holds; nil where everybody types for themselves.
+    func accountTypingTold(within interval: Duration, _ context: BridgeContext) -> MonotonicInstant? {
+        guard settings.identity == .single, let told = accountTypingToldAt, context.now.monotonic - told < interval
+        else { return nil }
+        return told
+    }
+
+    /// Tells the backend what an IRC user has read, oldest first, in the way that the wire knows.
+    func reportReading(_ entries: [RecentMessages.Entry], reader: ChatPerson, _ context: BridgeContext) {
+        var unread = entries
+        if settings.identity == .single {
+            // The account has read what any of its users has; its own messages need no reading.
+            unread = unread.filter { $0.puppet == nil && $0.sequence > accountReadSequence }
+            accountReadSequence = max(accountReadSequence, entries.last?.sequence ?? -1)
+        }
+        switch settings.dialect.traits.readReport {
+        case .none: break
+        case .eachMessage:
+            guard link.isUp else { return }
+            for entry in unread {
+                if let id = entry.upstreamID { pendingReceipts.append((reader, id)) }
+            }
+        case .upTo:
+            guard link.isUp, let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
+            pendingReceipts.removeAll { $0.reader == reader }
+            pendingReceipts.append((reader, newest))
+        case .call:
+            guard !unread.isEmpty else { return }
+            if context.timers[.markRead(id)] != nil { isMarkReadDue = true } else { callMarkRead(context) }
+        }
+    }
+
+    /// Calls that mark a room as read keep this distance: a reader who scrolls moves the marker with every line.
+    static let markReadInterval: Duration = .seconds(2)
+
+    private func callMarkRead(_ context: BridgeContext) {
+        isMarkReadDue = false
+        context.requestMarkRead(id)
+        context.timers.set(.markRead(id), at: context.now.monotonic + Self.markReadInterval)
+    }
+
+    func markReadTimerFired(_ context: BridgeContext) {
+        if isMarkReadDue { callMarkRead(context) }
+    }
+}
