@@ -220,7 +220,7 @@ public final class Bridge {
     ) {
         context.now = now
         guard let room = self.room(room) else { return }
-        room.handle(room.link.credentialsRead(outcome, context), context)
+        room.handle(room.link.credentialsRead(outcome, dialectContext: room.dialectContext, context), context)
     }
 
     /// TLS stands on a connection through a proxy.
@@ -267,7 +267,10 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
-            case .link(let id): if let room = room(id) { room.handle(room.link.timerFired(context), context) }
+            case .link(let id):
+                guard let room = room(id) else { break }
+                room.handle(room.link.timerFired(dialectContext: room.dialectContext, context), context)
+            case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
             case .typingIn(let id, let person): room(id)?.endTyping(person, announced: true, context)
@@ -474,7 +477,10 @@ public final class Bridge {
         guard phase == .draining else { return }
         phase = .closing
         context.timers.cancel(.shutdown)
-        for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
+        for room in rooms {
+            room.stopCatchingUp(context)
+            room.failEverything(why: "the bridge is stopping", context)
+        }
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
             if session.caps.contains(.standardReplies) {
                 deliver(

@@ -13,8 +13,9 @@ public enum BridgeAction: Equatable {
     case resumeReading(ClientID)
     /// Flush what is queued, then close. `clientClosed` still follows.
     case closeClient(ClientID)
-    /// Read the room's credentials; answered by `credentialsRead`, at once or later.
-    case readCredentials(RoomID)
+    /// Read the room's credentials; answered by `credentialsRead`, at once or later. `afterRefusal`: the backend refused
+    /// those that were read last, so a renewed token or a new login is wanted.
+    case readCredentials(RoomID, afterRefusal: Bool)
     /// Open a connection for a room, encrypted from its first byte on when `isSecure`; answered by `upstreamConnected` or
     /// `upstreamClosed`.
     case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)

@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import Digests
 import IRCProtocol
 import WireBytes
@@ -14,10 +15,19 @@ final class BridgeContext {
     var timers = DeadlineHeap<TimerKey>()
     private(set) var actions: [BridgeAction] = []
     /// Rooms that wait for a connection slot, in order.
-    private var connectQueue: [RoomID] = []
+    private var connectQueue: [(room: RoomID, turn: String?)] = []
     private var connectBudget: TokenBucket
     /// What rooms want of their backends' accounts, in order.
     private(set) var backendWishes: [BackendWish] = []
+    /// Who opens a connection now among rooms that take turns, by backend, and how long the others wait at least.
+    private var connectTurns: [String: ConnectTurn] = [:]
+    /// What rooms want to know from before; the bridge makes calls of it.
+    private(set) var historyRequests: [(room: RoomID, query: HistoryQuery)] = []
+
+    private struct ConnectTurn {
+        var holder: RoomID?
+        var notBefore: MonotonicInstant
+    }
 
     init(settings: BridgeSettings, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
@@ -55,8 +65,9 @@ final class BridgeContext {
 
     // MARK: - Connection slots
 
-    func requestConnectSlot(_ room: RoomID) {
-        connectQueue.append(room)
+    /// - Parameter turn: the backend whose rooms open one after the other; nil where they need not.
+    func requestConnectSlot(_ room: RoomID, turn: String? = nil) {
+        connectQueue.append((room, turn))
         // Granted from the timer, never from within the request: a link is not re-entered.
         if timers[.connectGate] == nil {
             timers.set(.connectGate, at: connectBudget.nextGrant(now: now.monotonic))
@@ -65,14 +76,51 @@ final class BridgeContext {
 
     /// Rooms that may connect now.
     func takeConnectSlots() -> [RoomID] {
-        var granted = 0
-        while granted < connectQueue.count, connectBudget.take(now: now.monotonic) { granted += 1 }
-        let rooms = Array(connectQueue.prefix(granted))
-        connectQueue.removeFirst(granted)
-        if !connectQueue.isEmpty {
-            timers.set(.connectGate, at: connectBudget.nextGrant(now: now.monotonic))
+        var rooms: [RoomID] = []
+        var waiting: [(room: RoomID, turn: String?)] = []
+        var wake: MonotonicInstant?
+        for entry in connectQueue {
+            let allowed = turnBegins(entry.room, entry.turn)
+            if let allowed, allowed <= now.monotonic, connectBudget.take(now: now.monotonic) {
+                if let turn = entry.turn { connectTurns[turn] = ConnectTurn(holder: entry.room, notBefore: allowed) }
+                rooms.append(entry.room)
+                continue
+            }
+            waiting.append(entry)
+            // Whoever waits for another room's turn is woken by its end.
+            guard let allowed else { continue }
+            let due = max(allowed, connectBudget.nextGrant(now: now.monotonic))
+            wake = wake.map { min($0, due) } ?? due
         }
+        connectQueue = waiting
+        if let wake { timers.set(.connectGate, at: wake) }
         return rooms
+    }
+
+    /// When the room's turn begins; nil: not before another room's ends.
+    private func turnBegins(_ room: RoomID, _ turn: String?) -> MonotonicInstant? {
+        guard let turn, let state = connectTurns[turn] else { return now.monotonic }
+        return state.holder == nil || state.holder == room ? state.notBefore : nil
+    }
+
+    /// The room's session is usable, or failed: the next of its backend may open, after `pause`.
+    func endConnectTurn(_ turn: String?, _ room: RoomID, pause: Duration = .zero) {
+        guard let turn, connectTurns[turn]?.holder == room else { return }
+        let next = now.monotonic + pause
+        connectTurns[turn] = ConnectTurn(holder: nil, notBefore: next)
+        guard connectQueue.contains(where: { $0.turn == turn }) else { return }
+        let due = max(next, connectBudget.nextGrant(now: now.monotonic))
+        timers.set(.connectGate, at: timers[.connectGate].map { min($0, due) } ?? due)
+    }
+
+    // MARK: - Calls beside the socket
+
+    /// Asks for messages of a room over the backend's HTTP interface; answered by `Room.historyArrived`.
+    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { historyRequests.append((room, query)) }
+
+    func takeHistoryRequests() -> [(room: RoomID, query: HistoryQuery)] {
+        defer { historyRequests = [] }
+        return historyRequests
     }
 
     // MARK: - Chance

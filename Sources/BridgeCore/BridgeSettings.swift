@@ -192,6 +192,9 @@ public struct RoomSettings: Sendable {
     public var queueMaxMessages: Int
     public var queueMaxAge: Duration
     public var connect: ConnectPolicy
+    /// So many messages from before are fetched when the room opens for the first time, and at first after each outage; 0:
+    /// none when it opens.
+    public var historyLimit: Int
 
     public init(
         name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,
@@ -205,7 +208,7 @@ public struct RoomSettings: Sendable {
         webSocketLimits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil,
         backoff: BackoffTraits? = nil,
         backoffResetAfter: Duration = .seconds(10), queueMaxMessages: Int = 1000,
-        queueMaxAge: Duration = .seconds(15 * 60), connect: ConnectPolicy = .always
+        queueMaxAge: Duration = .seconds(15 * 60), connect: ConnectPolicy = .always, historyLimit: Int = 50
     ) {
         self.name = name
         self.channel = channel ?? "#" + name
@@ -236,5 +239,6 @@ public struct RoomSettings: Sendable {
         self.queueMaxMessages = queueMaxMessages
         self.queueMaxAge = queueMaxAge
         self.connect = connect
+        self.historyLimit = historyLimit
     }
 }

@@ -44,6 +44,8 @@ enum TimerKey: Hashable {
     case link(RoomID)
     /// A slot for another upstream connection.
     case connectGate
+    /// Longest wait for messages from before, or for the session to be usable (`CatchUp`).
+    case catchUp(RoomID)
     /// The room's outbox: rate budget, confirmation and age.
     case outbox(RoomID)
     /// A person upstream stops typing unless told again.

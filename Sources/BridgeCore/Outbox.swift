@@ -6,8 +6,13 @@ import WireBytes
 // | state    | meaning                                    | leaves by                                                  |
 // |----------|--------------------------------------------|------------------------------------------------------------|
 // | queued   | not on the wire of this connection         | written (link usable, budget left); failed (age)           |
-// | written  | the socket took the frame                  | confirmed (echo, ack); doubtful (10 s); queued (link lost)  |
-// | doubtful | written, no answer, but the link is alive  | confirmed; queued (link lost); failed (age)                |
+// | written  | the socket took the frame                  | confirmed (echo, ack); doubtful (10 s); refused; link lost  |
+// | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost                |
+// | unsettled| written over a link that was lost          | confirmed (history, echo); queued (not in the history);    |
+// |          |                                            | failed (age)                                               |
+//
+// A lost link: where the ids are ours, the same message may be sent again, so what was written is queued; where the server
+// makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
 //
 // Order: entries are written front to back, and after a lost link again from the front, so a room and sender never see two
 // messages swapped. A failed entry's id is remembered: a confirmation that comes later is reported.
@@ -18,6 +23,13 @@ struct OutboxEntry {
         case queued
         case written(at: MonotonicInstant)
         case doubtful
+        case unsettled
+    }
+
+    /// A piece of a message that is longer than the wire's frames.
+    struct Part: Equatable {
+        /// The same for all pieces of one message.
+        var group: UInt64
     }
 
     /// What the IRC side shows once the message is confirmed.
@@ -44,6 +56,7 @@ struct OutboxEntry {
     var acceptedAt: MonotonicInstant
     /// The author was told that it waits.
     var isWaitAnnounced = false
+    var part: Part?
 }
 
 struct Outbox {
@@ -91,10 +104,72 @@ struct Outbox {
         hasQueued ? remove(at: nextToWrite) : nil
     }
 
-    /// The link is gone: everything unconfirmed goes again, oldest first.
-    mutating func linkLost() {
-        for index in 0..<nextToWrite { entries[index].state = .queued }
-        nextToWrite = 0
+    /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
+    mutating func linkLost(mayRepeat: Bool = true) {
+        for index in 0..<nextToWrite { entries[index].state = mayRepeat ? .queued : .unsettled }
+        if mayRepeat { nextToWrite = 0 }
+    }
+
+    /// A history that reaches far enough back has none of the unsettled entries: they never arrived and go again.
+    mutating func requeueUnsettled() {
+        guard entries[..<nextToWrite].contains(where: { $0.state == .unsettled }) else { return }
+        var lost = entries[..<nextToWrite].filter { $0.state == .unsettled }
+        for index in lost.indices { lost[index].state = .queued }
+        let written = entries[..<nextToWrite].filter { $0.state != .unsettled }
+        entries = written + lost + entries[nextToWrite...]
+        nextToWrite = written.count
+    }
+
+    /// Puts pieces where the next entry is, which is too long for one frame.
+    mutating func splitNext(_ pieces: [OutboxEntry]) {
+        guard hasQueued else { return }
+        _ = remove(at: nextToWrite)
+        entries.insert(contentsOf: pieces, at: nextToWrite)
+        for case let id? in pieces.map(\.message.id) { ids.insert(id) }
+    }
+
+    /// Whether other pieces of the same message are unconfirmed.
+    func hasPieces(of entry: OutboxEntry) -> Bool {
+        guard let part = entry.part else { return false }
+        return entries.contains { $0.part == part }
+    }
+
+    /// Takes out the other pieces of a message of which one failed.
+    mutating func dropPieces(of entry: OutboxEntry) {
+        guard let part = entry.part else { return }
+        while let index = entries.lastIndex(where: { $0.part == part }) { _ = remove(at: index) }
+    }
+
+    // MARK: - Refusals
+
+    /// The backend refused the message with `id`.
+    mutating func refuse(id: ChatID) -> OutboxEntry? { confirm(id: id, sender: nil).map { give(up: $0) } }
+
+    /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
+    mutating func refuseOldest() -> OutboxEntry? {
+        guard nextToWrite > 0, entries[0].state != .unsettled else { return nil }
+        return give(up: remove(at: 0))
+    }
+
+    /// The newest that was written within `window`.
+    mutating func refuseNewest(within window: Duration, now: MonotonicInstant) -> OutboxEntry? {
+        guard
+            let index = entries[..<nextToWrite].lastIndex(where: {
+                if case .written(let at) = $0.state { now - at <= window } else { false }
+            })
+        else { return nil }
+        return give(up: remove(at: index))
+    }
+
+    /// Remembers an entry whose author is told that it failed.
+    private mutating func give(up entry: OutboxEntry) -> OutboxEntry {
+        guard entry.message.id != nil else { return entry }
+        var given = entry
+        // The label is answered by the refusal.
+        given.origin.label = nil
+        failed.append(given)
+        if failed.count > Self.failedMemory { failed.removeFirst() }
+        return entry
     }
 
     /// The backend has the message with `id` from `sender`. Nil when it is none of ours.
@@ -128,19 +203,32 @@ struct Outbox {
         return failed.remove(at: index)
     }
 
+    /// The message with this id of ours that was given up, whoever speaks for its author.
+    mutating func takeLate(ref: ChatID) -> OutboxEntry? {
+        failed.firstIndex { $0.message.id == ref }.map { failed.remove(at: $0) }
+    }
+
+    func contains(id: ChatID) -> Bool { ids.contains(id) }
+
+    /// Takes out everything that is written and not confirmed.
+    mutating func takeWritten() -> [OutboxEntry] {
+        var taken: [OutboxEntry] = []
+        while nextToWrite > 0 { taken.append(remove(at: 0)) }
+        return taken
+    }
+
+    /// The oldest given up with this sender and text: for wires on which the server makes the ids.
+    mutating func takeLate(sender: ChatID?, text: String) -> OutboxEntry? {
+        failed.firstIndex {
+            $0.message.text == text && (sender == nil || $0.message.sender.id == sender)
+        }.map { failed.remove(at: $0) }
+    }
+
     /// Removes what is older than `maxAge`.
     mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
         var expired: [OutboxEntry] = []
         while let first = entries.first, now - first.acceptedAt >= maxAge {
-            _ = remove(at: 0)
-            if first.message.id != nil {
-                var given = first
-                // The label is answered by the refusal.
-                given.origin.label = nil
-                failed.append(given)
-                if failed.count > Self.failedMemory { failed.removeFirst() }
-            }
-            expired.append(first)
+            expired.append(give(up: remove(at: 0)))
         }
         return expired
     }

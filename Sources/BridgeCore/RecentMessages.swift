@@ -94,6 +94,13 @@ struct RecentMessages {
         return true
     }
 
+    /// The backend's id of a message of ours became known.
+    mutating func learn(_ upstreamID: ChatID, of msgid: String) {
+        guard let slot = byMsgid[msgid] else { return }
+        ring[slot].upstreamID = upstreamID
+        byUpstreamID[upstreamID] = slot
+    }
+
     var newest: Entry? {
         guard !ring.isEmpty else { return nil }
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]

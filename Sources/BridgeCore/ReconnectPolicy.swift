@@ -10,6 +10,10 @@ struct ReconnectPolicy {
     /// The longest `Retry-After` that is honoured; a longer one is more likely a mistake than a wish.
     static let longestRetryAfter: Duration = .seconds(60 * 60)
 
+    /// An overloaded backend is left alone for at least this long: waiting for a connection of its own database, it answers
+    /// nobody for 30 s.
+    static let overloadDelay: Duration = .seconds(30)
+
     /// Delay before the attempt after `failures` failures in a row (1 or more).
     ///
     /// `random` spreads it by ± jitter, so that a thousand rooms of one backend do not come back in step.

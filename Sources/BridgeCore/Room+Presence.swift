@@ -80,7 +80,7 @@ extension Room {
 
     /// Says of our people's coming and going what the budget allows.
     func sayPresence(_ context: BridgeContext) {
-        guard settings.identity == .puppet, link.isUp, !presenceWords.isEmpty else { return }
+        guard settings.identity == .puppet, isLive, !presenceWords.isEmpty else { return }
         if !presenceReport.hasBegun {
             // The link is new: the backend knows nobody.
             presenceReport.hasBegun = true
@@ -102,7 +102,7 @@ extension Room {
             if presenceReport.hasBegun { presenceReport = PresenceReport() }
             return nil
         }
-        return presenceReport.isPending ? sendBudget.nextGrant(now: context.now.monotonic) : nil
+        return isLive && presenceReport.isPending ? sendBudget.nextGrant(now: context.now.monotonic) : nil
     }
 
     /// The next difference between who is here and what the backend was told; nil when the one looked at was none.

@@ -69,25 +69,28 @@ extension Room {
 
     /// Writes what may be written, and arms the timer for what may not yet.
     func pumpOutbox(_ context: BridgeContext) {
-        while link.isUp, let entry = outbox.next, sendBudget.take(now: context.now.monotonic) {
+        while isLive, let entry = outbox.next, sendBudget.take(now: context.now.monotonic) {
             if locals[entry.origin.client]?.person == entry.origin.person { stopTyping(entry.origin.client, context) }
             let encoded = settings.dialect.encode(.message(entry.message), context: dialectContext)
             switch encoded {
             case .frame, .several:
                 guard link.send(encoded.frames ?? [], context) else { return }
                 outbox.markNextWritten(at: context.now.monotonic)
-                if settings.dialect.traits.confirmation == .none, let id = entry.message.id,
+                if confirmation == .none, let id = entry.message.id,
                     let written = outbox.confirm(id: id, sender: nil)
                 {
-                    confirmed(written, upstreamID: id, at: nil, context)
+                    // Should it come back all the same, it is known.
+                    if mayRepeatMessages { _ = duplicates.insert(duplicateKey(id, written.message.sender.id)) }
+                    confirmed(written, upstreamID: nil, at: nil, context)
                 }
+            case .unsupported(.tooLong) where splitNext(entry, context): continue
             case .unsupported(let reason):
                 if let refused = outbox.removeNext() {
                     failed(refused, why: "the backend's format cannot carry it (\(reason.rawValue))", context)
                 }
             }
         }
-        while link.isUp, !outbox.hasQueued, let receipt = pendingReceipts.first,
+        while isLive, !outbox.hasQueued, let receipt = pendingReceipts.first,
             sendBudget.take(now: context.now.monotonic)
         {
             pendingReceipts.removeFirst()
@@ -103,8 +106,8 @@ extension Room {
 
     func armOutbox(_ context: BridgeContext) {
         var due = outbox.nextDeadline(
-            maxAge: settings.queueMaxAge, confirms: settings.dialect.traits.confirmation != .none)
-        if link.isUp, outbox.hasQueued || !pendingReceipts.isEmpty {
+            maxAge: settings.queueMaxAge, confirms: confirmation != .none)
+        if isLive, outbox.hasQueued || !pendingReceipts.isEmpty {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
@@ -114,8 +117,14 @@ extension Room {
 
     func outboxTimerFired(_ context: BridgeContext) {
         let now = context.now.monotonic
-        for entry in outbox.expire(maxAge: settings.queueMaxAge, now: now) {
-            failed(entry, why: "it waited too long for the backend", context)
+        var told: Set<UInt64> = []
+        for entry in outbox.expire(maxAge: settings.queueMaxAge, now: now)
+        where entry.part.map({ told.insert($0.group).inserted }) ?? true {
+            failed(
+                entry,
+                why: entry.state == .unsettled
+                    ? "the link was lost before the backend answered, and whether it arrived is not known"
+                    : "it waited too long for the backend", context)
         }
         for entry in outbox.takeWaitAnnouncements(now: now) {
             door.deliver(
@@ -129,20 +138,29 @@ extension Room {
                                 + MessageRendering.excerpt(entry.origin.text),
                     ]), to: entry.origin.client, label: nil)
         }
-        if settings.dialect.traits.confirmation != .none, outbox.takeDoubtful(now: now) { link.checkLiveness(context) }
+        if confirmation != .none, outbox.takeDoubtful(now: now) {
+            if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
+        }
         pumpOutbox(context)
     }
 
     /// The backend has it: now the others see it, and the author gets the echo.
     func confirmed(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ context: BridgeContext) {
+        // IRC said it once, so it is shown once: with the last piece.
+        if outbox.hasPieces(of: entry) { return armOutbox(context) }
         let origin = entry.origin
         let shownAt = entry.message.at ?? shownTime(at, context)
         let id = upstreamID ?? entry.message.id
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: settings.dialect.traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
+        let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
+        if !isIDKnown {
+            sentMessages.append(
+                SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
+        }
         recent.append(
-            msgid: msgid, upstreamID: id, puppet: origin.puppet, nick: origin.nick,
+            msgid: msgid, upstreamID: isIDKnown ? id : nil, puppet: origin.puppet, nick: origin.nick,
             text: MessageRendering.action(origin.text) ?? origin.text, at: shownAt)
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
@@ -159,7 +177,8 @@ extension Room {
         armOutbox(context)
     }
 
-    private func failed(_ entry: OutboxEntry, why: String, _ context: BridgeContext) {
+    func failed(_ entry: OutboxEntry, why: String, _ context: BridgeContext) {
+        outbox.dropPieces(of: entry)
         context.note(
             .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
         door.deliver(
@@ -173,7 +192,10 @@ extension Room {
 
     /// Nothing more can be delivered: every author gets the text back.
     func failEverything(why: String, _ context: BridgeContext) {
-        for entry in outbox.takeAll() { failed(entry, why: why, context) }
+        var told: Set<UInt64> = []
+        for entry in outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
+            failed(entry, why: why, context)
+        }
         pendingReceipts = []
         armOutbox(context)
     }

@@ -12,7 +12,8 @@ extension Room {
             switch event {
             case .up: linkCameUp(context)
             case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
-            case .chat(let chat): chatReceived(chat, context)
+            case .chat(let chat): chatArrived(chat, context)
+            case .loginRenewed: loginWasRenewed(context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -23,17 +24,20 @@ extension Room {
     private func linkCameUp(_ context: BridgeContext) {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
-        if let outage {
-            let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
-            let waiting =
-                outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
-            notice(
-                outage.wasUp
-                    ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
-                    : "This room is linked to \(settings.url.host) now" + waiting + ".", context)
-        }
-        outage = nil
-        pumpOutbox(context)
+        beginCatchingUp(context)
+    }
+
+    /// Tells the room that the link is back, when what comes is shown again.
+    func tellLinkIsBack(_ context: BridgeContext) {
+        guard let outage else { return }
+        let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
+        let waiting =
+            outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
+        notice(
+            outage.wasUp
+                ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
+                : "This room is linked to \(settings.url.host) now" + waiting + ".", context)
+        self.outage = nil
     }
 
     static func spoken(seconds: Int) -> String {
@@ -57,7 +61,8 @@ extension Room {
         for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
-        outbox.linkLost()
+        outbox.linkLost(mayRepeat: mayRepeatMessages)
+        catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)
         if outage != nil {
@@ -77,11 +82,10 @@ extension Room {
                 : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.", context)
     }
 
-    private func chatReceived(_ event: ChatEvent, _ context: BridgeContext) {
+    func chatReceived(_ event: ChatEvent, _ context: BridgeContext) {
         switch event {
         case .message(let message): messageReceived(message, isHistory: false, context)
-        case .history(let history):
-            for message in history.messages { messageReceived(message, isHistory: true, context) }
+        case .history(let history): historyReceived(history, context)
         case .typing(let typing): typingReceived(typing, context)
         case .receipt(let receipt): receiptReceived(receipt, context)
         case .join(let membership) where !membership.isSelf: _ = present(membership.user, context)
@@ -99,12 +103,10 @@ extension Room {
         case .edit(let edit): editReceived(edit, context)
         case .reaction(let reaction): reactionReceived(reaction, context)
         case .delete(let delete): deleteReceived(delete, context)
-        case .error(let error):
-            context.note(
-                error.isFatal ? .error : .warn, "backend-error", UpstreamSession.printable(error.text),
-                ["room": settings.name, "code": UpstreamSession.printable(error.code)])
-        case .ping(let ref): sendCommand(.pong(ref: ref), context)
-        case .pong, .ready: break
+        case .error(let error): errorReceived(error, context)
+        case .ready(let ready): if let room = ready.room { dialectContext.announcedRoom = room }
+        // The link answers pings.
+        case .ping, .pong: break
         case .auth(let auth):
             context.note(
                 auth.state == .ok ? .debug : .error, "backend-auth", "login on the socket: \(auth.state.rawValue)",
@@ -115,24 +117,34 @@ extension Room {
     // MARK: - Messages
 
     /// Ids made by senders can be reused by another sender; there the key is both.
-    private func duplicateKey(_ id: ChatID, _ sender: ChatID?) -> DuplicateRing.Key {
-        DuplicateRing.Key(id: id, sender: settings.dialect.traits.messageIDOrigin == .client ? sender : nil)
+    func duplicateKey(_ id: ChatID, _ sender: ChatID?) -> DuplicateRing.Key {
+        DuplicateRing.Key(id: id, sender: traits.messageIDOrigin == .client ? sender : nil)
     }
 
-    private func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
+    func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
+        let isServerID = traits.messageIDOrigin == .server
+        // A server's id names one message for good, whoever wrote it.
+        if isServerID, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) { return }
+        catchUp.saw(id: message.id, at: message.at)
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
             confirmed(entry, upstreamID: message.id, at: message.at, context)
             return
         }
+        if isServerID, message.isSelf, let sent = takeSent(message, isHistory: isHistory, context) {
+            learn(message.id, of: sent.msgid)
+            return
+        }
         if let id = message.id {
             guard duplicates.insert(duplicateKey(id, message.sender.id)) else { return }
-            if let entry = outbox.takeLate(id: id, sender: message.sender.id) {
+            if let entry = takeLate(message, id) {
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, context)
                 return
             }
+        } else if isKnownByText(message, isHistory: isHistory, context) {
+            return
         }
         if message.isSelf {
             context.note(
@@ -142,18 +154,35 @@ extension Room {
         show(message, context)
     }
 
-    private func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
-        switch settings.dialect.traits.confirmation {
-        case .echoByID, .receipt, .none:
-            guard let id = message.id else { return nil }
-            return outbox.confirm(id: id, sender: message.sender.id)
-        case .echoByText:
-            guard message.isSelf || message.sender.id != nil else { return nil }
-            return outbox.confirm(sender: message.sender.id, text: message.text)
+    private func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
+        switch traits.messageIDOrigin {
+        case .client: return outbox.takeLate(id: id, sender: message.sender.id)
+        case .server:
+            if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
+            guard message.isSelf else { return nil }
+            return outbox.takeLate(sender: echoSender(message), text: message.text)
         }
     }
 
-    private func show(_ message: ChatMessage, _ context: BridgeContext) {
+    private func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+        if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
+        switch confirmation {
+        case .echoByText: break
+        case .receipt where traits.messageIDOrigin == .server: break
+        case .echoByID, .receipt, .none:
+            guard let id = message.id else { return nil }
+            return outbox.confirm(id: id, sender: message.sender.id)
+        }
+        guard message.isSelf || settings.identity == .puppet && message.sender.id != nil else { return nil }
+        return outbox.confirm(sender: echoSender(message), text: message.text)
+    }
+
+    /// By whom a message of ours must be: where one account speaks for all, its id is the backend's to know.
+    private func echoSender(_ message: ChatMessage) -> ChatID? {
+        settings.identity == .single ? nil : message.sender.id
+    }
+
+    func show(_ message: ChatMessage, _ context: BridgeContext) {
         var text = message.text
         let speaker: PersonID
         let quoted = ownWordsQuoted(message)
@@ -235,15 +264,8 @@ extension Room {
     // MARK: - Receipts
 
     private func receiptReceived(_ receipt: ChatReceipt, _ context: BridgeContext) {
-        if receipt.state == .sent {
-            for messageID in receipt.ids {
-                guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
-                // Should it come back as well, it is known.
-                _ = duplicates.insert(duplicateKey(messageID, entry.message.sender.id))
-                confirmed(entry, upstreamID: messageID, at: receipt.at, context)
-            }
-            return
-        }
+        confirmByReceipt(receipt, context)
+        if receipt.state == .sent { return }
         // Receipts reach everybody on some wires; only those for our own messages mean something here.
         guard !receipt.isSelf, receipt.by.id != nil || receipt.by.name != nil else { return }
         let ours = receipt.ids.compactMap { recent.entry(upstreamID: $0) }.filter { $0.puppet != nil }

@@ -75,6 +75,8 @@ final class Room {
     let id: RoomID
     let settings: RoomSettings
     let link: UpstreamSession
+    /// The dialect's, made once: a frame asks for them several times.
+    let traits: DialectTraits
     unowned let door: any ClientDoor
     let createdAt: ChatTimestamp
     /// Who speaks upstream where one account speaks for all.
@@ -106,6 +108,18 @@ final class Room {
     var emptySince: MonotonicInstant?
     /// The link is being closed because nobody is there.
     var isLeaving = false
+    var catchUp = CatchUp()
+    var textDuplicates = TextDuplicates()
+    var sentMessages = SentMessages()
+    /// Names of people by their ids, for frames that give the id alone.
+    var roster: [ChatID: String] = [:]
+    /// Who waits for the backend's id of a message of ours, by its msgid.
+    var idWaiters: [(msgid: String, found: (ChatID?) -> Void)] = []
+    /// The backend echoes what by its traits it would not.
+    var hasLearnedEcho = false
+    /// Until when the backend may repeat what it said over an earlier link.
+    var settlesUntil: MonotonicInstant?
+    var lastPartGroup: UInt64 = 0
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
     var ownReactions = OwnReactions()
@@ -125,6 +139,7 @@ final class Room {
         self.id = id
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
+        self.traits = settings.dialect.traits
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
@@ -276,6 +291,7 @@ final class Room {
     /// The IRC side of a frame's sender, entered into the room when new. Nil when the room has no place left for
     /// another nick.
     func present(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+        let sender = named(sender)
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic

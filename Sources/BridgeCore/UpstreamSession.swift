@@ -15,9 +15,26 @@ import WireBytes
 // | tunnelling  | CONNECT sent to a proxy              | established → securing, handshaking; refused, time-out, closed → waiting  |
 // | securing    | TLS begins behind a proxy            | transportSecured → handshaking; transportClosed, time-out → waiting       |
 // | handshaking | request sent                         | accepted → open; redirected → gated; refused, time-out, closed → waiting  |
-// | open        | WebSocket usable (ready or not yet)  | close received, failure, silence after a ping, transportClosed → waiting  |
+// | open        | WebSocket usable (see the stages)    | close received, failure, silence after a ping, transportClosed → waiting  |
 // | waiting     | back-off                             | retry timer, retryNow → gated                                             |
 // | closing     | our Close is sent, theirs awaited    | answered, transportClosed, time-out → stopped                             |
+//
+// An open session has stages; which of them exist is for the dialect's traits to say:
+//
+// | stage          | meaning                         | event → next                                                          |
+// |----------------|---------------------------------|------------------------------------------------------------------------|
+// | authenticating | `auth` sent on the socket       | auth ok → (subscribe) awaitingReady or usable; any other → waiting      |
+// | awaitingReady  | subscribed, where the wire does | ready, history → usable                                                |
+// | usable         | messages go both ways           | auth expired → renewal; auth failed, timeout → waiting                  |
+//
+// Until usable, a fatal error of the backend, or `handshakeTimeout` without the awaited event, is a failed attempt. What
+// the backend says meanwhile is handed up all the same; the room keeps it (`CatchUp`).
+//
+// | renewal   | meaning                                  | event → next                                                    |
+// |-----------|------------------------------------------|------------------------------------------------------------------|
+// | none      | the login holds, as far as we know       | auth expired → reading; credentialsRenewed → answering            |
+// | reading   | fresh credentials were asked for         | credentialsRead, credentialsRenewed → answering; 30 s → waiting   |
+// | answering | `auth` sent again on the open socket     | auth ok → none; any other, time-out → waiting                    |
 //
 // A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
 // after the session was usable for `backoffResetAfter`, not on TCP connect. A peer that refuses us (401, 403, 1008, 4001,
@@ -31,6 +48,8 @@ enum LinkEvent: Equatable {
     /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` tells a loss from a failed try.
     case down(reason: String, wasUp: Bool, retryIn: Duration)
     case chat(ChatEvent)
+    /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
+    case loginRenewed
     case dropped(DropReason, byteCount: Int, typeKey: String?)
     /// Our Close was answered, or nobody waits for it any more.
     case stopped
@@ -50,6 +69,21 @@ final class UpstreamSession {
         case closing
     }
 
+    /// What an open session is still waiting for.
+    enum Stage: Equatable {
+        case authenticating(until: MonotonicInstant)
+        case awaitingReady(until: MonotonicInstant)
+        case usable
+    }
+
+    /// A login that ends while the socket is open.
+    enum Renewal: Equatable {
+        case none
+        case reading(until: MonotonicInstant)
+        /// `isLate`: the old login had ended already.
+        case answering(until: MonotonicInstant, isLate: Bool)
+    }
+
     /// Longest wait for the answer to our Close when we shut down.
     static let shutdownCloseWait: Duration = .seconds(2)
     /// How often refused credentials are read again: a replaced token file is noticed within this, and reading one costs
@@ -59,13 +93,21 @@ final class UpstreamSession {
     static let maxReasonBytes = 300
 
     let room: RoomID
-    private let settings: RoomSettings
+    let settings: RoomSettings
+    /// The dialect's, made once.
+    let traits: DialectTraits
     private let policy: ReconnectPolicy
     private(set) var state: State = .stopped
+    var stage: Stage = .usable
+    var renewal: Renewal = .none
+    /// `ready` came before the login was answered.
+    var isReadyEarly = false
+    /// What the backend complained of last while it was not usable yet.
+    var complaint: String?
     /// The redirects of this attempt; nil before its first connection.
     private var trail: RedirectTrail?
     /// As read for the last attempt.
-    private var credentials = UpstreamCredentials()
+    private(set) var credentials = UpstreamCredentials()
     private var tunnel: HTTPProxyTunnel?
     private var handshake: WebSocketClientHandshake?
     private var connection: WebSocketConnection?
@@ -77,23 +119,27 @@ final class UpstreamSession {
     /// Failures in a row since the last usable session.
     private(set) var failures = 0
     private var refusals = 0
+    /// The backend refused the credentials that were read last, and no others were asked for since.
+    private var isRefusalOpen = false
     /// When a wait ends.
     private var retryAt: MonotonicInstant?
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
     private(set) var lastReason: String?
     /// When the ping was sent that has seen no byte since.
-    private var pingSentAt: MonotonicInstant?
-    private var nextPingAt: MonotonicInstant?
-    private var events: [LinkEvent] = []
+    private(set) var pingSentAt: MonotonicInstant?
+    private(set) var nextPingAt: MonotonicInstant?
+    private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
+    var events: [LinkEvent] = []
 
     init(room: RoomID, settings: RoomSettings) {
         self.room = room
         self.settings = settings
+        self.traits = settings.dialect.traits
         self.policy = ReconnectPolicy(traits: settings.backoff)
     }
 
-    private func takeEvents() -> [LinkEvent] {
+    func takeEvents() -> [LinkEvent] {
         defer { events = [] }
         return events
     }
@@ -105,15 +151,21 @@ final class UpstreamSession {
         guard state == .stopped || state == .waiting else { return }
         context.timers.cancel(.link(room))
         state = .gated
-        context.requestConnectSlot(room)
+        context.requestConnectSlot(room, turn: turn)
     }
+
+    /// Whose rooms open one after the other; nil where they need not.
+    private var turn: String? { traits.connectsInTurn ? settings.backend : nil }
 
     /// The bridge allows one more connection now.
     func slotGranted(_ context: BridgeContext) -> [LinkEvent] {
-        guard state == .gated else { return [] }
+        guard state == .gated else {
+            context.endConnectTurn(turn, room)
+            return []
+        }
         if settings.authenticates {
             state = .authorizing
-            context.emit(.readCredentials(room))
+            context.emit(.readCredentials(room, afterRefusal: isRefusalOpen))
         } else {
             connect(context)
         }
@@ -121,13 +173,12 @@ final class UpstreamSession {
     }
 
     func credentialsRead(
-        _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, _ context: BridgeContext
+        _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, dialectContext: DialectContext,
+        _ context: BridgeContext
     ) -> [LinkEvent] {
         switch (state, outcome) {
         case (.authorizing, .success(let fresh)):
-            // Nobody has refused these yet.
-            if fresh != credentials { refusals = 0 }
-            credentials = fresh
+            accept(fresh)
             connect(context)
         case (.authorizing, .failure(let failure)):
             fail(failure.sentence, transportGone: true, context)
@@ -136,9 +187,17 @@ final class UpstreamSession {
                 .info, "upstream-credentials-changed", "the refused credentials were replaced; trying again",
                 ["room": settings.name])
             start(context)
+        case (.open, _): renewalRead(outcome, dialectContext, context)
         default: break
         }
         return takeEvents()
+    }
+
+    func accept(_ fresh: UpstreamCredentials) {
+        // Nobody has refused these yet.
+        if fresh != credentials { refusals = 0 }
+        isRefusalOpen = false
+        credentials = fresh
     }
 
     private func connect(_ context: BridgeContext) {
@@ -226,6 +285,7 @@ final class UpstreamSession {
     func bytesReceived(
         _ bytes: UnsafeRawBufferPointer, dialectContext: DialectContext, _ context: BridgeContext
     ) -> [LinkEvent] {
+        lastByteAt = context.now.monotonic
         // Any byte after a ping proves life, not only its pong.
         pingSentAt = nil
         switch state {
@@ -281,7 +341,9 @@ final class UpstreamSession {
             if case .status(_, _, let value, _) = refusal, let value {
                 retryAfter = RetryAfter.delay(value, wallMilliseconds: context.now.wall.milliseconds)
             }
-            fail(refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal), context)
+            fail(
+                refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal),
+                isOverload: Self.isOverload(refusal), context)
         case .accepted(nil, _) where settings.requiresSubprotocol:
             fail("the server chose none of the subprotocols that were offered, and one is required", context)
         case .accepted(_, let consumed):
@@ -289,14 +351,11 @@ final class UpstreamSession {
                 role: .client, limits: settings.webSocketLimits, compression: handshake?.compression)
             handshake = nil
             state = .open
-            context.timers.cancel(.link(room))
-            if settings.ping > .zero {
-                let due = context.now.monotonic + settings.ping
-                nextPingAt = due
-                context.timers.set(.link(room), at: due)
-            }
+            if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
             context.note(.debug, "upstream-open", "WebSocket open", ["room": settings.name])
-            if !settings.dialect.traits.waitsForReady { becomeUp(context) }
+            armOpen(context)
+            beginOpening(dialectContext, context)
+            guard state == .open else { return }
             if consumed < bytes.count {
                 frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]), dialectContext, context)
             }
@@ -316,7 +375,7 @@ final class UpstreamSession {
             context.emit(.closeUpstream(room, flush: true))
             context.timers.cancel(.link(room))
             state = .gated
-            context.requestConnectSlot(room)
+            context.requestConnectSlot(room, turn: turn)
         } catch {
             fail(error.sentence, context)
         }
@@ -324,6 +383,11 @@ final class UpstreamSession {
 
     private static func isAuthRefusal(_ refusal: WebSocketRefusal) -> Bool {
         if case .status(let status, _, _, _) = refusal { return status == 401 || status == 403 }
+        return false
+    }
+
+    private static func isOverload(_ refusal: WebSocketRefusal) -> Bool {
+        if case .status(let status, _, _, _) = refusal { return status == 500 || status == 503 }
         return false
     }
 
@@ -335,14 +399,14 @@ final class UpstreamSession {
     private func frameBytesReceived(
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ context: BridgeContext
     ) {
-        let dialect = settings.dialect
-        var decoded: [LinkEvent] = []
+        var reading = FrameReading(
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
             switch event {
-            case .text(let payload): Self.decode(payload, false, dialect, dialectContext, &decoded)
-            case .binary(let payload): Self.decode(payload, true, dialect, dialectContext, &decoded)
+            case .text(let payload): reading.received(payload, isBinary: false)
+            case .binary(let payload): reading.received(payload, isBinary: true)
             case .ping, .pong: break
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
@@ -354,10 +418,17 @@ final class UpstreamSession {
             if closed != nil || failure != nil { becomeStopped(context) }
             return
         }
-        for event in decoded {
-            if case .chat(.ready) = event, !isUp, settings.dialect.traits.waitsForReady { becomeUp(context) }
-            events.append(event)
+        // After a Close nobody may say anything.
+        let canAnswer = closed == nil && failure == nil
+        if canAnswer, !reading.replies.isEmpty { write(reading.replies, context) }
+        for event in reading.events where state == .open {
+            if case .chat(let chat) = event {
+                chatReceived(chat, reading.context, canAnswer: canAnswer, context)
+            } else {
+                events.append(event)
+            }
         }
+        guard state == .open else { return }
         if let closed {
             let why = closed.reason.isEmpty ? "" : " (\(Self.printable(closed.reason)))"
             fail(
@@ -365,18 +436,6 @@ final class UpstreamSession {
                 isRefusal: Self.isAuthClose(closed.code), context)
         } else if let failure {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
-        }
-    }
-
-    private static func decode(
-        _ payload: UnsafeRawBufferPointer, _ isBinary: Bool, _ dialect: any Dialect, _ dialectContext: DialectContext,
-        _ decoded: inout [LinkEvent]
-    ) {
-        switch dialect.decode(payload, isBinary: isBinary, context: dialectContext) {
-        case .event(let event): decoded.append(.chat(event))
-        case .several(let events): for event in events { decoded.append(.chat(event)) }
-        case .dropped(let reason, let typeKey):
-            decoded.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey))
         }
     }
 
@@ -389,6 +448,11 @@ final class UpstreamSession {
     /// Writes frames; false when the link is not usable.
     func send(_ frames: [EncodedFrame], _ context: BridgeContext) -> Bool {
         guard isUp, state == .open else { return false }
+        write(frames, context)
+        return true
+    }
+
+    func write(_ frames: [EncodedFrame], _ context: BridgeContext) {
         for frame in frames {
             frame.bytes.withUnsafeBytes { payload in
                 if frame.isBinary {
@@ -399,18 +463,19 @@ final class UpstreamSession {
             }
         }
         flush(context)
-        return true
     }
 
     /// Asks the peer for a sign of life now, unless that question is already open.
-    func checkLiveness(_ context: BridgeContext) {
+    func checkLiveness(_ dialectContext: DialectContext, _ context: BridgeContext) {
         guard state == .open, pingSentAt == nil else { return }
-        _ = connection?.sendPing(
-            UnsafeRawBufferPointer(start: nil, count: 0), output: &context.writer, using: &context.random)
-        flush(context)
+        if !sayPing(dialectContext, context) {
+            _ = connection?.sendPing(
+                UnsafeRawBufferPointer(start: nil, count: 0), output: &context.writer, using: &context.random)
+            flush(context)
+        }
         pingSentAt = context.now.monotonic
-        if settings.ping > .zero { nextPingAt = context.now.monotonic + settings.ping }
-        context.timers.set(.link(room), at: context.now.monotonic + settings.pongTimeout)
+        if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
+        armOpen(context)
     }
 
     private func flush(_ context: BridgeContext) {
@@ -420,13 +485,13 @@ final class UpstreamSession {
 
     // MARK: - Time
 
-    func timerFired(_ context: BridgeContext) -> [LinkEvent] {
+    func timerFired(dialectContext: DialectContext, _ context: BridgeContext) -> [LinkEvent] {
         let now = context.now.monotonic
         switch state {
         case .stopped, .gated, .authorizing, .connecting: break
         case .waiting:
             if let retryAt, now < retryAt {
-                context.emit(.readCredentials(room))
+                context.emit(.readCredentials(room, afterRefusal: false))
                 armRetry(context)
             } else {
                 start(context)
@@ -434,17 +499,8 @@ final class UpstreamSession {
         case .tunnelling:
             fail("the proxy \(tunnel.map { "\($0.proxy) " } ?? "")did not answer in time", context)
         case .securing: fail("TLS with the backend was not settled in time", context)
-        case .handshaking: fail("the backend did not answer the handshake in time", context)
-        case .open:
-            if let sent = pingSentAt {
-                if now >= sent + settings.pongTimeout {
-                    fail("the backend did not answer a ping in time", context)
-                } else {
-                    context.timers.set(.link(room), at: sent + settings.pongTimeout)
-                }
-            } else if let due = nextPingAt {
-                if now >= due { checkLiveness(context) } else { context.timers.set(.link(room), at: due) }
-            }
+        case .handshaking: fail("the backend did not answer the handshake in time", isOverload: true, context)
+        case .open: openTimerFired(dialectContext, context)
         case .closing:
             becomeStopped(context)
         }
@@ -453,19 +509,24 @@ final class UpstreamSession {
 
     // MARK: - Ends
 
-    private func becomeUp(_ context: BridgeContext) {
+    func becomeUp(_ context: BridgeContext) {
+        stage = .usable
+        armOpen(context)
+        context.endConnectTurn(turn, room)
         isUp = true
         hasBeenUp = true
         upSince = context.now.monotonic
         events.append(.up)
     }
 
-    private func fail(
+    func fail(
         _ reason: String, transportGone: Bool = false, retryAfter: Duration? = nil, isRefusal: Bool = false,
-        _ context: BridgeContext
+        isOverload: Bool = false, _ context: BridgeContext
     ) {
         let wasUp = isUp
-        let reason = Self.bounded(reason)
+        // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
+        let isOverload = isOverload && traits.connectsInTurn
+        let reason = Self.bounded(reason) + (isOverload ? ", as an overloaded backend does" : "")
         trail = nil
         if let upSince, context.now.monotonic - upSince >= settings.backoffResetAfter {
             failures = 0
@@ -477,10 +538,13 @@ final class UpstreamSession {
         lastReason = reason
         state = .waiting
         var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &context.random)
+        if isOverload { delay = max(delay, ReconnectPolicy.overloadDelay) }
+        context.endConnectTurn(turn, room, pause: isOverload ? ReconnectPolicy.overloadDelay : .zero)
         isWaitingForCredentials = false
         if isRefusal {
             // Other trouble in between makes the credentials no better: only a usable session starts the count anew.
             refusals += 1
+            isRefusalOpen = true
             delay = refusals == 1 ? .zero : ReconnectPolicy.refusedDelay
             isWaitingForCredentials = refusals > 1 && settings.authenticates
         }
@@ -509,6 +573,8 @@ final class UpstreamSession {
         upSince = nil
         pingSentAt = nil
         nextPingAt = nil
+        stage = .usable
+        renewal = .none
     }
 
     /// Ends the session for good: Close 1001 where there is one to close.
@@ -537,6 +603,7 @@ final class UpstreamSession {
         if state == .closing { context.emit(.closeUpstream(room, flush: true)) }
         forgetConnection()
         trail = nil
+        context.endConnectTurn(turn, room)
         context.timers.cancel(.link(room))
         state = .stopped
         events.append(.stopped)

@@ -223,6 +223,8 @@ public struct DialectTraits: Equatable, Sendable {
     public var liveness: Liveness
     /// Silence after which a ``Liveness/jsonPing`` is sent; nil: the session's own pause.
     public var pingInterval: Duration?
+    /// Rooms of one backend open one after the other: each takes something that the server has little of.
+    public var connectsInTurn: Bool
     /// How often the wire wants typing repeated while somebody types.
     public var typingRefresh: Duration
     /// The only emoji that a reaction can be; empty: any.
@@ -241,7 +243,7 @@ public struct DialectTraits: Equatable, Sendable {
         confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
         authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
         waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
-        liveness: Liveness = .protocolPing, pingInterval: Duration? = nil,
+        liveness: Liveness = .protocolPing, pingInterval: Duration? = nil, connectsInTurn: Bool = false,
         typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
         sendsSenderName: Bool = false, backoff: BackoffTraits
@@ -261,6 +263,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.maxFrameBytes = maxFrameBytes
         self.liveness = liveness
         self.pingInterval = pingInterval
+        self.connectsInTurn = connectsInTurn
         self.typingRefresh = typingRefresh
         self.reactionChoices = reactionChoices
         self.repliesByRule = repliesByRule

@@ -45,6 +45,8 @@ public final class BridgeHarness {
     public var answersPings = true
     /// What reading a room's credentials gives, by the room's number; without an entry none are needed.
     public var credentials: [Int: Result<UpstreamCredentials, UpstreamCredentialsFailure>] = [:]
+    /// How often credentials were asked for, and each time whether after a refusal.
+    public private(set) var credentialReads: [Bool] = []
     private let settings: BridgeSettings
     /// Called whenever time stood still for a deadline, after its consequences were recorded.
     public var deadlinePassed: (() -> Void)?
@@ -115,6 +117,12 @@ public final class BridgeHarness {
     }
 
     // MARK: - Backends
+
+    /// Does what only the bridge's verbs can, and what follows from it.
+    public func perform(_ verb: (Bridge, Now) -> Void) {
+        verb(bridge, clock.now)
+        settle()
+    }
 
     /// The backend takes the connection that was asked for and opens the WebSocket.
     public func accept(_ room: Int) { answer(room, refusal: nil) }
@@ -230,7 +238,8 @@ public final class BridgeHarness {
             taps[client.rawValue]?.isClosed = true
             outputs.append(.clientClosed(client.rawValue))
             bridge.clientClosed(client, reason: "Connection closed", now: clock.now)
-        case .readCredentials(let room):
+        case .readCredentials(let room, let afterRefusal):
+            credentialReads.append(afterRefusal)
             bridge.credentialsRead(
                 room, credentials[room.index] ?? .success(UpstreamCredentials()), now: clock.now)
         case .connectUpstream(let room, let endpoint, let isSecure, _):

@@ -146,6 +146,36 @@ struct OutboxTests {
         #expect(next() == Self.at(900))
     }
 
+    @Test("where the server makes the ids a lost link leaves what was written unsettled until a history tells")
+    func unsettled() {
+        var outbox = Self.outbox("a", "b", "c", written: 2)
+        outbox.linkLost(mayRepeat: false)
+        #expect(outbox.entries.map(\.state) == [.unsettled, .unsettled, .queued])
+        #expect(outbox.next?.message.id == ChatID("c"))
+        outbox.markNextWritten(at: Self.at(2))
+        #expect(outbox.takeDoubtful(now: Self.at(5)) == false)
+        #expect(outbox.confirm(sender: ChatID("S"), text: "text a")?.message.id == ChatID("a"))
+        outbox.requeueUnsettled()
+        #expect(ids(outbox) == ["c", "b"])
+        #expect(outbox.next?.message.id == ChatID("b"))
+        outbox.requeueUnsettled()
+        #expect(ids(outbox) == ["c", "b"])
+    }
+
+    @Test("a refusal takes out what it names, or the oldest, or the newest of late, and remembers it")
+    func refusals() {
+        var outbox = Self.outbox("a", "b", "c", written: 2)
+        #expect(outbox.refuse(id: ChatID("x")) == nil)
+        #expect(outbox.refuseNewest(within: .seconds(2), now: Self.at(4)) == nil)
+        #expect(outbox.refuseNewest(within: .seconds(2), now: Self.at(3))?.message.id == ChatID("b"))
+        #expect(outbox.refuseOldest()?.message.id == ChatID("a"))
+        #expect(outbox.refuseOldest() == nil, "what was not written was not refused")
+        #expect(outbox.refuse(id: ChatID("c"))?.message.id == ChatID("c"))
+        #expect(outbox.takeLate(ref: ChatID("b"))?.message.id == ChatID("b"))
+        #expect(outbox.takeLate(sender: ChatID("S"), text: "text a")?.message.id == ChatID("a"))
+        #expect(outbox.takeLate(ref: ChatID("a")) == nil)
+    }
+
     @Test("an entry that cannot be sent is taken out where the writing stands")
     func removeNext() {
         var outbox = Self.outbox("a", "b", "c", written: 1)
@@ -238,5 +268,58 @@ struct RecentMessagesTests {
         for number in 0..<(RecentMessages.capacity - 1) { add("f\(number)", "f\(number)") }
         #expect(recent.entry(msgid: "first") == nil)
         #expect(recent.entry(upstreamID: ChatID("x"))?.msgid == "second")
+    }
+}
+
+@Suite("TextDuplicates")
+struct TextDuplicatesTests {
+    private func message(_ text: String = "ok", at seconds: Int64? = nil, from name: String = "ann") -> ChatMessage {
+        ChatMessage(
+            sender: ChatPerson(name: name), text: text, at: seconds.map { ChatTimestamp(milliseconds: $0 * 1000) })
+    }
+
+    @Test("two live messages of one link are two")
+    func live() {
+        var duplicates = TextDuplicates()
+        for _ in 0..<3 {
+            #expect(duplicates.isKnownLive(message(at: 1), connection: 1, isSettling: true) == false)
+        }
+    }
+
+    @Test("a history names each of them once")
+    func history() {
+        var duplicates = TextDuplicates()
+        for _ in 0..<2 { _ = duplicates.isKnownLive(message(), connection: 1, isSettling: false) }
+        for _ in 0..<2 {
+            duplicates.historyBegan()
+            for _ in 0..<2 { #expect(duplicates.isKnownFromHistory(message()) == true) }
+        }
+        duplicates.historyBegan()
+        for known in [true, true, false] { #expect(duplicates.isKnownFromHistory(message()) == known) }
+        #expect(duplicates.isKnownFromHistory(message(from: "eve")) == false)
+    }
+
+    @Test("over another link the same words are a repetition only at once, or with the same time")
+    func links() {
+        var duplicates = TextDuplicates()
+        _ = duplicates.isKnownLive(message(), connection: 1, isSettling: false)
+        #expect(duplicates.isKnownLive(message(), connection: 2, isSettling: false) == false)
+        #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == true)
+        #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == true)
+        #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == false)
+        _ = duplicates.isKnownLive(message("x", at: 1), connection: 1, isSettling: false)
+        #expect(duplicates.isKnownLive(message("x", at: 1), connection: 2, isSettling: false) == true)
+        #expect(duplicates.isKnownLive(message("x", at: 2), connection: 2, isSettling: true) == false)
+    }
+
+    @Test("only so many are remembered")
+    func capacity() {
+        var duplicates = TextDuplicates()
+        for number in 0...3 * TextDuplicates.capacity {
+            _ = duplicates.isKnownLive(message("\(number)"), connection: 1, isSettling: false)
+        }
+        duplicates.historyBegan()
+        #expect(duplicates.isKnownFromHistory(message("0")) == false)
+        #expect(duplicates.isKnownFromHistory(message("\(3 * TextDuplicates.capacity)")) == true)
     }
 }

@@ -237,7 +237,7 @@ final class BridgeDriver: TransportDelegate {
         case .resumeReading(let client): transport.resumeReading(ConnectionID(rawValue: client.rawValue))
         case .closeClient(let client):
             transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
-        case .readCredentials(let room):
+        case .readCredentials(let room, _):
             hasAnswered = true
             bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):

@@ -1,0 +1,210 @@
+import ChatModel
+import WireBytes
+
+// How a room catches up with what was said while it had no link.
+//
+// | state    | meaning                                | verb → next                                                              |
+// |----------|----------------------------------------|---------------------------------------------------------------------------|
+// | closed   | the link is not usable                 | linkCameUp → fetching, or live where the wire has no history               |
+// | fetching | usable; messages from before awaited   | history → live; failure, 10 s, too much to hold → live, the gap stays       |
+// | live     | what comes is shown as it comes        | linkLost → closed; loginRenewed → fetching                                 |
+//
+// While closed or fetching, what comes is held, so that it follows what was said before it. The gap is where the last
+// contiguous stretch ended; it closes when a history reaches back to it, and stays open through failures, so that the next
+// link tries again from the same place. The very first history is for the memory only: nobody who is on IRC missed it.
+
+struct CatchUp {
+    /// Longest time that what comes live is held.
+    static let patience: Duration = .seconds(10)
+    /// Events held, and about so many bytes of them. More than comes in `patience` in a busy room; bounds what a flood costs.
+    static let maxHeldEvents = 2000
+    static let maxHeldBytes = 4 * 1024 * 1024
+    /// A history that does not reach back far enough is asked for again with so many times its limit, …
+    static let widening = 4
+    /// … and after so many tries without any.
+    static let limitedTries = 2
+    /// Missed messages shown after an outage; older ones are remembered silently.
+    static let maxShown = 1000
+    /// Times of the backend's messages differ from their order by this at most; wires on which senders tell the time, more.
+    static let serverClockTolerance: Int64 = 1000
+    static let senderClockTolerance: Int64 = 60_000
+
+    enum State: Equatable {
+        case closed
+        case fetching
+        case live
+    }
+
+    /// The newest message of a contiguous stretch.
+    struct Mark: Equatable {
+        var id: ChatID?
+        /// By the backend's clock where it tells one; nil: unknown.
+        var at: ChatTimestamp?
+        /// The room was seen from its beginning on, and nothing was said yet.
+        static let beginning = Mark(id: nil, at: ChatTimestamp(milliseconds: 0))
+    }
+
+    /// What is not known of the past.
+    enum Gap: Equatable {
+        /// Everything: no history came since the start.
+        case everything
+        case after(Mark)
+    }
+
+    private(set) var state = State.closed
+    var gap: Gap? = .everything
+    /// The newest message seen, whether or not there is a gap before it.
+    private(set) var newest: Mark?
+    /// What is older than the first history was never anybody's to miss.
+    private(set) var horizon: ChatTimestamp?
+    private(set) var held: [ChatEvent] = []
+    private var heldBytes = 0
+    /// Counts links, for messages without ids.
+    private(set) var connection = 0
+
+    // MARK: - The link
+
+    mutating func fetchingBegan() { state = .fetching }
+
+    mutating func linkCameUp() {
+        connection += 1
+        state = .fetching
+    }
+
+    mutating func becameLive() { state = .live }
+
+    mutating func linkLost() {
+        if gap == nil { openGap() }
+        state = .closed
+        tries = 0
+    }
+
+    /// From here on something may be missing.
+    mutating func openGap() { gap = .after(newest ?? .beginning) }
+
+    // MARK: - Holding
+
+    /// Keeps an event for later; false when there is no room for more.
+    mutating func hold(_ event: ChatEvent) -> Bool {
+        held.append(event)
+        heldBytes += Self.byteCount(event)
+        return held.count < Self.maxHeldEvents && heldBytes < Self.maxHeldBytes
+    }
+
+    mutating func takeHeld() -> [ChatEvent] {
+        defer {
+            held = []
+            heldBytes = 0
+        }
+        return held
+    }
+
+    private static func byteCount(_ event: ChatEvent) -> Int {
+        func size(_ attachments: [ChatAttachment]) -> Int {
+            attachments.reduce(0) { $0 + 128 + ($1.url?.utf8.count ?? 0) + ($1.inline?.utf8.count ?? 0) }
+        }
+        return switch event {
+        case .message(let message): 128 + message.text.utf8.count + size(message.attachments)
+        case .edit(let edit): 128 + edit.text.utf8.count + size(edit.attachments)
+        case .system(let system): 128 + system.text.utf8.count
+        case .delete(let delete): 128 + delete.ids.count * 40
+        default: 128
+        }
+    }
+
+    // MARK: - Asking
+
+    /// The reference of the `fetch` that is on its way over the socket.
+    var ref: String?
+    /// A call beside the socket has not been answered yet; there is one at a time.
+    var isCallOpen = false
+    /// The open call was asked for over an earlier link: its answer may miss the newest.
+    var isCallStale = false
+    /// A history that came before the session was usable.
+    var early: ChatHistory?
+    private(set) var tries = 0
+    private(set) var limit: Int?
+
+    /// How many messages to ask for now; nil: all.
+    mutating func nextLimit(_ base: Int) -> Int? {
+        limit = tries >= Self.limitedTries ? nil : max(base, 1) * (tries == 0 ? 1 : Self.widening)
+        tries += 1
+        return limit
+    }
+
+    mutating func askedEnough() {
+        tries = 0
+        ref = nil
+    }
+
+    /// Whether messages, oldest first, reach back to the gap.
+    func reaches(_ messages: [ChatMessage], isComplete: Bool) -> Bool {
+        guard case .after(let mark) = gap, !isComplete, limit != nil else { return true }
+        if let id = mark.id { return messages.contains { $0.id == id } }
+        guard let at = mark.at, let oldest = messages.first?.at else { return messages.isEmpty }
+        return oldest <= at
+    }
+
+    // MARK: - What was seen
+
+    /// A message of the backend was seen. One without a time of the backend's moves the mark by its id alone.
+    mutating func saw(id: ChatID?, at: ChatTimestamp?) {
+        guard id != nil || at != nil else { return }
+        if let at, let known = newest?.at, at < known { return }
+        newest = Mark(id: id ?? newest?.id, at: at ?? newest?.at)
+    }
+
+    /// The first history was taken in. `wall`: our own time, where the backend said nothing.
+    mutating func remembered(oldest: ChatTimestamp?) { horizon = oldest }
+
+    /// There is no knowing what was said before now.
+    mutating func gaveUpOnThePast(wall: ChatTimestamp) {
+        guard gap == .everything else { return }
+        gap = .after(newest ?? Mark(id: nil, at: wall))
+    }
+
+    /// The messages, oldest first, from which on they were missed.
+    func firstMissed(in messages: [ChatMessage], tolerance: Int64) -> Int {
+        guard let mark = { if case .after(let mark) = gap { mark } else { newest } }() else { return messages.count }
+        if let id = mark.id, let index = messages.lastIndex(where: { $0.id == id }) {
+            guard let at = messages[index].at ?? mark.at else { return index + 1 }
+            return earliest(in: messages[..<index], after: at, tolerance) ?? index + 1
+        }
+        guard let at = mark.at else { return 0 }
+        return earliest(in: messages[...], after: at, tolerance) ?? messages.count
+    }
+
+    private func earliest(in messages: ArraySlice<ChatMessage>, after at: ChatTimestamp, _ tolerance: Int64) -> Int? {
+        messages.firstIndex { message in
+            guard let said = message.at else { return false }
+            if let horizon, said <= horizon { return false }
+            let (sum, over) = said.milliseconds.addingReportingOverflow(tolerance)
+            return over || sum >= at.milliseconds
+        }
+    }
+
+    /// By time, then by number where ids are numbers; what has no time stays behind what the backend put before it.
+    static func inOrder(_ messages: [ChatMessage]) -> [ChatMessage] {
+        var last = ChatTimestamp(milliseconds: .min)
+        let keyed = messages.enumerated().map { offset, message in
+            last = message.at ?? last
+            return (at: last, offset: offset, message: message)
+        }
+        return keyed.sorted { a, b in
+            if a.at != b.at { return a.at < b.at }
+            return precedes(a.message.id, b.message.id) ?? (a.offset < b.offset)
+        }.map(\.message)
+    }
+
+    /// Nil where the ids are not different numbers.
+    private static func precedes(_ a: ChatID?, _ b: ChatID?) -> Bool? {
+        guard let a = a?.rawValue, let b = b?.rawValue, isNumber(a), isNumber(b), a != b else { return nil }
+        return a.utf8.count == b.utf8.count ? a < b : a.utf8.count < b.utf8.count
+    }
+
+    private static func isNumber(_ text: String) -> Bool {
+        let bytes = text.utf8
+        return !bytes.isEmpty && bytes.allSatisfy { $0 &- UInt8(ascii: "0") < 10 }
+            && (bytes.count == 1 || bytes.first != UInt8(ascii: "0"))
+    }
+}

@@ -1,0 +1,139 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// What became of messages that were written: confirmed, refused, or nobody knows.
+
+extension Room {
+    /// How messages are confirmed: as the wire says, or as it was found to do.
+    var confirmation: DialectTraits.Confirmation {
+        guard hasLearnedEcho, traits.confirmation == .none else { return traits.confirmation }
+        return traits.messageIDOrigin == .client ? .echoByID : .echoByText
+    }
+
+    /// Whether sending a message again cannot make a second one of it.
+    var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }
+
+    // MARK: - Echoes nobody promised
+
+    /// The message of ours that came back, on a wire that tells us no ids.
+    func takeSent(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) -> SentMessages.Entry? {
+        if isHistory { return sentMessages.takeNewest(text: message.text) }
+        guard let sent = sentMessages.takeEchoed(text: message.text, now: context.now.monotonic) else { return nil }
+        if !hasLearnedEcho {
+            hasLearnedEcho = true
+            context.note(
+                .info, "echo-learned", "the backend sends our messages back; they are waited for from now on",
+                ["room": settings.name])
+        }
+        return sent
+    }
+
+    /// No echo came where one was expected without a promise: what was written counts again.
+    func forgetEcho(_ context: BridgeContext) {
+        hasLearnedEcho = false
+        context.note(
+            .info, "echo-forgotten", "the backend does not send our messages back any more", ["room": settings.name])
+        for entry in outbox.takeWritten() { confirmed(entry, upstreamID: nil, at: nil, context) }
+    }
+
+    // MARK: - Receipts that confirm
+
+    func confirmByReceipt(_ receipt: ChatReceipt, _ context: BridgeContext) {
+        let isServerID = traits.messageIDOrigin == .server
+        if let ref = receipt.ref.map({ ChatID($0) }) {
+            let late = outbox.contains(id: ref) ? nil : outbox.takeLate(ref: ref)
+            if let late { tellLateArrival(late, context) }
+            if let entry = late ?? outbox.confirm(id: ref, sender: nil) {
+                let upstreamID = isServerID ? receipt.ids.first : entry.message.id
+                // Shown already as somebody's, when its own event came first and did not look like ours.
+                if let upstreamID, !duplicates.insert(duplicateKey(upstreamID, entry.message.sender.id)) {
+                    return armOutbox(context)
+                }
+                confirmed(entry, upstreamID: upstreamID, at: receipt.at, context)
+            }
+            return
+        }
+        guard receipt.state == .sent || traits.confirmation == .receipt else { return }
+        for messageID in receipt.ids {
+            guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
+            // Should it come back as well, it is known.
+            _ = duplicates.insert(duplicateKey(messageID, entry.message.sender.id))
+            confirmed(entry, upstreamID: messageID, at: receipt.at, context)
+        }
+    }
+
+    // MARK: - Refusals
+
+    func errorReceived(_ error: ChatError, _ context: BridgeContext) {
+        context.note(
+            error.isFatal ? .error : .warn, "backend-error", UpstreamSession.printable(error.text),
+            ["room": settings.name, "code": UpstreamSession.printable(error.code)])
+        let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
+        if let ref = error.ref {
+            // Some wires put the kind of request in front.
+            let bare =
+                ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+            if let asked = catchUp.ref, asked == ref || asked == bare {
+                catchUp.ref = nil
+                return historyFailed(words, context)
+            }
+            if let entry = outbox.refuse(id: ChatID(ref)) ?? outbox.refuse(id: ChatID(bare)) {
+                refused(entry, words, context)
+            }
+            return
+        }
+        guard !error.isFatal, isLive else { return }
+        if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
+            if let entry = outbox.refuseOldest() { refused(entry, words, context) }
+        } else if let entry = outbox.refuseNewest(within: SentMessages.complaintWindow, now: context.now.monotonic)
+            ?? sentMessages.takeComplained(now: context.now.monotonic)?.entry
+        {
+            refused(entry, words, context)
+        }
+    }
+
+    private func refused(_ entry: OutboxEntry, _ words: String, _ context: BridgeContext) {
+        failed(entry, why: "the backend refused it (\(words))", context)
+        armOutbox(context)
+    }
+
+    // MARK: - Longer than a frame
+
+    /// Puts pieces in the place of an entry that is too long; false when it cannot be cut.
+    func splitNext(_ entry: OutboxEntry, _ context: BridgeContext) -> Bool {
+        guard entry.part == nil, let messages = pieces(of: entry.message, context), messages.count > 1 else {
+            return false
+        }
+        lastPartGroup += 1
+        outbox.splitNext(
+            messages.map { message in
+                var piece = entry
+                piece.message = message
+                piece.part = OutboxEntry.Part(group: lastPartGroup)
+                return piece
+            })
+        return true
+    }
+
+    private func pieces(of message: ChatMessage, _ context: BridgeContext) -> [ChatMessage]? {
+        var pieces: [ChatMessage] = []
+        var rest = message
+        while let end = settings.dialect.cut(of: rest, context: dialectContext) {
+            guard end < rest.text.endIndex else { return pieces + [rest] }
+            var front = rest
+            front.text = String(rest.text[..<end])
+            // The end of the piece stands for the line end or blank at which it was cut.
+            if front.text.utf8.count > 1, front.text.hasSuffix("\n") || front.text.hasSuffix(" ") {
+                front.text.unicodeScalars.removeLast()
+            }
+            front.attachments = []
+            pieces.append(front)
+            rest.text = String(rest.text[end...])
+            rest.id = context.freshChatID()
+            rest.replyTo = nil
+        }
+        return nil
+    }
+}

@@ -1,0 +1,348 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// Catching up with what was said while nobody listened. The states are at the head of CatchUp.swift.
+
+extension Room {
+    /// Names that came with a history are kept for so many people.
+    static let maxRoster = 2000
+    /// People who wait for the id of a message at the same time.
+    static let maxIDWaiters = 100
+
+    /// Messages go both ways.
+    var isLive: Bool { link.isUp && catchUp.state == .live }
+
+    // MARK: - The link comes and goes
+
+    func beginCatchingUp(_ context: BridgeContext) {
+        catchUp.linkCameUp()
+        settlesUntil = context.now.monotonic + CatchUp.patience
+        let source = traits.history
+        guard source != .none, catchUp.gap != .everything || settings.historyLimit > 0 else {
+            if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
+            return goLive(context)
+        }
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if let early = catchUp.early {
+            catchUp.early = nil
+            return historyReceived(early, context)
+        }
+        if source == .pushed {
+            _ = catchUp.nextLimit(settings.historyLimit)
+        } else if !ask(context) {
+            // Some wires can only say from when on; then there is nothing to say the first time.
+            guard catchUp.gap == .everything else {
+                return historyFailed("the backend's format cannot ask for it", context)
+            }
+            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            goLive(context)
+        }
+    }
+
+    /// The login ended and was renewed; nothing came in between.
+    func loginWasRenewed(_ context: BridgeContext) {
+        guard catchUp.state == .live, traits.history != .none else { return }
+        if catchUp.gap == nil { catchUp.openGap() }
+        catchUp.askedEnough()
+        catchUp.fetchingBegan()
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if !ask(context) { historyFailed("the backend's format cannot ask for it", context) }
+    }
+
+    /// A token was renewed ahead of its end: an open session that logs in on the socket shows it at once.
+    func tokenRenewed(_ credentials: UpstreamCredentials, _ context: BridgeContext) {
+        handle(link.credentialsRenewed(credentials, dialectContext: dialectContext, context), context)
+    }
+
+    func catchUpLinkLost(_ context: BridgeContext) {
+        catchUp.linkLost()
+        catchUp.ref = nil
+        catchUp.early = nil
+        catchUp.isCallStale = catchUp.isCallOpen
+        if catchUp.held.isEmpty {
+            context.timers.cancel(.catchUp(id))
+        } else if context.timers[.catchUp(id)] == nil {
+            context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        }
+        answerIDWaiters()
+    }
+
+    /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
+    func stopCatchingUp(_ context: BridgeContext) {
+        releaseHeld(context)
+        catchUpLinkLost(context)
+        catchUp.isCallOpen = false
+    }
+
+    func catchUpTimerFired(_ context: BridgeContext) {
+        switch catchUp.state {
+        case .fetching: historyFailed("it did not come in time", context)
+        case .closed: releaseHeld(context)
+        case .live: break
+        }
+    }
+
+    // MARK: - What comes meanwhile
+
+    func chatArrived(_ event: ChatEvent, _ context: BridgeContext) {
+        guard catchUp.state != .live else { return chatReceived(event, context) }
+        switch event {
+        case .history, .ready, .auth, .error, .ping, .pong: chatReceived(event, context)
+        // Over before anybody could be shown it.
+        case .typing: break
+        case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:
+            let hasRoom = catchUp.hold(event)
+            if context.timers[.catchUp(id)] == nil {
+                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            }
+            if !hasRoom { tooMuchHeld(context) }
+        }
+    }
+
+    private func tooMuchHeld(_ context: BridgeContext) {
+        let isFetching = catchUp.state == .fetching
+        context.note(
+            .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
+        if isFetching {
+            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            goLive(
+                context, notice: "More is said than can be held back, so older messages may come late or not at all.")
+        } else {
+            releaseHeld(context)
+        }
+    }
+
+    private func releaseHeld(_ context: BridgeContext) {
+        for event in catchUp.takeHeld() { chatReceived(event, context) }
+    }
+
+    private func goLive(_ context: BridgeContext, notice text: String? = nil) {
+        context.timers.cancel(.catchUp(id))
+        catchUp.becameLive()
+        tellLinkIsBack(context)
+        if let text { notice(text, context) }
+        releaseHeld(context)
+        pumpOutbox(context)
+    }
+
+    // MARK: - Asking
+
+    /// Asks for what follows the gap, the next time for more; false when there is no way to ask.
+    private func ask(_ context: BridgeContext) -> Bool {
+        var mark: CatchUp.Mark?
+        if case .after(let known) = catchUp.gap { mark = known }
+        let limit = catchUp.nextLimit(settings.historyLimit > 0 ? settings.historyLimit : 50)
+        // Earlier by what clocks differ, so that what was said in the same moment is within.
+        let since = mark?.at.flatMap { at -> ChatTimestamp? in
+            let early = at.milliseconds.subtractingReportingOverflow(clockTolerance)
+            return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
+        }
+        if traits.history != .call {
+            let ref = context.freshChatID().rawValue
+            if sendCommand(
+                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: nil, since: since), context)
+            {
+                catchUp.ref = ref
+                return true
+            }
+        }
+        guard settings.dialect.calls != nil || traits.history == .call else { return false }
+        // One call at a time; the answer to one of an earlier link leads to the next.
+        guard !catchUp.isCallOpen else { return true }
+        catchUp.isCallOpen = true
+        context.requestHistory(
+            id,
+            HistoryQuery(
+                room: dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
+                limit: limit))
+        return true
+    }
+
+    private var clockTolerance: Int64 {
+        traits.messageIDOrigin == .server
+            ? CatchUp.serverClockTolerance : CatchUp.senderClockTolerance
+    }
+
+    // MARK: - Answers
+
+    /// A history came over the socket, asked for or not.
+    func historyReceived(_ history: ChatHistory, _ context: BridgeContext) {
+        guard catchUp.state != .closed else {
+            catchUp.early = history
+            return
+        }
+        let limit = catchUp.limit ?? .max
+        take(history.messages, isComplete: history.messages.count < limit, context)
+    }
+
+    /// The answer to `BridgeContext.requestHistory`.
+    ///
+    /// - Parameter isComplete: there is nothing older in the room.
+    func historyArrived(
+        _ outcome: Result<[ChatMessage], BackendCallFailure>, isComplete: Bool, _ context: BridgeContext
+    ) {
+        guard catchUp.isCallOpen else { return }
+        catchUp.isCallOpen = false
+        if catchUp.isCallStale {
+            catchUp.isCallStale = false
+            catchUp.askedEnough()
+            if catchUp.state == .fetching { _ = ask(context) }
+            return
+        }
+        switch outcome {
+        case .success(let messages): take(messages, isComplete: isComplete, context)
+        case .failure(let failure): historyFailed(failure.sentence, context)
+        }
+    }
+
+    func historyFailed(_ reason: String, _ context: BridgeContext) {
+        context.note(
+            .warn, "history-failed", "older messages could not be fetched: \(UpstreamSession.printable(reason))",
+            ["room": settings.name])
+        catchUp.gaveUpOnThePast(wall: context.now.wall)
+        answerIDWaiters()
+        if catchUp.state == .fetching { goLive(context) }
+    }
+
+    private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
+        let messages = CatchUp.inOrder(messages)
+        if !catchUp.reaches(messages, isComplete: isComplete), ask(context) { return }
+        let isFirst = catchUp.gap == .everything
+        if catchUp.state == .fetching { tellLinkIsBack(context) }
+        textDuplicates.historyBegan()
+        learnSent(messages)
+        if isFirst {
+            remember(messages, context)
+        } else {
+            showMissed(messages, context)
+        }
+        if !isFirst || isComplete { outbox.requeueUnsettled() }
+        if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
+        catchUp.gap = nil
+        catchUp.askedEnough()
+        answerIDWaiters()
+        if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
+    }
+
+    // MARK: - Taking in
+
+    /// Ids of messages that came live and wait: they are new, wherever a history has them.
+    private var heldIDs: Set<ChatID> {
+        var ids: Set<ChatID> = []
+        for case .message(let message) in catchUp.held { if let id = message.id { ids.insert(id) } }
+        return ids
+    }
+
+    /// The first history: for replies, edits and reactions to come, and shown to nobody.
+    private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
+        let held = heldIDs
+        let kept = messages.suffix(settings.historyLimit)
+        catchUp.remembered(oldest: kept.first?.at)
+        for message in kept where message.id.map({ !held.contains($0) }) ?? true {
+            learnName(of: message.sender)
+            guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
+            catchUp.saw(id: message.id, at: message.at)
+            let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
+            let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
+            let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
+            let quoted = ownWordsQuoted(message)
+            recent.append(
+                msgid: context.messageID(
+                    backend: settings.backend, room: settings.upstreamRoom,
+                    sender: traits.messageIDOrigin == .client ? message.sender.id : nil,
+                    id: message.id),
+                upstreamID: message.id, puppet: nil,
+                nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),
+                text: quoted?.text ?? message.text,
+                at: shownTime(message.at, context))
+        }
+    }
+
+    /// False when it was known.
+    private func rememberQuietly(_ message: ChatMessage) -> Bool {
+        guard let id = message.id else { return !textDuplicates.isKnownFromHistory(message) }
+        return duplicates.insert(duplicateKey(id, message.sender.id))
+    }
+
+    private func showMissed(_ messages: [ChatMessage], _ context: BridgeContext) {
+        let held = heldIDs
+        let first = catchUp.firstMissed(in: messages, tolerance: clockTolerance)
+        // Half of the ring at most: what is newer must stay known too.
+        for message in messages[..<first].suffix(DuplicateRing.capacity / 2) {
+            if let id = message.id, held.contains(id) { continue }
+            _ = rememberQuietly(message)
+        }
+        let missed = messages[first...].filter { message in
+            message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
+        }
+        let unshown = missed.dropLast(CatchUp.maxShown)
+        for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+        if !unshown.isEmpty {
+            notice("\(unshown.count) older messages were said during the outage; these are the newest.", context)
+        }
+        for message in missed.suffix(CatchUp.maxShown) { messageReceived(message, isHistory: true, context) }
+    }
+
+    func isKnownByText(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) -> Bool {
+        if isHistory { return textDuplicates.isKnownFromHistory(message) }
+        return textDuplicates.isKnownLive(
+            message, connection: catchUp.connection,
+            isSettling: settlesUntil.map { context.now.monotonic < $0 } ?? false)
+    }
+
+    // MARK: - Names
+
+    private func learnName(of person: ChatPerson) {
+        guard let id = person.id, let name = person.name, roster.count < Self.maxRoster else { return }
+        roster[id] = name
+    }
+
+    /// The person with the name that a history gave their id, where a frame has only the id.
+    func named(_ person: ChatPerson) -> ChatPerson {
+        guard person.name == nil, let id = person.id, let name = roster[id] else { return person }
+        return ChatPerson(id: id, name: name)
+    }
+
+    // MARK: - Ids of what we sent
+
+    /// Finds the backend's id of a message: at once where it is known; for one of ours whose id nobody told us, after
+    /// looking through the history. `found` is called once; with nil when there is no such message.
+    func findUpstreamID(of msgid: String, _ context: BridgeContext, found: @escaping (ChatID?) -> Void) {
+        if let known = recent.entry(msgid: msgid)?.upstreamID { return found(known) }
+        guard sentMessages.contains(msgid: msgid), link.isUp, idWaiters.count < Self.maxIDWaiters else {
+            return found(nil)
+        }
+        idWaiters.append((msgid, found))
+        guard !catchUp.isCallOpen, catchUp.ref == nil, catchUp.state == .live else { return }
+        catchUp.askedEnough()
+        if !ask(context) { answerIDWaiters() }
+    }
+
+    /// Those who still wait are told that it was not found.
+    private func answerIDWaiters() {
+        let waiting = idWaiters
+        idWaiters = []
+        for waiter in waiting { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
+    }
+
+    func learn(_ upstreamID: ChatID?, of msgid: String) {
+        guard let upstreamID else { return }
+        _ = duplicates.insert(duplicateKey(upstreamID, nil))
+        recent.learn(upstreamID, of: msgid)
+    }
+
+    /// Newest first: of two messages with one text, the later id belongs to the later.
+    private func learnSent(_ messages: [ChatMessage]) {
+        guard !sentMessages.isEmpty, traits.messageIDOrigin == .server else { return }
+        for message in messages.reversed() where message.isSelf {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let sent = sentMessages.takeNewest(text: message.text)
+            else { continue }
+            learn(id, of: sent.msgid)
+            catchUp.saw(id: id, at: message.at)
+            if sentMessages.isEmpty { return }
+        }
+    }
+}

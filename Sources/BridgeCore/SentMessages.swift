@@ -1,0 +1,48 @@
+import ChatModel
+import WireBytes
+
+/// Messages of ours that the backend has, under ids that nobody told us.
+///
+/// Their ids are learned from an echo or from a history, by sender and text.
+struct SentMessages {
+    /// Remembered at most; older ones keep no id for good.
+    static let capacity = 200
+    /// An own message that comes back within this is an echo.
+    static let echoWindow: Duration = .seconds(10)
+    /// A complaint that names no message means the newest one, if it was written within this.
+    static let complaintWindow: Duration = .seconds(2)
+
+    struct Entry {
+        var msgid: String
+        var entry: OutboxEntry
+        var writtenAt: MonotonicInstant
+    }
+
+    private var entries: [Entry] = []
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
+
+    mutating func append(_ entry: Entry) {
+        entries.append(entry)
+        if entries.count > Self.capacity { entries.removeFirst() }
+    }
+
+    /// For an echo: the oldest one written lately.
+    mutating func takeEchoed(text: String, now: MonotonicInstant) -> Entry? {
+        entries.firstIndex { $0.entry.message.text == text && now - $0.writtenAt <= Self.echoWindow }
+            .map { entries.remove(at: $0) }
+    }
+
+    /// For a history that is looked through from its end: the newest one.
+    mutating func takeNewest(text: String) -> Entry? {
+        entries.lastIndex { $0.entry.message.text == text }.map { entries.remove(at: $0) }
+    }
+
+    /// For a complaint without a name.
+    mutating func takeComplained(now: MonotonicInstant) -> Entry? {
+        guard let last = entries.last, now - last.writtenAt <= Self.complaintWindow else { return nil }
+        return entries.removeLast()
+    }
+}

@@ -1,0 +1,221 @@
+import ChatModel
+import Dialects
+import WireBytes
+
+// What an open session goes through before it is usable, how its login is renewed, and its signs of life. The tables are
+// at the head of UpstreamSession.swift.
+
+extension UpstreamSession {
+    /// Longest wait for fresh credentials on an open socket: Directus closes 30 s after the old ones expired.
+    static let renewalWait: Duration = .seconds(30)
+    /// Silence before a ping inside the JSON: Directus wants to hear something every 30 s.
+    static let jsonPingSilence: Duration = .seconds(25)
+
+    // MARK: - Opening
+
+    func beginOpening(_ dialectContext: DialectContext, _ context: BridgeContext) {
+        complaint = nil
+        isReadyEarly = false
+        guard traits.opening.contains(.authenticates), let login = credentials.socket else {
+            return subscribe(dialectContext, context)
+        }
+        stage = .authenticating(until: context.now.monotonic + settings.handshakeTimeout)
+        armOpen(context)
+        guard say(.auth(login, ref: nil), dialectContext, context) else {
+            return fail("the backend's format cannot carry this login", context)
+        }
+    }
+
+    private func subscribe(_ dialectContext: DialectContext, _ context: BridgeContext) {
+        let limit = settings.historyLimit > 0 ? settings.historyLimit : 1
+        if traits.opening.contains(.subscribes),
+            !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, context)
+        {
+            return fail("the backend's format cannot ask for this room", context)
+        }
+        guard traits.waitsForReady, !isReadyEarly else { return becomeUp(context) }
+        stage = .awaitingReady(until: context.now.monotonic + settings.handshakeTimeout)
+        armOpen(context)
+    }
+
+    /// Says something of the session itself; false when the wire cannot.
+    private func say(_ command: ChatCommand, _ dialectContext: DialectContext, _ context: BridgeContext) -> Bool {
+        guard state == .open, let frames = settings.dialect.encode(command, context: dialectContext).frames
+        else { return false }
+        write(frames, context)
+        return true
+    }
+
+    // MARK: - What the backend says
+
+    func chatReceived(
+        _ event: ChatEvent, _ dialectContext: DialectContext, canAnswer: Bool, _ context: BridgeContext
+    ) {
+        switch event {
+        case .ping(let ref):
+            if canAnswer { _ = say(.pong(ref: ref), dialectContext, context) }
+        case .pong: break
+        case .auth(let auth):
+            events.append(.chat(event))
+            authReceived(auth, dialectContext, context)
+        case .error(let error) where stage != .usable:
+            events.append(.chat(event))
+            complaint = Self.printable(error.text)
+            if error.isFatal { fail("the backend refused the session: \(Self.printable(error.text))", context) }
+        case .ready:
+            // Before `up`, so that all that goes out knows the room's announced id.
+            events.append(.chat(event))
+            readyReceived(context)
+        case .history:
+            readyReceived(context)
+            events.append(.chat(event))
+        default: events.append(.chat(event))
+        }
+    }
+
+    private func readyReceived(_ context: BridgeContext) {
+        guard traits.waitsForReady else { return }
+        switch stage {
+        case .authenticating: isReadyEarly = true
+        case .awaitingReady: becomeUp(context)
+        case .usable: break
+        }
+    }
+
+    private func authReceived(_ auth: ChatAuth, _ dialectContext: DialectContext, _ context: BridgeContext) {
+        let words = auth.text.map { ": " + Self.printable($0) } ?? ""
+        switch (auth.state, stage) {
+        case (.ok, .authenticating): subscribe(dialectContext, context)
+        case (.ok, _):
+            guard case .answering(_, let isLate) = renewal else { return }
+            renewal = .none
+            armOpen(context)
+            if isLate { events.append(.loginRenewed) }
+        case (.expired, .usable) where canRenew:
+            switch renewal {
+            case .none: break
+            case .reading: return
+            case .answering(let until, _):
+                // Too late by a moment; the answer on its way settles it.
+                renewal = .answering(until: until, isLate: true)
+                return
+            }
+            renewal = .reading(until: context.now.monotonic + Self.renewalWait)
+            armOpen(context)
+            context.emit(.readCredentials(room, afterRefusal: true))
+        case (.expired, _): fail("the backend says that the login has expired" + words, isRefusal: true, context)
+        case (.failed, _): fail("the backend refused the login" + words, isRefusal: true, context)
+        case (.timeout, _): fail("the backend waited too long for the login" + words, isRefusal: true, context)
+        }
+    }
+
+    // MARK: - Renewing the login
+
+    private var canRenew: Bool {
+        settings.authenticates && credentials.socket != nil
+            && traits.opening.contains(.authenticates)
+    }
+
+    /// What was asked for when the login expired.
+    func renewalRead(
+        _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, _ dialectContext: DialectContext,
+        _ context: BridgeContext
+    ) {
+        guard case .reading = renewal else { return }
+        switch outcome {
+        case .failure(let failure): fail(failure.sentence, context)
+        case .success(let fresh):
+            accept(fresh)
+            renew(isLate: true, dialectContext, context)
+        }
+    }
+
+    /// There are newer credentials before anybody asked for them: an open session shows them at once.
+    func credentialsRenewed(
+        _ fresh: UpstreamCredentials, dialectContext: DialectContext, _ context: BridgeContext
+    ) -> [LinkEvent] {
+        switch (state, renewal) {
+        case (.open, .none):
+            accept(fresh)
+            if stage == .usable, traits.opening.contains(.authenticates) {
+                renew(isLate: false, dialectContext, context)
+            }
+        case (.open, .answering): accept(fresh)
+        case (.open, .reading), (.waiting, _):
+            return credentialsRead(.success(fresh), dialectContext: dialectContext, context)
+        default: break
+        }
+        return takeEvents()
+    }
+
+    private func renew(isLate: Bool, _ dialectContext: DialectContext, _ context: BridgeContext) {
+        guard let login = credentials.socket else {
+            if isLate { fail("there is nothing to log in with again on the open socket", isRefusal: true, context) }
+            return
+        }
+        renewal = .answering(until: context.now.monotonic + settings.handshakeTimeout, isLate: isLate)
+        armOpen(context)
+        guard say(.auth(login, ref: nil), dialectContext, context) else {
+            return fail("the backend's format cannot carry this login", context)
+        }
+    }
+
+    // MARK: - Signs of life, and time
+
+    var pingInterval: Duration {
+        guard settings.ping > .zero, traits.liveness == .jsonPing else { return settings.ping }
+        return traits.pingInterval ?? Self.jsonPingSilence
+    }
+
+    /// Pings inside the JSON; false where the protocol's own ping is wanted.
+    func sayPing(_ dialectContext: DialectContext, _ context: BridgeContext) -> Bool {
+        guard traits.liveness == .jsonPing else { return false }
+        return say(.ping(ref: context.freshChatID().rawValue), dialectContext, context)
+    }
+
+    /// When the next ping is due; one inside the JSON only after silence.
+    private var pingDue: MonotonicInstant? {
+        guard traits.liveness == .jsonPing else { return nextPingAt }
+        return nextPingAt.map { max($0, lastByteAt + pingInterval) }
+    }
+
+    func openTimerFired(_ dialectContext: DialectContext, _ context: BridgeContext) {
+        let now = context.now.monotonic
+        let words = complaint.map { "; it said: " + $0 } ?? ""
+        switch stage {
+        case .authenticating(let until) where now >= until:
+            return fail("the backend did not answer the login in time" + words, isOverload: true, context)
+        case .awaitingReady(let until) where now >= until:
+            return fail("the backend did not say in time that the room is ready" + words, isOverload: true, context)
+        default: break
+        }
+        switch renewal {
+        case .reading(let until) where now >= until:
+            return fail("the login has expired, and no fresh one came in time", isRefusal: true, context)
+        case .answering(let until, _) where now >= until:
+            return fail("the backend did not answer the renewed login in time", context)
+        default: break
+        }
+        if let sent = pingSentAt, now >= sent + settings.pongTimeout {
+            return fail("the backend did not answer a ping in time", context)
+        }
+        if pingSentAt == nil, let due = pingDue, now >= due { return checkLiveness(dialectContext, context) }
+        armOpen(context)
+    }
+
+    /// Wakes the link when an open session has something to do, or to wait for no longer.
+    func armOpen(_ context: BridgeContext) {
+        guard state == .open else { return }
+        var due = pingSentAt.map { $0 + settings.pongTimeout } ?? pingDue
+        func also(_ other: MonotonicInstant) { due = due.map { min($0, other) } ?? other }
+        switch stage {
+        case .authenticating(let until), .awaitingReady(let until): also(until)
+        case .usable: break
+        }
+        switch renewal {
+        case .reading(let until), .answering(let until, _): also(until)
+        case .none: break
+        }
+        if let due { context.timers.set(.link(room), at: due) } else { context.timers.cancel(.link(room)) }
+    }
+}

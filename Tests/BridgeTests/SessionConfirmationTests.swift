@@ -1,0 +1,399 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import JSONText
+import Testing
+
+@testable import BridgeCore
+
+@Suite("What became of a message")
+struct SessionConfirmationTests {
+    private typealias S = SessionStage
+
+    /// bob and eve are in the room, on a wire as `change` says.
+    private static func stage(
+        _ confirmation: DialectTraits.Confirmation, _ origin: DialectTraits.MessageIDOrigin,
+        identity: DialectTraits.Identity = .puppet, history: DialectTraits.HistorySource = .none,
+        _ change: (inout DialectTraits) -> Void = { _ in }
+    ) throws -> SessionStage {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.confirmation = confirmation
+                $0.messageIDOrigin = origin
+                $0.identity = identity
+                $0.history = history
+                change(&$0)
+            })
+        stage.harness.start()
+        if history != .none { stage.backend(S.history([S.message("1", "one", at: -60)])) }
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        stage.enter("eve", 2)
+        _ = (stage.heard(1), stage.sent(), stage.seen())
+        return stage
+    }
+
+    private static func say(_ text: String, _ stage: SessionStage) -> JSONValue {
+        stage.harness.send(1, "PRIVMSG #lobby :" + text)
+        return stage.sent().last ?? .null
+    }
+
+    private static func id(_ frame: JSONValue) -> String { frame["id"]?.string ?? "" }
+
+    /// The message as the backend sends it round: the same sender, with the server's id.
+    private static func echo(_ frame: JSONValue, id: String? = nil, ref: String? = nil) -> String {
+        var members = frame.object ?? []
+        members.removeAll { $0.key == "id" || $0.key == "at" }
+        members.append(.init("id", .string(id ?? Self.id(frame))))
+        if let ref { members.append(.init("ref", .string(ref))) }
+        return JSONValue.object(members).text
+    }
+
+    private static func own(_ text: String, id: String, ref: String? = nil) -> String {
+        let ref = ref.map { "\"ref\":\"\($0)\"," } ?? ""
+        return "{\"kind\":\"message\",\"self\":true,\"id\":\"\(id)\",\(ref)\"sender\":{\"name\":\"acct\"},"
+            + "\"text\":\"\(text)\"}"
+    }
+
+    // MARK: - Confirmed
+
+    @Test("the own message comes back under our id")
+    func echoByID() throws {
+        let stage = try Self.stage(.echoByID, .client)
+        let frame = Self.say("hello", stage)
+        #expect(stage.said(2) == [])
+        stage.backend(Self.echo(frame))
+        #expect(stage.said(1) == ["bob: hello"])
+        #expect(stage.said(2) == ["bob: hello"])
+        stage.backend(Self.echo(frame))
+        #expect(stage.said(2) == [])
+    }
+
+    @Test("the own message comes back under the server's id: the oldest of that sender and text is meant")
+    func echoByText() throws {
+        let stage = try Self.stage(.echoByText, .server)
+        let frame = Self.say("ok", stage)
+        _ = Self.say("ok", stage)
+        stage.backend(S.message("70", "ok"))
+        #expect(stage.said(2) == ["ann: ok"], "somebody else's is not ours")
+        stage.backend(Self.echo(frame, id: "71"))
+        #expect(stage.said(2) == ["bob: ok"])
+        stage.backend(Self.echo(frame, id: "71"))
+        #expect(stage.said(2) == [], "one id is one message")
+        stage.backend(Self.echo(frame, id: "72"))
+        #expect(stage.said(2) == ["bob: ok"])
+        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.recent.entry(upstreamID: ChatID("72")) != nil)
+    }
+
+    @Test("a receipt names our id; in any state, since who read it has it", arguments: ["sent", "delivered", "read"])
+    func receipt(state: String) throws {
+        let stage = try Self.stage(.receipt, .client)
+        let frame = Self.say("hello", stage)
+        stage.backend("{\"kind\":\"receipt\",\"state\":\"\(state)\",\"ids\":[\"\(Self.id(frame))\"]}")
+        #expect(stage.said(2) == ["bob: hello"])
+        stage.backend(Self.echo(frame))
+        #expect(stage.said(2) == [], "an echo nobody promised")
+    }
+
+    @Test("an answer to our reference and the message's own event come in either order", arguments: [true, false])
+    func answerAndEvent(answerFirst: Bool) throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single)
+        let frame = Self.say("hello", stage)
+        let answer = "{\"kind\":\"receipt\",\"state\":\"sent\",\"ref\":\"\(Self.id(frame))\",\"ids\":[\"14\"]}"
+        let event = Self.own("<bob> hello", id: "14")
+        stage.backend(answerFirst ? answer : event)
+        #expect(stage.said(2) == ["bob: hello"])
+        stage.backend(answerFirst ? event : answer)
+        #expect(stage.said(2) == [])
+        #expect(stage.room.recent.entry(upstreamID: ChatID("14"))?.puppet != nil)
+    }
+
+    @Test("a message of the same account from elsewhere is shown")
+    func otherDevice() throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single)
+        _ = Self.say("hello", stage)
+        stage.backend(Self.own("from my phone", id: "15"))
+        #expect(stage.said(2) == ["acct: from my phone"])
+        #expect(stage.room.recent.entry(upstreamID: ChatID("15")) != nil)
+        #expect(stage.notes("unknown-own-message").count == 1)
+    }
+
+    @Test("where nothing confirms, written is the end, and the id stays unknown until a history tells")
+    func written() throws {
+        let stage = try Self.stage(.none, .server, identity: .single, history: .socket)
+        _ = Self.say("hello", stage)
+        #expect(stage.said(2) == ["bob: hello"])
+        let msgid = try #require(stage.room.recent.newest?.msgid)
+        #expect(stage.room.recent.newest?.upstreamID == nil)
+        var found: [ChatID?] = []
+        stage.harness.perform { _, _ in
+            stage.room.findUpstreamID(of: msgid, stage.harness.bridge.context) { found.append($0) }
+        }
+        #expect(stage.sent().map { $0["kind"]?.string } == ["fetch"])
+        stage.backend(S.history([S.message("1", "one", at: -60), Self.own("<bob> hello", id: "8")]))
+        #expect(found == [ChatID("8")])
+        #expect(stage.said(2) == [])
+        stage.room.findUpstreamID(of: msgid, stage.harness.bridge.context) { found.append($0) }
+        stage.room.findUpstreamID(of: "nonsense", stage.harness.bridge.context) { found.append($0) }
+        #expect(found == [ChatID("8"), ChatID("8"), nil])
+    }
+
+    @Test("of two messages with one text the later id belongs to the later")
+    func newestFirst() throws {
+        let stage = try Self.stage(.none, .server, identity: .single, history: .socket)
+        _ = (Self.say("ok", stage), Self.say("ok", stage))
+        let newest = try #require(stage.room.recent.newest?.msgid)
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        stage.backend(
+            S.history([S.message("1", "one", at: -60), Self.own("<bob> ok", id: "8"), Self.own("<bob> ok", id: "9")]))
+        #expect(stage.said(2).filter { $0 == "bob: ok" }.count == 2, "as they were written, and not again")
+        #expect(stage.room.recent.entry(upstreamID: ChatID("9"))?.msgid == newest)
+        #expect(stage.room.recent.entry(upstreamID: ChatID("8"))?.msgid != newest)
+    }
+
+    // MARK: - Learning
+
+    @Test("an echo where none was promised is waited for from then on, until it stays away")
+    func learnedEcho() throws {
+        let stage = try Self.stage(.none, .server, identity: .single)
+        _ = Self.say("one", stage)
+        stage.backend(Self.own("<bob> one", id: "8"))
+        #expect(stage.said(2) == ["bob: one"])
+        #expect(stage.room.confirmation == .echoByText)
+        _ = Self.say("two", stage)
+        #expect(stage.said(2) == [])
+        stage.backend(Self.own("<bob> two", id: "9"))
+        #expect(stage.said(2) == ["bob: two"])
+        _ = Self.say("three", stage)
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.said(2) == ["bob: three"])
+        #expect(stage.room.confirmation == .none)
+        #expect(stage.seen().allSatisfy { $0 != "0 [ping]" })
+    }
+
+    @Test("what comes back after ten seconds is no echo")
+    func lateEcho() throws {
+        let stage = try Self.stage(.none, .server, identity: .single)
+        _ = Self.say("one", stage)
+        stage.harness.advance(by: .seconds(11))
+        _ = stage.said(2)
+        stage.backend(Self.own("<bob> one", id: "8"))
+        #expect(stage.room.confirmation == .none)
+        #expect(stage.room.recent.entry(upstreamID: ChatID("8"))?.puppet == nil)
+    }
+
+    @Test("where our ids hold, an echo nobody promised is a duplicate")
+    func unpromisedEcho() throws {
+        let stage = try Self.stage(.none, .client)
+        let frame = Self.say("one", stage)
+        #expect(stage.said(2) == ["bob: one"])
+        stage.backend(Self.echo(frame))
+        #expect(stage.said(2) == [])
+    }
+
+    // MARK: - Lost links
+
+    @Test("our ids: what was not confirmed is sent again, unless the history has it", arguments: [true, false])
+    func resend(isInHistory: Bool) throws {
+        let stage = try Self.stage(.receipt, .client, history: .socket)
+        let frame = Self.say("hello", stage)
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.sent().map { $0["kind"]?.string } == ["fetch"])
+        let one = S.message("1", "one", at: -60)
+        stage.backend(S.history(isInHistory ? [one, Self.echo(frame)] : [one]))
+        #expect(stage.said(2) == (isInHistory ? ["bob: hello"] : []))
+        #expect(stage.sent().map { Self.id($0) } == (isInHistory ? [] : [Self.id(frame)]))
+    }
+
+    @Test("the server's ids: the history decides whether it goes again", arguments: [true, false])
+    func settled(isInHistory: Bool) throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single, history: .socket)
+        _ = Self.say("hello", stage)
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.sent().map { $0["kind"]?.string } == ["fetch"], "not before the history")
+        let one = S.message("1", "one", at: -60)
+        stage.backend(S.history(isInHistory ? [one, Self.own("<bob> hello", id: "2")] : [one]))
+        #expect(stage.said(2) == (isInHistory ? ["bob: hello"] : []))
+        #expect(stage.sent().map { $0["text"]?.string } == (isInHistory ? [] : ["<bob> hello"]))
+    }
+
+    @Test("the server's ids and no history: it is not sent again, and its author is told that nobody knows")
+    func unknowable() throws {
+        let stage = try Self.stage(.echoByText, .server)
+        let frame = Self.say("hello", stage)
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        _ = Self.say("later", stage)
+        #expect(stage.room.outbox.count == 2)
+        stage.harness.advance(by: .seconds(897))
+        #expect(stage.sent().isEmpty)
+        stage.harness.advance(by: .seconds(2))
+        #expect(
+            stage.heard(1).contains {
+                $0.contains(
+                    "FAIL PRIVMSG CANNOT_DELIVER #lobby :Not delivered, the link was lost before the backend "
+                        + "answered, and whether it arrived is not known: hello")
+            })
+        stage.backend(Self.echo(frame, id: "9"))
+        #expect(stage.heard(1).contains { $0.contains("It arrived after all: hello") })
+    }
+
+    @Test("a silent link is asked after ten seconds, inside the JSON where that is the way")
+    func silence() throws {
+        let stage = try Self.stage(.receipt, .client) { $0.liveness = .jsonPing }
+        _ = Self.say("hello", stage)
+        _ = stage.seen()
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.seen() == ["0 ping"])
+        stage.backend(#"{"kind":"pong"}"#)
+        stage.harness.advance(by: .seconds(60))
+        #expect(stage.seen() == [], "the link lives: the message waits")
+        #expect(stage.room.outbox.entries.first?.state == .doubtful)
+    }
+
+    // MARK: - Refused
+
+    private static func failures(_ stage: SessionStage) -> [String] {
+        stage.heard(1).filter { $0.contains(" FAIL ") }.map { line in
+            String(line[(line.firstRange(of: " :")?.upperBound ?? line.startIndex)...])
+        }
+    }
+
+    @Test("a complaint with our reference fails that message, with the backend's words", arguments: ["", "m:"])
+    func refusedByRef(prefix: String) throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single)
+        let first = Self.say("one", stage)
+        let second = Self.say("two", stage)
+        stage.backend("{\"kind\":\"error\",\"ref\":\"\(prefix)\(Self.id(second))\",\"text\":\"slow down\"}")
+        #expect(Self.failures(stage) == ["Not delivered, the backend refused it (slow down): two"])
+        stage.backend("{\"kind\":\"error\",\"ref\":\"other\",\"text\":\"x\"}")
+        #expect(Self.failures(stage) == [])
+        stage.backend("{\"kind\":\"receipt\",\"state\":\"sent\",\"ref\":\"\(Self.id(first))\",\"ids\":[\"1\"]}")
+        #expect(stage.said(2) == ["bob: one"])
+        stage.backend("{\"kind\":\"receipt\",\"state\":\"sent\",\"ref\":\"\(Self.id(second))\",\"ids\":[\"2\"]}")
+        #expect(stage.heard(1).contains { $0.contains("It arrived after all: two") })
+    }
+
+    @Test("a complaint without a name fails the oldest where requests are answered in order")
+    func refusedOldest() throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single)
+        _ = (Self.say("one", stage), Self.say("two", stage))
+        stage.harness.advance(by: .seconds(5))
+        stage.backend(#"{"kind":"error","code":"FORBIDDEN","text":"no"}"#)
+        #expect(Self.failures(stage) == ["Not delivered, the backend refused it (no): one"])
+    }
+
+    @Test(
+        "a complaint without a name fails the newest of the last two seconds elsewhere",
+        arguments: [DialectTraits.Confirmation.none, .echoByText])
+    func refusedNewest(confirmation: DialectTraits.Confirmation) throws {
+        let stage = try Self.stage(confirmation, .server)
+        _ = Self.say("one", stage)
+        stage.harness.advance(by: .milliseconds(1500))
+        _ = Self.say("two", stage)
+        stage.backend(#"{"kind":"error","text":"too long"}"#)
+        #expect(Self.failures(stage) == ["Not delivered, the backend refused it (too long): two"])
+        stage.harness.advance(by: .seconds(2))
+        stage.backend(#"{"kind":"error","text":"about nothing of ours"}"#)
+        #expect(Self.failures(stage) == [])
+    }
+
+    // MARK: - Longer than a frame
+
+    private static func longStage(_ confirmation: DialectTraits.Confirmation) throws -> SessionStage {
+        try stage(confirmation, confirmation == .receipt ? .client : .server) { $0.maxFrameBytes = 240 }
+    }
+
+    @Test("what is longer than a frame goes in pieces, cut at blanks, and is one message on IRC")
+    func pieces() throws {
+        let stage = try Self.longStage(.receipt)
+        let text = (1...40).map { "word\($0)" }.joined(separator: " ")
+        stage.harness.send(1, "PRIVMSG #lobby :" + text)
+        let frames = stage.sent()
+        #expect(frames.count > 2)
+        #expect(Set(frames.map { Self.id($0) }).count == frames.count)
+        #expect(frames.compactMap { $0["text"]?.string }.joined(separator: " ") == text)
+        for frame in frames.dropLast() {
+            stage.backend("{\"kind\":\"receipt\",\"state\":\"sent\",\"ids\":[\"\(Self.id(frame))\"]}")
+            #expect(stage.said(2) == [])
+        }
+        stage.backend("{\"kind\":\"receipt\",\"state\":\"sent\",\"ids\":[\"\(Self.id(frames[frames.count - 1]))\"]}")
+        #expect(stage.said(2) == ["bob: " + text])
+        #expect(stage.said(1) == ["bob: " + text])
+    }
+
+    @Test("one refused piece fails the whole, once")
+    func refusedPiece() throws {
+        let stage = try Self.longStage(.receipt)
+        stage.harness.send(1, "PRIVMSG #lobby :" + String(repeating: "long ", count: 60))
+        let frames = stage.sent()
+        stage.backend("{\"kind\":\"error\",\"ref\":\"\(Self.id(frames[1]))\",\"text\":\"no\"}")
+        #expect(Self.failures(stage).count == 1)
+        #expect(stage.room.outbox.isEmpty)
+    }
+
+    @Test("pieces that nobody confirms are told as one when their time is over")
+    func expiredPieces() throws {
+        let stage = try Self.longStage(.echoByText)
+        stage.harness.send(1, "PRIVMSG #lobby :" + String(repeating: "long ", count: 60))
+        stage.harness.advance(by: .seconds(901))
+        #expect(Self.failures(stage).count == 1)
+    }
+
+    @Test("where nothing confirms the pieces are written and the message is shown once")
+    func writtenPieces() throws {
+        let stage = try Self.longStage(.none)
+        stage.harness.send(1, "PRIVMSG #lobby :" + String(repeating: "long ", count: 60))
+        #expect(stage.sent().count > 1)
+        #expect(stage.said(2).count == 1)
+    }
+
+    @Test("what cannot be cut small enough is refused")
+    func uncuttable() throws {
+        let stage = try Self.stage(.receipt, .client) { $0.maxFrameBytes = 60 }
+        _ = Self.say("hello", stage)
+        #expect(Self.failures(stage).first?.contains("too-long") == true)
+        #expect(stage.room.outbox.isEmpty)
+    }
+
+    // MARK: - Typing
+
+    @Test("somebody types until they stop, speak, leave, or fall silent for as long as the wire says")
+    func typingIn() throws {
+        let stage = try Self.stage(.none, .client)
+        stage.enter("zoe", 3, caps: "message-tags")
+        func start(ttl: Int? = nil) {
+            stage.harness.advance(by: .seconds(4))
+            _ = stage.heard(3)
+            let ttl = ttl.map { ",\"ttl\":\($0)" } ?? ""
+            stage.backend(
+                "{\"kind\":\"typing\",\"state\":\"start\",\"sender\":{\"id\":\"u-ann\",\"name\":\"ann\"}\(ttl)}")
+        }
+        func typing() -> [String] {
+            stage.heard(3).compactMap { $0.firstMatch(of: #/\+typing=(\w+)/#).map { String($0.1) } }
+        }
+        start()
+        stage.backend(#"{"kind":"typing","state":"stop","sender":{"id":"u-ann"}}"#)
+        #expect(typing() == ["active", "done"])
+        start()
+        stage.backend(S.message("1", "said"))
+        stage.harness.advance(by: .seconds(5))
+        #expect(typing() == ["active"], "the message says it")
+        start(ttl: 1000)
+        stage.harness.advance(by: .milliseconds(1100))
+        #expect(typing() == ["active", "done"])
+        start()
+        stage.backend(#"{"kind":"leave","user":{"id":"u-ann","name":"ann"}}"#)
+        stage.harness.advance(by: .seconds(5))
+        #expect(typing() == ["active"], "the PART says it")
+        start()
+        for _ in 0..<100 {
+            stage.backend(#"{"kind":"typing","state":"start","sender":{"id":"u-ann","name":"ann"}}"#)
+            stage.backend(#"{"kind":"typing","state":"stop","sender":{"id":"u-ann"}}"#)
+        }
+        #expect(typing().filter { $0 == "active" }.count == 1)
+    }
+}

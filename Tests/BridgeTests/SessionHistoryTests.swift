@@ -1,0 +1,419 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import JSONText
+import Testing
+
+@testable import BridgeCore
+
+@Suite("Catching up")
+struct SessionHistoryTests {
+    private typealias S = SessionStage
+
+    private static func stage(
+        _ source: DialectTraits.HistorySource = .socket, limit: Int = 50,
+        _ change: (inout DialectTraits) -> Void = { _ in }
+    ) throws -> SessionStage {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = source
+                $0.messageIDOrigin = .server
+                change(&$0)
+            }
+        ) { $0.historyLimit = limit }
+        stage.harness.start()
+        stage.enter("bob")
+        return stage
+    }
+
+    /// Past its first history, with message 1 in it.
+    private static func settled(
+        _ source: DialectTraits.HistorySource = .socket, limit: Int = 50,
+        _ change: (inout DialectTraits) -> Void = { _ in }
+    ) throws -> SessionStage {
+        let stage = try stage(source, limit: limit, change)
+        stage.backend(S.history([S.message("1", "one", at: -60)]))
+        _ = (stage.heard(), stage.sent(), stage.seen())
+        return stage
+    }
+
+    private static func outage(_ stage: SessionStage) {
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        _ = stage.heard()
+    }
+
+    @Test("the first history is shown to nobody, and remembered for replies and against doubling")
+    func firstHistory() throws {
+        let stage = try Self.stage()
+        #expect(stage.sent().map { $0["limit"]?.integer } == [50])
+        stage.backend(S.message("2", "live", at: 1))
+        #expect(stage.said() == [], "what is live waits for what was before")
+        stage.backend(S.history([S.message("1", "old", at: -5), S.message("2", "live", at: 1)]))
+        #expect(stage.said() == ["ann: live"])
+        #expect(stage.room.recent.entry(upstreamID: ChatID("1"))?.excerpt == "old")
+        stage.backend(S.message("1", "old", at: -5))
+        #expect(stage.said() == [])
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("of the first history as many as the setting says are remembered, and none are asked for with 0")
+    func historyLimit() throws {
+        let stage = try Self.stage(limit: 2)
+        stage.backend(S.history((1...5).map { S.message("\($0)", "m", at: Int64($0) - 100) }))
+        #expect(
+            (1...5).map { stage.room.recent.entry(upstreamID: ChatID("\($0)")) != nil } == [
+                false, false, false, true, true,
+            ])
+        let none = try Self.stage(limit: 0)
+        #expect(none.seen() == ["0 connect"])
+        none.backend(S.message("1", "live"))
+        #expect(none.said() == ["ann: live"])
+    }
+
+    @Test("after an outage what was missed is shown in order, with its own times, before what came live meanwhile")
+    func outage() throws {
+        let stage = try Self.settled()
+        stage.enter("eve", 2, caps: "server-time message-tags")
+        Self.outage(stage)
+        stage.backend(S.message("4", "four", at: 3))
+        stage.backend(
+            S.history([
+                S.message("1", "one", at: -60), S.message("3", "three", at: 2), S.message("2", "two", at: 1),
+                S.message("4", "four", at: 3),
+            ]))
+        let lines = stage.heard(1)
+        #expect(lines.first?.contains("The link to chat.example is back") == true)
+        #expect(lines.filter { $0.hasPrefix("ann: ") } == ["ann: two", "ann: three", "ann: four"])
+        let times = stage.harness.bridge.rooms[0].recent.entry(upstreamID: ChatID("2"))?.at
+        #expect(times == ChatTimestamp(milliseconds: S.base + 1000))
+        stage.backend(S.message("5", "five", at: 4))
+        #expect(stage.said() == ["ann: five"])
+    }
+
+    @Test("a history that does not reach back is asked for again, wider, then whole")
+    func widening() throws {
+        let stage = try Self.settled(limit: 2)
+        Self.outage(stage)
+        func page(_ from: Int) -> String { S.history((from...9).map { S.message("\($0)", "m\($0)", at: Int64($0)) }) }
+        stage.backend(page(8))
+        #expect(stage.said() == [])
+        stage.backend(page(2))
+        #expect(stage.said() == [])
+        #expect(stage.sent().map { $0["limit"]?.integer } == [2, 8, nil])
+        stage.backend(
+            S.history([S.message("1", "one", at: -60)] + (2...9).map { S.message("\($0)", "m\($0)", at: Int64($0)) }))
+        #expect(stage.said() == (2...9).map { "ann: m\($0)" })
+        #expect(stage.sent().isEmpty)
+    }
+
+    @Test("fewer than asked for are all there are")
+    func shortPage() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.backend(S.history([S.message("7", "seven", at: 1)]))
+        #expect(stage.said() == ["ann: seven"])
+        #expect(stage.sent().count == 1)
+    }
+
+    @Test("in a room that was empty when it opened, everything later is new")
+    func emptyRoom() throws {
+        let stage = try Self.stage()
+        stage.backend(S.history([]))
+        Self.outage(stage)
+        stage.backend(S.history([S.message("1", "first", at: 1)]))
+        #expect(stage.said() == ["ann: first"])
+    }
+
+    @Test("a history that does not come delays the room for ten seconds, is noted, and tried again")
+    func noAnswer() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.backend(S.message("3", "three", at: 3))
+        stage.harness.advance(by: .milliseconds(8_990))
+        #expect(stage.said().isEmpty)
+        stage.harness.advance(by: .milliseconds(20))
+        #expect(stage.said() == ["ann: three"])
+        #expect(stage.notes("history-failed").count == 1)
+        // The gap stays where it was.
+        Self.outage(stage)
+        stage.backend(
+            S.history([S.message("1", "one", at: -60), S.message("2", "two", at: 2), S.message("3", "three", at: 3)]))
+        #expect(stage.said() == ["ann: two"])
+    }
+
+    @Test("an answer that comes too late still closes the gap")
+    func lateAnswer() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.harness.advance(by: .seconds(11))
+        stage.backend(S.message("3", "three", at: 3))
+        #expect(stage.said() == ["ann: three"])
+        stage.backend(
+            S.history([S.message("1", "one", at: -60), S.message("2", "two", at: 2), S.message("3", "three", at: 3)]))
+        #expect(stage.said() == ["ann: two"])
+    }
+
+    @Test("a refused request for history releases the room at once")
+    func refusedFetch() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        let ref = stage.sent().last?["ref"]?.string ?? ""
+        stage.backend(S.message("3", "three", at: 3))
+        stage.backend("{\"kind\":\"error\",\"ref\":\"h:\(ref)\",\"text\":\"FORBIDDEN\"}")
+        #expect(stage.said() == ["ann: three"])
+    }
+
+    @Test("a wire that cannot ask the first time is asked after an outage, and nobody is alarmed")
+    func cannotAskFirst() throws {
+        let stage = try SessionStage(StubDialect(unsupported: ["fetch"]) { $0.history = .socket })
+        stage.harness.start()
+        stage.enter("bob")
+        stage.backend(S.message("1", "live"))
+        #expect(stage.said() == ["ann: live"])
+        #expect(stage.notes("history-failed").isEmpty)
+        Self.outage(stage)
+        stage.backend(S.message("2", "on"))
+        #expect(stage.said() == ["ann: on"])
+        #expect(stage.notes("history-failed").count == 1)
+    }
+
+    @Test("a first history that fails is not made up for by showing the past later")
+    func firstFails() throws {
+        let stage = try Self.stage()
+        stage.harness.advance(by: .seconds(11))
+        Self.outage(stage)
+        stage.backend(S.history([S.message("1", "past", at: -600), S.message("2", "missed", at: 12)]))
+        #expect(stage.said() == ["ann: missed"])
+    }
+
+    @Test("when too much comes meanwhile, the room goes on without the rest, and says so")
+    func flood() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        for number in 2...CatchUp.maxHeldEvents { stage.backend(S.message("\(number)", "m", at: Int64(number))) }
+        #expect(stage.said() == [])
+        stage.backend(S.message("x", "last", at: 9999))
+        let lines = stage.heard()
+        #expect(lines.contains { $0.contains("older messages may come late or not at all") })
+        #expect(lines.filter { $0.hasPrefix("ann: ") }.count == CatchUp.maxHeldEvents)
+        #expect(lines.last == "ann: last")
+    }
+
+    @Test("bytes are bounded as events are")
+    func floodOfBytes() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        let big = String(repeating: "x", count: 1024 * 1024)
+        for number in 2...5 { stage.backend(S.message("\(number)", big, at: Int64(number))) }
+        #expect(stage.notes("history-skipped").count == 1)
+    }
+
+    @Test("edits and deletions that come meanwhile follow the messages that they are about")
+    func editsWait() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.backend(#"{"kind":"edit","id":"2","text":"better","sender":{"id":"u-ann","name":"ann"}}"#)
+        #expect(stage.said() == [])
+        stage.backend(S.history([S.message("1", "one", at: -60), S.message("2", "two", at: 1)]))
+        #expect(stage.said() == ["ann: two", "ann: * better"])
+    }
+
+    @Test("after a very long outage the newest thousand are shown")
+    func longOutage() throws {
+        let stage = try Self.settled(limit: 5000)
+        Self.outage(stage)
+        stage.backend(
+            S.history([S.message("1", "one", at: -60)] + (2...1502).map { S.message("\($0)", "m\($0)", at: Int64($0)) })
+        )
+        let lines = stage.heard()
+        #expect(lines.contains { $0.contains("501 older messages were said during the outage") })
+        #expect(lines.filter { $0.hasPrefix("ann: ") }.count == CatchUp.maxShown)
+        #expect(lines.last == "ann: m1502")
+    }
+
+    // MARK: - Pushed
+
+    @Test("a history that the backend sends by itself opens the room and is merged")
+    func pushed() throws {
+        let stage = try Self.stage(.pushed) {
+            $0.opening = .subscribes
+            $0.waitsForReady = true
+        }
+        #expect(stage.seen() == ["0 connect", "0 subscribe"])
+        stage.backend(S.history([S.message("1", "one", at: -60)]))
+        #expect(stage.harness.bridge.roomStates[0].isUp)
+        #expect(stage.said() == [])
+        Self.outage(stage)
+        stage.backend(S.history([S.message("1", "one", at: -60), S.message("2", "two", at: 1)]))
+        #expect(stage.said() == ["ann: two"])
+        #expect(stage.seen().suffix(2) == ["0 connect", "0 subscribe"])
+    }
+
+    @Test("a pushed history that does not reach back is followed by a request")
+    func pushedTooShort() throws {
+        let stage = try Self.settled(.pushed, limit: 1)
+        Self.outage(stage)
+        stage.backend(S.history([S.message("3", "three", at: 3)]))
+        #expect(stage.sent().map { $0["limit"]?.integer } == [4])
+        stage.backend(
+            S.history([S.message("1", "one", at: -60), S.message("2", "two", at: 2), S.message("3", "three", at: 3)]))
+        #expect(stage.said() == ["ann: two", "ann: three"])
+    }
+
+    // MARK: - Calls
+
+    private static func message(_ id: String, _ text: String, at seconds: Int64) -> ChatMessage {
+        ChatMessage(
+            id: ChatID(id), sender: ChatPerson(id: ChatID("u-ann"), name: "ann"), text: text,
+            at: ChatTimestamp(milliseconds: S.base + seconds * 1000))
+    }
+
+    /// What was asked for since the last look.
+    private static func asked(_ stage: SessionStage) -> [HistoryQuery] {
+        stage.harness.bridge.context.takeHistoryRequests().map(\.query)
+    }
+
+    private static func answer(
+        _ stage: SessionStage, _ outcome: Result<[ChatMessage], BackendCallFailure>, isComplete: Bool = false
+    ) {
+        stage.harness.perform { _, _ in
+            stage.room.historyArrived(outcome, isComplete: isComplete, stage.harness.bridge.context)
+        }
+    }
+
+    @Test("beside the socket the same: first silent, then what was missed, wider where it must be")
+    func calls() throws {
+        let stage = try Self.stage(.call, limit: 2)
+        var asked: [HistoryQuery] { Self.asked(stage) }
+        #expect(asked == [HistoryQuery(room: "lobby", limit: 2)])
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        #expect(stage.said() == [])
+        Self.outage(stage)
+        let since = ChatTimestamp(milliseconds: S.base - 61_000)
+        #expect(asked == [HistoryQuery(room: "lobby", after: ChatID("1"), since: since, limit: 2)])
+        Self.answer(stage, .success([Self.message("3", "three", at: 3), Self.message("4", "four", at: 4)]))
+        #expect(asked.map(\.limit) == [8])
+        Self.answer(stage, .success((1...4).map { Self.message("\($0)", "m\($0)", at: $0 == 1 ? -60 : Int64($0)) }))
+        #expect(stage.said() == ["ann: m2", "ann: m3", "ann: m4"])
+    }
+
+    @Test("the answer to a call of an earlier link is not taken for that of this one")
+    func staleAnswer() throws {
+        let stage = try Self.stage(.call)
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        Self.outage(stage)
+        _ = Self.asked(stage)
+        Self.outage(stage)
+        #expect(Self.asked(stage).isEmpty, "one call at a time")
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        #expect(Self.asked(stage).count == 1)
+        Self.answer(stage, .success([Self.message("1", "one", at: -60), Self.message("2", "two", at: 1)]))
+        #expect(stage.said() == ["ann: two"])
+    }
+
+    @Test("a call that fails releases the room with a note")
+    func failedCall() throws {
+        let stage = try Self.stage(.call)
+        stage.backend(S.message("9", "live"))
+        Self.answer(stage, .failure(BackendCallFailure(sentence: "the server answered 500", status: 500)))
+        #expect(stage.said() == ["ann: live"])
+        #expect(stage.notes("history-failed").first?.text.contains("500") == true)
+        Self.answer(stage, .success([Self.message("1", "nobody asked", at: 1)]))
+        #expect(stage.said() == [])
+    }
+
+    // MARK: - Without ids
+
+    @Test("messages without ids are told apart by sender, text and time, and two live ones never melt into one")
+    func withoutIDs() throws {
+        let stage = try Self.stage()
+        stage.backend(S.history([]))
+        stage.backend(S.message(nil, "ok", at: 1))
+        stage.backend(S.message(nil, "ok", at: 1))
+        #expect(stage.said() == ["ann: ok", "ann: ok"])
+        Self.outage(stage)
+        stage.backend(
+            S.history([S.message(nil, "ok", at: 1), S.message(nil, "ok", at: 1), S.message(nil, "ok", at: 2)]))
+        #expect(stage.said() == ["ann: ok"])
+        stage.backend(S.message(nil, "ok", at: 2))
+        #expect(stage.said() == [], "the backend repeats itself after a history")
+        stage.backend(S.message(nil, "ok", at: 3))
+        #expect(stage.said() == ["ann: ok"])
+    }
+
+    @Test("a message without text is remembered and not shown")
+    func withoutText() throws {
+        let stage = try Self.settled()
+        stage.backend(S.message("2", "", at: 1))
+        #expect(stage.said() == [])
+        stage.backend(S.message("2", "now with words", at: 1))
+        #expect(stage.said() == [])
+    }
+
+    @Test("a name that a history gave is used for frames that have only the id")
+    func roster() throws {
+        let stage = try Self.stage()
+        stage.backend(S.history([S.message("1", "one", at: -60)]))
+        stage.backend(#"{"kind":"message","id":"2","sender":{"id":"u-ann"},"text":"no name"}"#)
+        #expect(stage.said() == ["ann: no name"])
+    }
+}
+
+@Suite("CatchUp")
+struct CatchUpTests {
+    private static func message(_ id: String?, _ seconds: Int64?) -> ChatMessage {
+        ChatMessage(
+            id: id.map { ChatID($0) }, text: id ?? "", at: seconds.map { ChatTimestamp(milliseconds: $0 * 1000) })
+    }
+
+    struct OrderRow: CustomTestStringConvertible {
+        var testDescription: String
+        var given: [(String, Int64?)]
+        var expected: [String]
+    }
+
+    static let orders: [OrderRow] = [
+        OrderRow(testDescription: "by time", given: [("b", 2), ("a", 1), ("c", 3)], expected: ["a", "b", "c"]),
+        OrderRow(
+            testDescription: "then by number", given: [("10", 1), ("9", 1), ("100", 1)], expected: ["9", "10", "100"]),
+        OrderRow(
+            testDescription: "else as the backend has it", given: [("x", 1), ("b", 1), ("10", 1)],
+            expected: ["x", "b", "10"]),
+        OrderRow(
+            testDescription: "without a time behind what stood before", given: [("a", 5), ("b", nil), ("c", 1)],
+            expected: ["c", "a", "b"]),
+    ]
+
+    @Test("messages are ordered by time, then by number", arguments: orders)
+    func order(row: OrderRow) {
+        let given = row.given.map { Self.message($0.0, $0.1) }
+        #expect(CatchUp.inOrder(given).compactMap { $0.id?.rawValue } == row.expected)
+    }
+
+    @Test("numbers of any length and hostile times order without a trap")
+    func hostile() {
+        let ids = ["", "00", "99999999999999999999999", "9", "-1", "1e3"]
+        let messages =
+            ids.map { ChatMessage(id: ChatID($0), text: "", at: ChatTimestamp(milliseconds: .min)) }
+            + [ChatMessage(text: "", at: ChatTimestamp(milliseconds: .max))]
+        #expect(CatchUp.inOrder(messages).count == messages.count)
+        var catchUp = CatchUp()
+        catchUp.saw(id: nil, at: ChatTimestamp(milliseconds: .max))
+        catchUp.gap = nil
+        #expect(catchUp.firstMissed(in: messages, tolerance: .max) <= messages.count)
+    }
+
+    @Test("what follows the mark was missed, and what was said in the same moment")
+    func missed() {
+        var catchUp = CatchUp()
+        catchUp.saw(id: ChatID("2"), at: ChatTimestamp(milliseconds: 20_000))
+        catchUp.gap = nil
+        catchUp.openGap()
+        let page = [("1", 10), ("9", 20), ("2", 20), ("3", 30)].map { Self.message($0.0, $0.1) }
+        #expect(catchUp.firstMissed(in: page, tolerance: 1000) == 1)
+        #expect(catchUp.firstMissed(in: page.filter { $0.id != ChatID("9") }, tolerance: 1000) == 2)
+        #expect(catchUp.firstMissed(in: Array(page.prefix(1)), tolerance: 1000) == 1)
+        #expect(catchUp.reaches(page, isComplete: false))
+    }
+}

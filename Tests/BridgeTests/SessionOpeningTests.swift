@@ -1,0 +1,347 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import JSONText
+import Testing
+
+@testable import BridgeCore
+
+@Suite("Opening a session")
+struct SessionOpeningTests {
+    static let login: ChatCredentials = .accessToken("hunter2")
+
+    private static func full(_ change: (inout DialectTraits) -> Void = { _ in }) -> StubDialect {
+        StubDialect {
+            $0.opening = [.authenticates, .subscribes]
+            $0.waitsForReady = true
+            change(&$0)
+        }
+    }
+
+    @Test("login, subscription and readiness come one after the other, and only then messages go up")
+    func wholeOpening() throws {
+        let stage = try SessionStage(Self.full(), socket: Self.login)
+        stage.harness.start()
+        stage.enter("bob")
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        #expect(stage.sent().map(\.text) == [#"{"kind":"auth","access_token":"hunter2"}"#])
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        #expect(stage.sent().map(\.text) == [#"{"kind":"subscribe","room":"lobby","limit":50}"#])
+        #expect(stage.harness.bridge.roomStates[0].link == .connecting)
+        stage.backend(#"{"kind":"ready","room":"17"}"#)
+        #expect(stage.harness.bridge.roomStates[0].isUp)
+        #expect(stage.room.dialectContext.announcedRoom == "17")
+        #expect(stage.sent().map { $0["text"]?.string } == ["hello"])
+    }
+
+    struct OpeningRow: CustomTestStringConvertible {
+        var testDescription: String
+        var opening: DialectTraits.Opening
+        var waits = false
+        var hasToken = true
+        /// Kinds that are sent, with what the backend says between them.
+        var conversation: [String]
+        var isUp = true
+    }
+
+    static let openingRows: [OpeningRow] = [
+        OpeningRow(testDescription: "nothing at all", opening: [], conversation: []),
+        OpeningRow(
+            testDescription: "login alone", opening: .authenticates,
+            conversation: ["auth", #"<{"kind":"auth","state":"ok"}"#]),
+        OpeningRow(
+            testDescription: "login without a token", opening: .authenticates, hasToken: false, conversation: []),
+        OpeningRow(testDescription: "subscription alone", opening: .subscribes, conversation: ["subscribe"]),
+        OpeningRow(
+            testDescription: "readiness alone", opening: [], waits: true, conversation: [#"<{"kind":"ready"}"#]),
+        OpeningRow(
+            testDescription: "a history is readiness too", opening: .subscribes, waits: true,
+            conversation: ["subscribe", #"<{"kind":"history","messages":[]}"#]),
+        OpeningRow(
+            testDescription: "readiness before the login is answered", opening: [.authenticates, .subscribes],
+            waits: true,
+            conversation: ["auth", #"<{"kind":"ready"}"#, #"<{"kind":"auth","state":"ok"}"#, "subscribe"]),
+        OpeningRow(
+            testDescription: "login without an answer", opening: .authenticates, conversation: ["auth"], isUp: false),
+        OpeningRow(testDescription: "never ready", opening: [], waits: true, conversation: [], isUp: false),
+    ]
+
+    @Test("each way of opening says what it must and no more", arguments: openingRows)
+    func openings(row: OpeningRow) throws {
+        let dialect = StubDialect {
+            $0.opening = row.opening
+            $0.waitsForReady = row.waits
+        }
+        let stage = try SessionStage(dialect, socket: row.hasToken ? Self.login : nil)
+        stage.harness.start()
+        var told = ["0 connect"]
+        for line in row.conversation {
+            if line.hasPrefix("<") { stage.backend(String(line.dropFirst())) } else { told.append("0 " + line) }
+        }
+        #expect(stage.seen() == told)
+        #expect(stage.harness.bridge.roomStates[0].isUp == row.isUp)
+        #expect(stage.harness.violations == [])
+    }
+
+    struct FailureRow: CustomTestStringConvertible {
+        var testDescription: String
+        var said: [String]
+        var wait: Duration = .zero
+        var reason: String
+        var isRefusal = false
+    }
+
+    static let failureRows: [FailureRow] = [
+        FailureRow(
+            testDescription: "login refused", said: [#"{"kind":"auth","state":"failed","text":"wrong token"}"#],
+            reason: "the backend refused the login: wrong token", isRefusal: true),
+        FailureRow(
+            testDescription: "login expired", said: [#"{"kind":"auth","state":"expired"}"#],
+            reason: "the backend says that the login has expired", isRefusal: true),
+        FailureRow(
+            testDescription: "login too late", said: [#"{"kind":"auth","state":"timeout"}"#],
+            reason: "the backend waited too long for the login", isRefusal: true),
+        FailureRow(
+            testDescription: "login without an answer", said: [], wait: .seconds(10),
+            reason: "the backend did not answer the login in time"),
+        FailureRow(
+            testDescription: "a fatal error", said: [#"{"kind":"error","text":"Room not found","fatal":true}"#],
+            reason: "the backend refused the session: Room not found"),
+        FailureRow(
+            testDescription: "never ready, after a complaint",
+            said: [#"{"kind":"auth","state":"ok"}"#, #"{"kind":"error","text":"FORBIDDEN"}"#], wait: .seconds(10),
+            reason: "the backend did not say in time that the room is ready; it said: FORBIDDEN"),
+    ]
+
+    @Test("what goes wrong while opening is a failed attempt with its sentence", arguments: failureRows)
+    func failures(row: FailureRow) throws {
+        let stage = try SessionStage(Self.full(), socket: Self.login)
+        stage.harness.start()
+        for frame in row.said { stage.backend(frame) }
+        stage.harness.advance(by: row.wait)
+        #expect(stage.room.link.lastReason == row.reason)
+        #expect(stage.room.link.hasBeenUp == false)
+        // Once more at once, with credentials that are asked for as refused.
+        #expect(stage.harness.credentialReads == (row.isRefusal ? [false, true] : [false]))
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.harness.credentialReads.count == 2)
+    }
+
+    @Test("after the second refusal there is one try in 15 minutes, and one at once with other credentials")
+    func refusedTwice() throws {
+        let stage = try SessionStage(Self.full(), socket: Self.login)
+        stage.harness.start()
+        stage.enter("bob")
+        for _ in 0..<2 { stage.backend(#"{"kind":"auth","state":"failed"}"#) }
+        #expect(stage.heard().last?.contains("refuses the bridge: the backend refused the login") == true)
+        _ = stage.seen()
+        stage.harness.advance(by: .seconds(800))
+        #expect(stage.seen() == [])
+        #expect(stage.harness.credentialReads.dropFirst(2).allSatisfy { !$0 }, "looking is not asking for a new login")
+        stage.harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("other")))
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.seen() == ["0 connect", "0 auth"])
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        stage.backend(#"{"kind":"ready"}"#)
+        #expect(stage.harness.bridge.roomStates[0].isUp)
+    }
+
+    @Test("what is said before the room is ready is shown when it is, typing excepted")
+    func earlyMessages() throws {
+        let stage = try SessionStage(StubDialect { $0.waitsForReady = true })
+        stage.harness.start()
+        stage.enter("bob")
+        stage.backend(SessionStage.message("1", "early"))
+        stage.backend(#"{"kind":"typing","state":"start","sender":{"id":"u-ann","name":"ann"}}"#)
+        #expect(stage.said() == [])
+        stage.backend(#"{"kind":"ready"}"#)
+        stage.backend(SessionStage.message("2", "late"))
+        #expect(stage.said() == ["ann: early", "ann: late"])
+    }
+
+    @Test("a room that never gets ready does not keep what is said there for ever")
+    func neverReady() throws {
+        let stage = try SessionStage(StubDialect { $0.waitsForReady = true })
+        stage.harness.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(5))
+        stage.backend(SessionStage.message("1", "early"))
+        stage.harness.advance(by: .seconds(9))
+        #expect(stage.said() == [])
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.said() == ["ann: early"])
+    }
+
+    // MARK: - Signs of life
+
+    @Test("a ping inside the JSON is answered at once, even while the login is open")
+    func pong() throws {
+        let stage = try SessionStage(Self.full(), socket: Self.login)
+        stage.harness.start()
+        _ = stage.sent()
+        stage.backend(#"{"kind":"ping","ref":"k"}"#)
+        #expect(stage.sent().map(\.text) == [#"{"kind":"pong","ref":"k"}"#])
+    }
+
+    @Test("replies that the wire's rules want are sent, and such a frame is no puzzle")
+    func automaticReplies() throws {
+        let stage = try SessionStage(StubDialect { $0.repliesByRule = true })
+        stage.harness.start()
+        stage.backend(#"{"kind":"riddle","want":7}"#)
+        #expect(stage.sent().map(\.text) == [#"{"kind":"reply","to":7}"#])
+        #expect(stage.notes("frame-dropped").isEmpty)
+        stage.backend(#"{"kind":"riddle"}"#)
+        #expect(stage.notes("frame-dropped").count == 1)
+    }
+
+    @Test("silence leads to a ping inside the JSON, and more of it to a new link", arguments: [nil, 40] as [Int?])
+    func jsonPing(interval: Int?) throws {
+        let dialect = StubDialect {
+            $0.liveness = .jsonPing
+            $0.pingInterval = interval.map { .seconds($0) }
+        }
+        let stage = try SessionStage(dialect) { $0.ping = .seconds(20) }
+        let silence = Duration.seconds(interval ?? 25)
+        stage.harness.start()
+        stage.harness.advance(by: .seconds(15))
+        stage.backend(#"{"kind":"pong"}"#)
+        _ = stage.seen()
+        stage.harness.advance(by: silence - .milliseconds(1))
+        #expect(stage.seen() == [])
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(stage.seen() == ["0 ping"])
+        stage.backend(#"{"kind":"pong"}"#)
+        stage.harness.advance(by: silence)
+        #expect(stage.seen() == ["0 ping"])
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.seen() == ["0 disconnect"])
+        #expect(stage.room.link.lastReason == "the backend did not answer a ping in time")
+    }
+
+    // MARK: - Renewing the login
+
+    private static func live(_ change: (inout DialectTraits) -> Void = { _ in }) throws -> SessionStage {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.opening = .authenticates
+                change(&$0)
+            }, socket: login)
+        stage.harness.start()
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        stage.enter("bob")
+        _ = stage.seen()
+        _ = stage.sent()
+        return stage
+    }
+
+    @Test("a login that expires is renewed on the open socket, and what was missed is fetched")
+    func expiry() throws {
+        let stage = try Self.live { $0.history = .socket }
+        // The first history.
+        stage.backend(SessionStage.history([SessionStage.message("1", "one", at: -9)]))
+        stage.harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("second")))
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        #expect(stage.harness.credentialReads == [false, true])
+        #expect(stage.sent().map(\.text) == [#"{"kind":"auth","access_token":"second"}"#])
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        #expect(stage.seen() == ["0 auth", "0 fetch"])
+        stage.backend(
+            SessionStage.history([
+                SessionStage.message("1", "one", at: -9), SessionStage.message("2", "missed", at: 1),
+            ]))
+        #expect(stage.said() == ["ann: missed"])
+        #expect(stage.harness.bridge.roomStates[0].isUp)
+    }
+
+    @Test("a token that is renewed ahead of its end is shown on the open socket, and nothing is fetched")
+    func renewedAhead() throws {
+        let stage = try Self.live()
+        stage.harness.perform { _, _ in
+            stage.room.tokenRenewed(
+                UpstreamCredentials(socket: .accessToken("second")), stage.harness.bridge.context)
+        }
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        #expect(stage.sent().map(\.text) == [#"{"kind":"auth","access_token":"second"}"#])
+        stage.harness.advance(by: .seconds(60))
+        #expect(stage.harness.bridge.roomStates[0].isUp)
+    }
+
+    @Test("a renewed login that nobody answers, or that is refused, ends the link", arguments: [true, false])
+    func renewalFails(isRefused: Bool) throws {
+        let stage = try Self.live()
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        if isRefused {
+            stage.backend(#"{"kind":"auth","state":"failed"}"#)
+            #expect(stage.room.link.lastReason == "the backend refused the login")
+        } else {
+            stage.harness.advance(by: .seconds(10))
+            #expect(stage.room.link.lastReason == "the backend did not answer the renewed login in time")
+        }
+        #expect(stage.seen().prefix(2) == ["0 auth", "0 disconnect"])
+    }
+
+    @Test("a login that was not on the socket and expires is renewed by a new link")
+    func expiryElsewhere() throws {
+        let stage = try SessionStage(StubDialect())
+        stage.harness.start()
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        #expect(stage.seen() == ["0 connect", "0 disconnect", "0 connect"])
+    }
+
+    // MARK: - Taking turns
+
+    @Test("rooms of a backend that has few connections open one after the other")
+    func turns() throws {
+        let dialect = StubDialect {
+            $0.connectsInTurn = true
+            $0.waitsForReady = true
+        }
+        let stage = try SessionStage(dialect, rooms: 3)
+        stage.harness.start()
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.seen() == ["0 connect"])
+        stage.backend(#"{"kind":"ready"}"#, room: 0)
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.seen() == ["1 connect"])
+        stage.harness.endTransport(1, reason: "reset")
+        stage.harness.advance(by: .milliseconds(500))
+        #expect(stage.seen() == ["2 connect"])
+        stage.harness.advance(by: .seconds(5))
+        #expect(stage.seen() == [], "room 1 waits for room 2")
+        stage.backend(#"{"kind":"ready"}"#, room: 2)
+        stage.harness.advance(by: .milliseconds(100))
+        #expect(stage.seen() == ["1 connect"])
+    }
+
+    @Test(
+        "a 500 and a stalled opening are overload: the backend is left alone for half a minute", arguments: [500, nil])
+    func overload(status: Int?) throws {
+        let dialect = StubDialect {
+            $0.connectsInTurn = true
+            $0.waitsForReady = true
+        }
+        let stage = try SessionStage(dialect, rooms: 2)
+        if status != nil { stage.harness.acceptsConnections = false }
+        stage.harness.start()
+        stage.harness.advance(by: .milliseconds(100))
+        if let status {
+            stage.harness.refuse(0, status: status)
+        } else {
+            stage.harness.advance(by: .seconds(10))
+        }
+        #expect(stage.room.link.lastReason?.hasSuffix(", as an overloaded backend does") == true)
+        _ = stage.seen()
+        stage.harness.advance(by: .seconds(29))
+        #expect(stage.seen() == [])
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.seen().filter { $0.hasSuffix("connect") }.count == 1)
+    }
+
+    @Test("rooms of other backends do not wait")
+    func noTurns() throws {
+        let stage = try SessionStage(StubDialect { $0.waitsForReady = true }, rooms: 3)
+        stage.harness.start()
+        #expect(stage.seen() == ["0 connect", "1 connect", "2 connect"])
+    }
+}
