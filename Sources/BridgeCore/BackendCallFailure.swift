@@ -1,7 +1,8 @@
-/// Why a call beside the socket gave nothing; a sentence without a full stop that repeats no secret.
+/// Why a call beside the socket brought nothing.
 public struct BackendCallFailure: Error, Equatable, Sendable {
+    /// Without a full stop; repeats no secret.
     public var sentence: String
-    /// The HTTP status, where there was an answer.
+    /// The HTTP status of the answer, if there was one.
     public var status: Int?
 
     public init(sentence: String, status: Int? = nil) {

@@ -49,6 +49,9 @@ public final class Bridge {
     var loginThrottle = LoginThrottle()
     let isupport: [[String]]
     let startedAt: ChatTimestamp
+    private(set) var backends: [BackendAccount] = []
+    private(set) var backendsByName: [String: BackendID] = [:]
+    var roomsAskedAt: [String: MonotonicInstant] = [:]
     private var batchNumber: UInt64 = 0
 
     enum Phase: Equatable {
@@ -79,6 +82,12 @@ public final class Bridge {
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
             utf8Only: true)
         self.lastRoomIndex = settings.rooms.count - 1
+        for (index, backend) in settings.backends.enumerated() {
+            let id = BackendID(index: index)
+            backends.append(BackendAccount(id: id, settings: backend))
+            backendsByName[backend.name] = id
+            if backend.login != nil { context.backendsWithLogin.insert(backend.name) }
+        }
         for (index, room) in settings.rooms.enumerated() {
             let id = RoomID(index: index)
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
@@ -89,7 +98,10 @@ public final class Bridge {
     // MARK: - The driver's side
 
     /// What the driver must do now, in order.
-    public func takeActions() -> [BridgeAction] { context.takeActions() }
+    public func takeActions() -> [BridgeAction] {
+        carryOutBackendWishes()
+        return context.takeActions()
+    }
 
     /// When ``timerFired(now:)`` is due next.
     public func nextDeadline() -> MonotonicInstant? { context.timers.next() }
@@ -97,6 +109,7 @@ public final class Bridge {
     /// Opens the links of all rooms that have one whoever is there.
     public func start(now: Now) {
         context.now = now
+        for account in backends where account.settings.authenticates { account.start(context) }
         for room in rooms where room.settings.connect == .always { room.link.start(context) }
         askForTemplateRooms()
     }
@@ -233,8 +246,10 @@ public final class Bridge {
     public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
         guard let room = self.room(room) else { return }
+        let wasUp = room.link.isUp
         room.handle(
             room.link.bytesReceived(bytes, dialectContext: room.dialectContext, context), context)
+        noteLink(of: room, wasUp: wasUp)
         finishIfIdle()
     }
 
@@ -278,6 +293,7 @@ public final class Bridge {
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .markRead(let id): room(id)?.markReadTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
+            case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
             case .shutdown: beginClosing()

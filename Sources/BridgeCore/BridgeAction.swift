@@ -13,9 +13,18 @@ public enum BridgeAction: Equatable {
     case resumeReading(ClientID)
     /// Flush what is queued, then close. `clientClosed` still follows.
     case closeClient(ClientID)
-    /// Read the room's credentials; answered by `credentialsRead`, at once or later. `afterRefusal`: the backend refused
-    /// those that were read last, so a renewed token or a new login is wanted.
+    /// Read the room's credentials; answered by `credentialsRead`, at once or later.
+    ///
+    /// `afterRefusal`: the backend has refused what was read last.
     case readCredentials(RoomID, afterRefusal: Bool)
+    /// Read the tokens that are kept for a backend; answered by `tokensRead`.
+    case readTokens(BackendID)
+    /// Keep a backend's tokens, so that they outlast a crash; answered by `tokensSaved`, when they do.
+    case saveTokens(BackendID, StoredTokens)
+    /// Read what a backend's account is proven with; answered by `secretsRead`.
+    case readSecrets(BackendID)
+    /// Ask a backend by HTTP; answered by `backendAnswered`, within the order's time.
+    case callBackend(BackendCallID, BackendCallOrder)
     /// Open a connection for a room, encrypted from its first byte on when `isSecure`; answered by `upstreamConnected` or
     /// `upstreamClosed`.
     case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)

@@ -17,12 +17,14 @@ final class BridgeContext {
     /// Rooms that wait for a connection slot, in order.
     private var connectQueue: [(room: RoomID, turn: String?)] = []
     private var connectBudget: TokenBucket
+    /// Backends whose rooms get their credentials from the account there and not from the driver.
+    var backendsWithLogin: Set<String> = []
+    /// The rooms of these.
+    var roomsWithAccount: Set<RoomID> = []
     /// What rooms want of their backends' accounts, in order.
     private(set) var backendWishes: [BackendWish] = []
     /// Who opens a connection now among rooms that take turns, by backend, and how long the others wait at least.
     private var connectTurns: [String: ConnectTurn] = [:]
-    /// What rooms want to know from before; the bridge makes calls of it.
-    private(set) var historyRequests: [(room: RoomID, query: HistoryQuery)] = []
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -40,7 +42,13 @@ final class BridgeContext {
 
     // MARK: - Actions
 
-    func emit(_ action: BridgeAction) { actions.append(action) }
+    func emit(_ action: BridgeAction) {
+        if case .readCredentials(let room, let afterRefusal) = action, roomsWithAccount.contains(room) {
+            backendWishes.append(.credentials(room, afterRefusal: afterRefusal))
+        } else {
+            actions.append(action)
+        }
+    }
 
     func takeActions() -> [BridgeAction] {
         defer { actions.removeAll(keepingCapacity: true) }
@@ -60,8 +68,23 @@ final class BridgeContext {
 
     // MARK: - Backends
 
+    /// Asks for messages; the answer comes to ``Room/historyArrived(_:isComplete:_:)``.
+    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.history(room, query)) }
+
     /// Tells the backend that everything in the room was read.
     func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
+
+    private var lastBackendCall: UInt64 = 0
+
+    func nextBackendCall() -> BackendCallID {
+        lastBackendCall += 1
+        return BackendCallID(rawValue: lastBackendCall)
+    }
+
+    func takeBackendWishes() -> [BackendWish] {
+        defer { backendWishes.removeAll() }
+        return backendWishes
+    }
 
     // MARK: - Connection slots
 
@@ -113,16 +136,6 @@ final class BridgeContext {
         timers.set(.connectGate, at: timers[.connectGate].map { min($0, due) } ?? due)
     }
 
-    // MARK: - Calls beside the socket
-
-    /// Asks for messages of a room over the backend's HTTP interface; answered by `Room.historyArrived`.
-    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { historyRequests.append((room, query)) }
-
-    func takeHistoryRequests() -> [(room: RoomID, query: HistoryQuery)] {
-        defer { historyRequests = [] }
-        return historyRequests
-    }
-
     // MARK: - Chance
 
     func randomBytes(_ count: Int) -> [UInt8] {
@@ -170,6 +183,8 @@ final class BridgeContext {
 
 /// What a room wants of its backend's account.
 enum BackendWish {
+    case credentials(RoomID, afterRefusal: Bool)
+    case history(RoomID, HistoryQuery)
     case markRead(RoomID)
 }
 

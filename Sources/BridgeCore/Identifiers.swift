@@ -58,6 +58,8 @@ enum TimerKey: Hashable {
     case markRead(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
+    /// A backend's tokens or calls: renewal, another try, time-outs.
+    case backend(BackendID)
     /// A room that connects only while somebody is in it has been empty for long.
     case linger(RoomID)
     /// Joins have waited long enough for a backend's list of rooms.

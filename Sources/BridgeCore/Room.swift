@@ -136,6 +136,11 @@ final class Room {
     var isMarkReadDue = false
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
+        var settings = settings
+        if context.backendsWithLogin.contains(settings.backend) {
+            settings.authenticates = true
+            context.roomsWithAccount.insert(id)
+        }
         self.id = id
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)

@@ -42,6 +42,11 @@ extension UpstreamCredentials.Item: CustomStringConvertible, CustomDebugStringCo
 /// Why there are no credentials; a sentence without a full stop that repeats no secret.
 public struct UpstreamCredentialsFailure: Error, Equatable, Sendable {
     public var sentence: String
+    /// The backend itself refuses us; asking again soon would not help.
+    public var isRefusal: Bool
 
-    public init(_ sentence: String) { self.sentence = sentence }
+    public init(_ sentence: String, isRefusal: Bool = false) {
+        self.sentence = sentence
+        self.isRefusal = isRefusal
+    }
 }

@@ -123,7 +123,7 @@ extension UpstreamSession {
     ) {
         guard case .reading = renewal else { return }
         switch outcome {
-        case .failure(let failure): fail(failure.sentence, context)
+        case .failure(let failure): fail(failure.sentence, isRefusal: failure.isRefusal, context)
         case .success(let fresh):
             accept(fresh)
             renew(isLate: true, dialectContext, context)

@@ -181,7 +181,7 @@ final class UpstreamSession {
             accept(fresh)
             connect(context)
         case (.authorizing, .failure(let failure)):
-            fail(failure.sentence, transportGone: true, context)
+            fail(failure.sentence, transportGone: true, isRefusal: failure.isRefusal, context)
         case (.waiting, .success(let fresh)) where isWaitingForCredentials && fresh != credentials:
             context.note(
                 .info, "upstream-credentials-changed", "the refused credentials were replaced; trying again",

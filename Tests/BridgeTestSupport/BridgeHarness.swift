@@ -1,5 +1,6 @@
 public import BridgeCore
 import ChatModel
+import Dialects
 import HTTPProtocol
 public import WireBytes
 
@@ -48,6 +49,12 @@ public final class BridgeHarness {
     /// How often credentials were asked for, and each time whether after a refusal.
     public private(set) var credentialReads: [Bool] = []
     private let settings: BridgeSettings
+    /// What accounts at backends ask for, for the test to answer.
+    public var accounts = AccountStage()
+    /// Histories that were asked for and not answered yet, in order.
+    var openHistoryCalls: [AccountStage.Call] = []
+    /// What was asked for since the test's last look.
+    var historyQueries: [HistoryQuery] = []
     /// Called whenever time stood still for a deadline, after its consequences were recorded.
     public var deadlinePassed: (() -> Void)?
     private var taps: [UInt64: ClientTap] = [:]
@@ -202,7 +209,7 @@ public final class BridgeHarness {
             rounds += 1
             let actions = bridge.takeActions()
             for action in actions { run(action) }
-            if !actions.isEmpty { continue }
+            if !actions.isEmpty || accounts.answerOne(bridge, clock.now) { continue }
             if drainOne() || answerPing() { continue }
             guard let deadline = bridge.nextDeadline(), deadline <= clock.now.monotonic else { return }
             bridge.timerFired(now: clock.now)
@@ -238,6 +245,7 @@ public final class BridgeHarness {
             taps[client.rawValue]?.isClosed = true
             outputs.append(.clientClosed(client.rawValue))
             bridge.clientClosed(client, reason: "Connection closed", now: clock.now)
+        case .readTokens, .saveTokens, .readSecrets, .callBackend: accounts.ordered(action)
         case .readCredentials(let room, let afterRefusal):
             credentialReads.append(afterRefusal)
             bridge.credentialsRead(

@@ -17,6 +17,9 @@ struct ActionsStubDialect: Dialect {
     /// The kinds of frame that it can write.
     var says = Self.everything
     var writesReplies = false
+    var calls: (any DialectCalls)? {
+        traits.history == .call || traits.readReport == .call ? StubCalls() : nil
+    }
 
     init(
         identity: DialectTraits.Identity = .puppet, idsFrom: DialectTraits.MessageIDOrigin = .client,
@@ -135,7 +138,11 @@ struct ActionsStage {
             return room
         }
         let bridge = BridgeSettings(
-            serverName: "bridge", instanceID: "t", accounts: accounts, limits: limits, rooms: settings)
+            serverName: "bridge", instanceID: "t", accounts: accounts, limits: limits, rooms: settings,
+            backends: [
+                BackendSettings(
+                    name: "chat.example", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
+            ])
         harness = BridgeHarness(settings: bridge)
         identities = IdentityMap(settings: bridge)
         harness.echoes = echoes

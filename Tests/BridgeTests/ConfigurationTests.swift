@@ -45,7 +45,7 @@ struct ConfigurationTests {
     @Test("the example file loads and equals the defaults, its rooms apart")
     func exampleEqualsDefaults() throws {
         var loaded = try load(try Self.example("chatbridge.toml"))
-        #expect(loaded.rooms.map(\.name) == ["kitchen", "*", "lobby", "support", "ops", "board", "desk"])
+        #expect(loaded.rooms.map(\.name) == ["kitchen", "*", "lobby", "support", "ops", "board", "desk", "shop"])
         #expect(loaded.backends.map(\.name) == ["main"])
         loaded.backends = []
         #expect(loaded.rooms[0].url?.text == "wss://chat.example.com/ws/kitchen")

@@ -177,7 +177,7 @@ struct HTTPClientTests {
         }
         #expect(sentence.contains("refused"))
 
-        let secure = await stage.send(HTTPClientRequest(try HTTPURL(parsing: "https://127.0.0.1/")))
+        let secure = await stage.send(HTTPClientRequest(try HTTPURL(parsing: "ws://127.0.0.1/")))
         guard case .failure(.unsupportedURL) = secure else {
             Issue.record("\(secure)")
             return

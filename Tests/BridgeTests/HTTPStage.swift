@@ -125,6 +125,10 @@ final class HTTPTestHouse: TransportDelegate {
         tenant(id)?.connectionOpened(id, peer: peer, transport: transport)
     }
 
+    func connectionSecured(_ id: ConnectionID, transport: Transport) {
+        tenant(id)?.connectionSecured(id, transport: transport)
+    }
+
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         if talks[id] != nil {
             talks[id]?.received.append(contentsOf: bytes)

@@ -201,10 +201,7 @@ struct IdentityModeTests {
     func readCall() throws {
         let (stage, frames, _) = try reading(.call)
         #expect(frames == [])
-        let context = stage.harness.bridge.context
-        func calls() -> Int {
-            context.backendWishes.count { if case .markRead(RoomID(index: 0)) = $0 { true } else { false } }
-        }
+        func calls() -> Int { stage.harness.accounts.calls.count { $0.path == "/read/lobby" } }
         #expect(calls() == 1, "bob had nothing to add")
         for number in 3...9 {
             stage.harness.advance(by: .milliseconds(1))

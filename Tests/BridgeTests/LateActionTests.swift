@@ -18,14 +18,12 @@ struct LateActionTests {
         stage.harness.send(1, "PRIVMSG #lobby :soup")
         #expect(stage.newestUpstreamID() == "none")
         _ = stage.happened()
-        _ = stage.harness.bridge.context.takeHistoryRequests()
+        _ = stage.harness.takeHistoryQueries()
         return stage
     }
 
     private func answer(_ stage: ActionsStage, _ messages: [ChatMessage]) {
-        stage.harness.perform { bridge, _ in
-            bridge.rooms[0].historyArrived(.success(messages), isComplete: true, bridge.context)
-        }
+        stage.harness.answerHistory(.success(messages), isComplete: true)
     }
 
     private func soup(_ stage: ActionsStage) -> ChatMessage {
@@ -40,7 +38,7 @@ struct LateActionTests {
         let msgid = stage.newestMsgid()
         stage.harness.send(2, "@label=9;+reply=\(msgid);+draft/react=👍 TAGMSG #lobby")
         #expect(stage.happened() == [])
-        #expect(stage.harness.bridge.context.takeHistoryRequests().count == 1)
+        #expect(stage.harness.takeHistoryQueries().count == 1)
         answer(stage, [soup(stage)])
         let lines = stage.happened()
         #expect(lines.first == "U0> react|target=7|emoji=👍|op=add|from=[chatbridge]|name=chatbridge")

@@ -271,15 +271,13 @@ struct SessionHistoryTests {
 
     /// What was asked for since the last look.
     private static func asked(_ stage: SessionStage) -> [HistoryQuery] {
-        stage.harness.bridge.context.takeHistoryRequests().map(\.query)
+        stage.harness.takeHistoryQueries()
     }
 
     private static func answer(
         _ stage: SessionStage, _ outcome: Result<[ChatMessage], BackendCallFailure>, isComplete: Bool = false
     ) {
-        stage.harness.perform { _, _ in
-            stage.room.historyArrived(outcome, isComplete: isComplete, stage.harness.bridge.context)
-        }
+        stage.harness.answerHistory(outcome, isComplete: isComplete)
     }
 
     @Test("beside the socket the same: first silent, then what was missed, wider where it must be")
@@ -316,9 +314,9 @@ struct SessionHistoryTests {
     func failedCall() throws {
         let stage = try Self.stage(.call)
         stage.backend(S.message("9", "live"))
-        Self.answer(stage, .failure(BackendCallFailure(sentence: "the server answered 500", status: 500)))
+        Self.answer(stage, .failure(BackendCallFailure(sentence: "not there", status: 404)))
         #expect(stage.said() == ["ann: live"])
-        #expect(stage.notes("history-failed").first?.text.contains("500") == true)
+        #expect(stage.notes("history-failed").first?.text.contains("404") == true)
         Self.answer(stage, .success([Self.message("1", "nobody asked", at: 1)]))
         #expect(stage.said() == [])
     }

@@ -21,6 +21,8 @@ final class SessionStage {
         _ dialect: StubDialect, socket: ChatCredentials? = nil, rooms: Int = 1,
         _ change: (inout RoomSettings) -> Void = { _ in }
     ) throws {
+        var dialect = dialect
+        if dialect.traits.history == .call { dialect.calls = StubCalls() }
         let settings = try (0..<rooms).map { index in
             var room = RoomSettings(
                 name: index == 0 ? "lobby" : "room\(index)", backend: "b", dialect: dialect,
@@ -33,7 +35,10 @@ final class SessionStage {
         harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t",
-                limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: settings))
+                limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: settings,
+                backends: [
+                    BackendSettings(name: "b", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
+                ]))
         if let socket {
             for index in 0..<rooms { harness.credentials[index] = .success(UpstreamCredentials(socket: socket)) }
         }

@@ -96,12 +96,58 @@ struct UpstreamAuthTests {
 
     static let problemCases = [
         ProblemCase(
-            "a type of a later version", "auth = { type = \"login\" }",
-            "chatbridge.toml:4:17: expected \"none\" or \"bearer\" or \"basic\" or \"query\" or \"header\", "
-                + "found \"login\""),
+            "a type that is none", "auth = { type = \"logon\" }",
+            "chatbridge.toml:4:17: expected \"none\" or \"bearer\" or \"basic\" or \"query\" or \"header\" or "
+                + "\"message\" or \"login\" or \"client-cert\", found \"logon\" (did you mean \"login\"?)"),
+        ProblemCase(
+            "a login that nobody knows", "auth = { type = \"login\", user = \"u\", password = \"hunter2\" }",
+            "chatbridge.toml:4:8: the dialect envelope does not know how to log in; login_url and login_body say how"),
+        ProblemCase(
+            "a login without a body", "auth = { type = \"login\", login_url = \"/login\" }",
+            "chatbridge.toml:4:8: login_url needs a login_body"),
+        ProblemCase(
+            "a login to a place that is none",
+            "auth = { type = \"login\", login_url = \"ftp://x\", login_body = { p = \"hunter2\" } }",
+            "chatbridge.toml:4:38: the scheme ftp is not supported"),
+        ProblemCase(
+            "a password in plain text beside an encrypted room",
+            "auth = { type = \"login\", login_url = \"http://x/l\", login_body = { p = \"hunter2\" } }\n"
+                + "[[rooms]]\nname = \"b\"\nurl = \"wss://x/b\"\n"
+                + "auth = { type = \"login\", login_url = \"http://x/l\", login_body = { p = \"hunter2\" } }",
+            "chatbridge.toml:8:38: login_url is plain http:// while the room's url is encrypted; "
+                + "what it carries could be read"),
+        ProblemCase(
+            "a renewal without a body",
+            "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"hunter2\" }, refresh_url = \"/r\" }",
+            "chatbridge.toml:4:8: refresh_url needs a refresh_body"),
+        ProblemCase(
+            "a pointer that is none",
+            "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"x\" }, access_token_at = \"jwt\" }",
+            "chatbridge.toml:4:88: \"jwt\" is not a JSON pointer such as \"/access_token\""),
+        ProblemCase(
+            "a code that is none",
+            "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"x\" }, reauth_on = [200] }",
+            "chatbridge.toml:4:83: expected a list of statuses (400 to 599) and close codes (1000 to 4999), "
+                + "such as [401, 4001], found 200"),
+        ProblemCase(
+            "a token in a frame that does not exist", "auth = { type = \"message\", token = \"hunter2\" }",
+            "chatbridge.toml:4:17: the dialect envelope has no frame for a token; use bearer, query or header"),
+        ProblemCase(
+            "a token of a login in a frame that does not exist",
+            "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"x\" }, send_as = { in = \"message\" } }",
+            "chatbridge.toml:4:80: the dialect envelope has no frame for a token"),
+        ProblemCase(
+            "a token of a login in a header of the handshake",
+            "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"x\" }, "
+                + "send_as = { in = \"header\", name = \"Host\" } }",
+            "chatbridge.toml:4:104: \"Host\" belongs to the WebSocket handshake and cannot carry a token"),
+        ProblemCase(
+            "a certificate that is not there", "auth = { type = \"client-cert\" }",
+            "chatbridge.toml:4:8: auth of type \"client-cert\" needs client_cert and client_key in tls"),
         ProblemCase(
             "a token without a type", "auth = { token = \"hunter2\" }",
-            "chatbridge.toml:4:18: auth.token means nothing without a type: bearer, basic, query or header"),
+            "chatbridge.toml:4:18: auth.token means nothing without a type: "
+                + "bearer, basic, query, header, message, login or client-cert"),
         ProblemCase(
             "a type without a token", "auth = { type = \"bearer\" }",
             "chatbridge.toml:4:8: auth of type \"bearer\" needs token, token_file or token_credential"),

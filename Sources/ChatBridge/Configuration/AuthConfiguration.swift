@@ -1,3 +1,4 @@
+import Dialects
 import HTTPProtocol
 
 /// How a room proves to its backend who it is.
@@ -12,6 +13,12 @@ struct AuthConfiguration: Equatable, Sendable {
         case query
         /// A header field of any name.
         case header
+        /// A token in the first frame on the socket, where the dialect has such a frame.
+        case message
+        /// Name and password, for tokens that are renewed: by the dialect's own calls, or by ``LoginConfiguration``.
+        case login
+        /// The certificate in `tls` and nothing else.
+        case clientCertificate = "client-cert"
     }
 
     var type = Kind.none
@@ -24,6 +31,7 @@ struct AuthConfiguration: Equatable, Sendable {
     var headerName: String?
     /// ``tokenPlaceholder`` is the token; nil: nothing but the token.
     var format: String?
+    var login = LoginConfiguration()
 
     static let tokenPlaceholder = "{token}"
     /// Source: RFC 6750 §2.3.
@@ -33,8 +41,11 @@ struct AuthConfiguration: Equatable, Sendable {
     /// The keys that mean something for each type, for messages.
     static let keys: [Kind: [String]] = [
         .none: [], .bearer: tokenKeys, .basic: ["user"] + passwordKeys, .query: tokenKeys + ["param"],
-        .header: tokenKeys + ["name", "format"],
+        .header: tokenKeys + ["name", "format"], .message: tokenKeys,
+        .login: ["user"] + passwordKeys + LoginConfiguration.keys, .clientCertificate: [],
     ]
+    /// For messages.
+    static let typeNames = "bearer, basic, query, header, message, login or client-cert"
     static let tokenKeys = ["token", "token_file", "token_credential"]
     static let passwordKeys = ["password", "password_file", "password_credential"]
 }
@@ -230,14 +241,14 @@ extension ConfigurationCompletion {
     mutating func checkAuth(_ room: RoomConfiguration, at path: String, whole: ConfigurationOrigin) {
         let auth = room.auth
         let place = origin("\(path).auth") ?? whole
-        let written = AuthConfiguration.keys.values.joined().filter { origin("\(path).auth.\($0)") != nil }
+        let written = Set(AuthConfiguration.keys.values.joined()).filter { origin("\(path).auth.\($0)") != nil }
         let useful = AuthConfiguration.keys[auth.type] ?? []
         for key in Set(written).sorted() where !useful.contains(key) && !isRefused("\(path).auth.type") {
             guard let keyOrigin = origin("\(path).auth.\(key)") else { continue }
             reader.report(
                 keyOrigin,
                 auth.type == .none
-                    ? "auth.\(key) means nothing without a type: bearer, basic, query or header"
+                    ? "auth.\(key) means nothing without a type: \(AuthConfiguration.typeNames)"
                     : "auth.\(key) means nothing for type = \"\(auth.type.rawValue)\"")
         }
         func isBroken(_ keys: [String]) -> Bool {
@@ -245,7 +256,19 @@ extension ConfigurationCompletion {
         }
         switch auth.type {
         case .none: return
-        case .bearer, .query, .header:
+        case .login: checkLogin(room, at: path, place: place)
+        case .clientCertificate:
+            if room.tls.clientCertificate.isEmpty, !isRefused("\(path).tls.client_cert") {
+                reader.report(place, "auth of type \"client-cert\" needs client_cert and client_key in tls")
+            }
+        case .bearer, .query, .header, .message:
+            if auth.type == .message, let dialect = try? DialectTable.dialect(named: room.dialect),
+                !dialect.traits.opening.contains(.authenticates)
+            {
+                reader.report(
+                    origin("\(path).auth.type") ?? place,
+                    "the dialect \(room.dialect) has no frame for a token; use bearer, query or header")
+            }
             if auth.token == nil, !isBroken(AuthConfiguration.tokenKeys) {
                 reader.report(
                     place, "auth of type \"\(auth.type.rawValue)\" needs token, token_file or token_credential")
@@ -263,7 +286,8 @@ extension ConfigurationCompletion {
             switch auth.type {
             case .bearer, .basic: "Authorization"
             case .header: auth.headerName ?? AuthConfiguration.defaultHeaderName
-            case .none, .query: nil
+            case .login: auth.login.sendAs?.header
+            case .none, .query, .message, .clientCertificate: nil
             }
         if let field, let double = room.headers.first(where: { $0.name.lowercased() == field.lowercased() }) {
             reader.report(

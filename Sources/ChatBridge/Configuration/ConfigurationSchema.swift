@@ -144,27 +144,31 @@ enum ConfigurationSchema {
         ConfigurationForm<String>.string(check).optional(from: "")
     }
 
-    static let auth: [ConfigurationKey<AuthConfiguration>] = [
-        ConfigurationKey("type", \.type, .choice, "none | bearer | basic | query | header"),
-        ConfigurationKey("token", \.token, .secretText, group: "token", "the token itself"),
-        ConfigurationKey("token_file", \.token, .secretFile, group: "token", "a file with it, read for each attempt"),
-        ConfigurationKey(
-            "token_credential", \.token, .secretCredential, group: "token", "a systemd credential with it"),
-        ConfigurationKey("user", \.user, authText(ConfigurationChecks.authUser), "for basic"),
-        ConfigurationKey("password", \.password, .secretText, group: "password", "for basic"),
-        ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
-        ConfigurationKey(
-            "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
-        ConfigurationKey(
-            "param", \.param, authText(ConfigurationChecks.queryName),
-            "for query: the parameter's name; default: \"access_token\""),
-        ConfigurationKey(
-            "name", \.headerName, authText(ConfigurationChecks.authHeader),
-            "for header: the field's name; default: \"Authorization\""),
-        ConfigurationKey(
-            "format", \.format, authText(ConfigurationChecks.authFormat),
-            "for header: {token} is the token; default: \"{token}\""),
-    ]
+    static let auth: [ConfigurationKey<AuthConfiguration>] =
+        [
+            ConfigurationKey(
+                "type", \.type, .choice, "none | bearer | basic | query | header | message | login | client-cert"),
+            ConfigurationKey("token", \.token, .secretText, group: "token", "the token itself"),
+            ConfigurationKey(
+                "token_file", \.token, .secretFile, group: "token", "a file with it, read for each attempt"),
+            ConfigurationKey(
+                "token_credential", \.token, .secretCredential, group: "token", "a systemd credential with it"),
+            ConfigurationKey("user", \.user, authText(ConfigurationChecks.authUser), "for basic and login"),
+            ConfigurationKey("password", \.password, .secretText, group: "password", "for basic and login"),
+            ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
+            ConfigurationKey(
+                "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
+            ConfigurationKey(
+                "param", \.param, authText(ConfigurationChecks.queryName),
+                "for query: the parameter's name; default: \"access_token\""),
+            ConfigurationKey(
+                "name", \.headerName, authText(ConfigurationChecks.authHeader),
+                "for header: the field's name; default: \"Authorization\""),
+            ConfigurationKey(
+                "format", \.format, authText(ConfigurationChecks.authFormat),
+                "for header: {token} is the token; default: \"{token}\""),
+        ]
+        + LoginConfiguration.rows
 
     static let upstreamTLS: [ConfigurationKey<UpstreamTLSConfiguration>] = [
         ConfigurationKey("ca", \.authorities, .string(), "a PEM file; default: the system's authorities"),

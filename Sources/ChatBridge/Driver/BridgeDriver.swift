@@ -36,17 +36,20 @@ final class BridgeDriver: TransportDelegate {
     private let passwordWorkers = WorkPool(
         name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
     private var housekeeping = Housekeeping()
+    private let backends: BackendDriver
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
     ///   - upstreamTLS: how each room's connection is secured where its URL says so.
+    ///   - backends: asks backends beside the sockets; its client must live on the same loop. Nil: none can be asked.
     ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
     init(
         bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int,
         upstreamTLS: @escaping (RoomID) -> TLSClientSettings? = { _ in nil },
+        backends: BackendDriver? = nil,
         credentials: @escaping (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> = { _ in
             .success(UpstreamCredentials())
         }, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
@@ -55,6 +58,11 @@ final class BridgeDriver: TransportDelegate {
         self.loop = loop
         self.upstreamTLS = upstreamTLS
         self.sendQueueBytes = sendQueueBytes
+        self.backends =
+            backends
+            ?? BackendDriver(loop: loop, names: [], places: [], store: TokenStore(stateDirectory: "")) { _ in
+                .failure(UpstreamCredentialsFailure("there are no secrets"))
+            }
         self.credentials = credentials
         self.note = note
         self.isStopped = stopped
@@ -240,6 +248,22 @@ final class BridgeDriver: TransportDelegate {
         case .readCredentials(let room, _):
             hasAnswered = true
             bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
+        case .readTokens(let id):
+            backends.readTokens(id) { tokens, transport in
+                Self.tell(transport) { $0.tokensRead(id, tokens, now: $1) }
+            }
+        case .saveTokens(let id, let tokens):
+            backends.saveTokens(id, tokens) { outcome, transport in
+                Self.tell(transport) { $0.tokensSaved(id, outcome, now: $1) }
+            }
+        case .readSecrets(let id):
+            backends.readSecrets(id) { outcome, transport in
+                Self.tell(transport) { $0.secretsRead(id, outcome, now: $1) }
+            }
+        case .callBackend(let call, let order):
+            backends.call(order, transport) { outcome, transport in
+                Self.tell(transport) { $0.backendAnswered(call, order.backend, outcome, now: $1) }
+            }
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
             let tls = isSecure ? tlsSettings(room) : nil
             let id =
@@ -271,6 +295,13 @@ final class BridgeDriver: TransportDelegate {
             isStopped()
             isStopped = {}
         }
+    }
+
+    /// Brings an answer that took its time to the bridge, if that still lives, and does what follows.
+    private static func tell(_ transport: Transport, _ verb: (Bridge, Now) -> Void) {
+        guard let driver = (transport.delegate as? LoopHouse)?.bridge else { return }
+        verb(driver.bridge, now(transport))
+        driver.run(transport)
     }
 
     private func run(_ check: PasswordCheck, _ transport: Transport) {

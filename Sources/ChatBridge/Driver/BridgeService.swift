@@ -26,10 +26,10 @@ struct BridgeService {
         ProcessSignals.ignoreBrokenPipes()
         ProcessLimits.raiseOpenFiles()
         let settings: BridgeSettings
+        let proxies = HTTPProxyRules(environment: surroundings.variables)
+        let plans = BackendPlan.plans(configuration, environmentProxies: proxies)
         do throws(HTTPURLError) {
-            settings = try BridgeSettings(
-                configuration, instanceID: instanceID,
-                environmentProxies: HTTPProxyRules(environment: surroundings.variables))
+            settings = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
@@ -49,6 +49,7 @@ struct BridgeService {
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
             let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
+            let accountSecrets = AccountSecrets(sources: plans.map(\.source), surroundings: surroundings)
             let places = try configuration.listeners.map { listener throws(StartError) in
                 try Self.listenOptions(listener)
             }
@@ -57,12 +58,16 @@ struct BridgeService {
                 let bridge = Bridge(
                     settings: settings, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
+                let backends = BackendDriver(
+                    loop: loop, names: plans.map(\.settings.name), places: plans.map(\.place),
+                    store: TokenStore(stateDirectory: configuration.server.stateDirectory),
+                    secrets: { accountSecrets.read($0) })
                 let driver = BridgeDriver(
                     bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
-                    upstreamTLS: { upstreamTLS[$0] },
+                    upstreamTLS: { upstreamTLS[$0] }, backends: backends,
                     credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
-                transport.delegate = LoopHouse(bridge: driver, httpServer: server)
+                transport.delegate = LoopHouse(bridge: driver, httpServer: server, others: [backends.client])
                 var addresses: [SocketAddress] = []
                 var listeners: [ListenerID: ListenerAddress] = [:]
                 for (options, listener) in zip(places, configuration.listeners) {

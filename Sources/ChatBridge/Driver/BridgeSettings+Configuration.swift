@@ -38,22 +38,12 @@ extension BridgeSettings {
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms,
-            backends: configuration.backendsInUse.compactMap { BackendSettings($0, in: configuration) },
+            backends: BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
             drain: configuration.server.drain,
             notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             })
-    }
-}
-
-extension BackendSettings {
-    /// Nil when the dialect is unknown or its options are wrong, which the configuration's own check rules out.
-    init?(_ backend: BackendConfiguration, in configuration: Configuration) {
-        guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
-        self.init(
-            name: backend.name, dialect: dialect, httpBase: backend.httpBase,
-            user: backend.user.isEmpty ? nil : backend.user)
     }
 }
 
@@ -141,7 +131,8 @@ extension RoomSettings {
             identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
             memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
             requiresSubprotocol: room.requiresSubprotocol,
-            headers: room.headers.map { ($0.name, $0.value.revealed) }, authenticates: room.auth.type != .none,
+            headers: room.headers.map { ($0.name, $0.value.revealed) },
+            authenticates: room.auth.type != .none && room.auth.type != .clientCertificate,
             proxies: room.proxy.rules(environment: environmentProxies), userAgent: room.userAgent,
             connectTimeout: room.connectTimeout, handshakeTimeout: room.handshakeTimeout, ping: room.ping ?? .zero,
             pongTimeout: room.pongTimeout,

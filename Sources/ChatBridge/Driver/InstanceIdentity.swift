@@ -54,7 +54,7 @@ enum InstanceIdentity {
     }
 
     /// Makes the directory and those above it; true when it is there afterwards.
-    private static func makeDirectory(_ path: String) -> Bool {
+    static func makeDirectory(_ path: String) -> Bool {
         if access(path, W_OK) == 0 { return true }
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
             let parent = String(path[..<slash])

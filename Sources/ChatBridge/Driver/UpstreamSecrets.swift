@@ -1,4 +1,5 @@
 import BridgeCore
+import ChatModel
 import Glibc
 import WireBytes
 
@@ -48,6 +49,41 @@ struct UpstreamSecrets {
             return header(
                 auth.headerName ?? AuthConfiguration.defaultHeaderName,
                 format.replacing(AuthConfiguration.tokenPlaceholder, with: try secret(auth.token)))
+        case .message: return UpstreamCredentials(socket: .accessToken(try secret(auth.token)))
+        // The account has the tokens; a certificate is shown by TLS.
+        case .login, .clientCertificate: return UpstreamCredentials()
+        }
+    }
+}
+
+/// Reads what the accounts at backends are proven with.
+struct AccountSecrets: Sendable {
+    struct Source: Sendable {
+        var auth: AuthConfiguration
+        /// Whether somebody logs in; else what the rooms show is shown.
+        var isLogin: Bool
+        var user: String
+        var password: SecretSource?
+    }
+
+    /// By the index of the backend.
+    var sources: [Source]
+    var surroundings: ConfigurationSurroundings
+
+    /// The secrets as they are now. Blocks on the disk.
+    func read(_ backend: BackendID) -> Result<BackendSecrets, UpstreamCredentialsFailure> {
+        guard sources.indices.contains(backend.index) else {
+            return .failure(UpstreamCredentialsFailure("there are no secrets"))
+        }
+        let source = sources[backend.index]
+        do throws(InterpolationError) {
+            guard source.isLogin else {
+                return .success(.fixed(try UpstreamSecrets.credentials(source.auth, surroundings)))
+            }
+            let password = try source.password?.read(surroundings).revealed ?? ""
+            return .success(.login(user: source.user, password: password))
+        } catch {
+            return .failure(UpstreamCredentialsFailure(error.message))
         }
     }
 }

@@ -4,12 +4,15 @@ import WireBytes
 
 /// Bounds of the client, over all requests.
 enum HTTPClientBounds {
-    /// Connections to one origin at once; more would be rude.
-    static let connectionsPerOrigin = 4
+    /// Connections to one origin at once, as many as browsers make: the calls of a backend, and its account's renewal.
+    static let connectionsPerOrigin = 6
     /// Connections at once, idle ones included.
     static let maxConnections = 32
     /// How long an idle connection is kept. Servers close after 5 s to 75 s; a request that meets a closed one is sent again.
     static let idleTime: Duration = .seconds(15)
+    /// How long an idle connection serves requests that cannot be sent again when it turns out to be gone: well below the
+    /// 5 s after which the hastiest servers close.
+    static let freshTime: Duration = .seconds(2)
     /// Requests that wait for a connection.
     static let maxWaiting = 256
 }
@@ -40,16 +43,22 @@ final class HTTPClient: LoopTenant {
 
     /// By reference, because a machine cannot be taken out of a dictionary and back without a copy.
     private final class Link {
-        let origin: HTTPOrigin
+        let route: HTTPClientRoute
         var connection = HTTPClientConnection()
         var isOpen = false
+        /// Asked of a proxy and not answered yet.
+        var tunnel: HTTPProxyTunnel?
+        /// TLS begins behind a proxy.
+        var isSecuring = false
         /// What it is used for; nil while idle.
         var call: CallID?
         /// Requests before the present one.
         var usedCount = 0
+        /// When its last request was answered.
+        var idleSince = MonotonicInstant(nanoseconds: 0)
 
-        init(_ origin: HTTPOrigin, call: CallID) {
-            self.origin = origin
+        init(_ route: HTTPClientRoute, call: CallID) {
+            self.route = route
             self.call = call
         }
     }
@@ -114,37 +123,53 @@ final class HTTPClient: LoopTenant {
 
     /// False when the request must wait.
     private func serve(_ id: CallID, _ request: HTTPClientRequest, _ transport: Transport) -> Bool {
-        let origin = HTTPOrigin(request.url)
-        let kept = links.first { $0.value.call == nil && $0.value.origin == origin && $0.value.connection.isReusable }
+        let route: HTTPClientRoute
+        do throws(HTTPClientError) {
+            route = try HTTPClientRoute(request)
+        } catch {
+            finish(id, .failure(error), transport)
+            return true
+        }
+        let kept = links.first { _, link in
+            link.call == nil && link.route == route && link.connection.isReusable
+                && (request.isRepeatable || transport.now - link.idleSince < HTTPClientBounds.freshTime)
+        }
         if let (connection, link) = kept {
             link.call = id
             calls[id]?.connection = connection
             begin(connection, link, transport)
             return true
         }
-        let sisters = links.count { $0.value.origin == origin }
+        let sisters = links.count { $0.value.route.origin == route.origin }
         guard sisters < HTTPClientBounds.connectionsPerOrigin else { return false }
         if links.count >= HTTPClientBounds.maxConnections {
             // Somebody else's idle connection makes room.
             guard let idle = links.first(where: { $0.value.call == nil })?.key else { return false }
             drop(idle, transport)
         }
-        guard let connection = connect(request.url, until: calls[id]?.deadline, transport) else {
-            finish(
-                id, .failure(.unsupportedURL("\(request.url.scheme):// cannot be asked by this version")), transport)
+        let link = Link(route, call: id)
+        do throws(HTTPProtocolError) {
+            if let proxy = route.proxy { link.tunnel = try HTTPProxyTunnel(to: request.url, through: proxy) }
+        } catch {
+            finish(id, .failure(.protocolError(error)), transport)
             return true
         }
-        links[connection] = Link(origin, call: id)
+        let connection = connect(route, until: calls[id]?.deadline, transport)
+        links[connection] = link
         calls[id]?.connection = connection
         return true
     }
 
-    /// The one place where connections are made. Nil for schemes that the transport cannot carry; `https` comes in here,
-    /// with the server's name, once it can.
-    private func connect(_ url: HTTPURL, until deadline: MonotonicInstant?, _ transport: Transport) -> ConnectionID? {
-        guard url.scheme == "http" else { return nil }
+    /// The one place where connections are made.
+    private func connect(
+        _ route: HTTPClientRoute, until deadline: MonotonicInstant?, _ transport: Transport
+    ) -> ConnectionID {
         let left = max((deadline ?? transport.now) - transport.now, .milliseconds(1))
-        return transport.connect(host: url.host, port: Int(url.port), timeout: left)
+        if let proxy = route.proxy {
+            return transport.connect(host: proxy.host, port: Int(proxy.port), timeout: left)
+        }
+        return transport.connect(
+            host: route.origin.host, port: Int(route.origin.port), timeout: left, tls: route.tls)
     }
 
     private func drop(_ id: ConnectionID, _ transport: Transport) {
@@ -197,12 +222,57 @@ final class HTTPClient: LoopTenant {
 
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
         guard let link = links[id] else { return }
+        guard let tunnel = link.tunnel else { return stands(id, link, transport) }
+        do throws(HTTPProtocolError) {
+            try tunnel.request(into: &writer)
+            transport.send(id, writer.take())
+        } catch {
+            writer.truncate(to: 0)
+            if let call = link.call { finish(call, .failure(.protocolError(error)), transport) }
+        }
+    }
+
+    /// The connection leads to the server, and is secured where it is to be.
+    private func stands(_ id: ConnectionID, _ link: Link, _ transport: Transport) {
+        link.tunnel = nil
+        link.isSecuring = false
         link.isOpen = true
         begin(id, link, transport)
     }
 
+    func connectionSecured(_ id: ConnectionID, transport: Transport) {
+        guard let link = links[id], link.isSecuring else { return }
+        stands(id, link, transport)
+    }
+
+    private func tunnelReceived(
+        _ bytes: UnsafeRawBufferPointer, _ id: ConnectionID, _ link: Link, _ transport: Transport
+    ) {
+        guard let outcome = link.tunnel?.bytesReceived(bytes) else { return }
+        switch outcome {
+        case .needMoreData: return
+        case .refused(let refusal):
+            let sentence = link.tunnel?.sentence(refusal) ?? "the proxy refused"
+            if let call = link.call { finish(call, .failure(.notConnected(sentence)), transport) }
+            serveWaiting(transport)
+        case .established(let consumed):
+            // Whoever speaks before it was asked is not the server.
+            guard consumed == bytes.count else {
+                if let call = link.call {
+                    finish(call, .failure(.notConnected("the proxy sent more than its answer")), transport)
+                }
+                return serveWaiting(transport)
+            }
+            guard let tls = link.route.tls else { return stands(id, link, transport) }
+            link.tunnel = nil
+            link.isSecuring = true
+            transport.startTLS(id, tls, host: link.route.origin.host)
+        }
+    }
+
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         guard let link = links[id] else { return }
+        guard link.tunnel == nil else { return tunnelReceived(bytes, id, link, transport) }
         handle(link.connection.bytesReceived(bytes, now: transport.now), id, link, transport)
     }
 
@@ -217,7 +287,7 @@ final class HTTPClient: LoopTenant {
         }
         // A kept connection may be closed while the request is on its way; then nothing of an answer comes.
         if link.usedCount > 0, link.connection.isUnanswered, !call.isSecondTry,
-            ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(call.request.method)
+            call.request.isRepeatable
         {
             calls[callID]?.isSecondTry = true
             calls[callID]?.connection = nil
@@ -271,6 +341,7 @@ final class HTTPClient: LoopTenant {
             case .responseComplete:
                 link.call = nil
                 link.usedCount += 1
+                link.idleSince = transport.now
                 calls[callID]?.connection = nil
                 if link.connection.isReusable {
                     deadlines.set(.link(id), at: transport.now + HTTPClientBounds.idleTime)

@@ -1,4 +1,5 @@
 import HTTPProtocol
+import Transport
 
 /// One request to somebody else's server.
 struct HTTPClientRequest: Sendable {
@@ -16,11 +17,20 @@ struct HTTPClientRequest: Sendable {
     var maxBodyBytes = HTTPBodyLimits.maxBodyBytes
     /// Without, a redirect is an answer like others.
     var followsRedirects = true
+    /// How `https` is secured; nil: as the system's authorities have it.
+    var tls: TLSClientSettings?
+    /// Which way the connection takes.
+    var proxies = HTTPProxyRules.direct
 
     init(_ url: HTTPURL, method: String = "GET") {
         self.url = url
         self.method = method
     }
+}
+
+extension HTTPClientRequest {
+    /// Whether doing it twice is no different from doing it once. Source: RFC 9110 §9.2.2.
+    var isRepeatable: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(method) }
 }
 
 struct HTTPClientResponse: Equatable, Sendable {
@@ -60,7 +70,32 @@ enum HTTPClientError: Error, Equatable, Sendable {
     }
 }
 
-/// Who a connection is to: requests of one origin may share it.
+/// A connection's far end and the way there: requests of equal routes may share one.
+struct HTTPClientRoute: Hashable, Sendable {
+    var origin: HTTPOrigin
+    /// Nil: plain.
+    var tls: TLSClientSettings?
+    var proxy: HTTPProxy?
+
+    /// The route of a request.
+    ///
+    /// - Throws: when there is none, such as for a scheme that cannot be carried.
+    init(_ request: HTTPClientRequest) throws(HTTPClientError) {
+        let url = request.url
+        guard url.scheme == "http" || url.scheme == "https" else {
+            throw .unsupportedURL("\(url.scheme):// cannot be asked by this version")
+        }
+        origin = HTTPOrigin(url)
+        tls = url.isSecure ? request.tls ?? TLSClientSettings() : nil
+        switch request.proxies.route(to: url) {
+        case .direct: proxy = nil
+        case .proxy(let proxy): self.proxy = proxy
+        case .unusable(let sentence): throw .unsupportedURL(sentence)
+        }
+    }
+}
+
+/// Who a connection is to.
 struct HTTPOrigin: Hashable, Sendable {
     var scheme: String
     var host: String

@@ -66,9 +66,10 @@ final class LoopHouse: TransportDelegate {
 
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         bridge.turnWillFlush(now: now, transport: transport)
+        for guest in guests { guest.turnWillFlush(now: now, transport: transport) }
+        // Last, because what a guest brings may lead the bridge to another one.
         var next = bridge.nextDeadline(now: now)
         for guest in guests {
-            guest.turnWillFlush(now: now, transport: transport)
             guard let deadline = guest.nextDeadline() else { continue }
             next = next.map { min($0, deadline) } ?? deadline
         }

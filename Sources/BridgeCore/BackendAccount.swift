@@ -1,0 +1,546 @@
+import ChatModel
+import Dialects
+import HTTPProtocol
+import WireBytes
+
+// One account at one backend, for all the rooms there: its tokens, and the calls beside the sockets.
+//
+// | state      | meaning                                | verb → next                                                     |
+// |------------|----------------------------------------|-----------------------------------------------------------------|
+// | noTokens   | nobody has asked yet                   | start, a wish → recalling, reading, holding (nothing to show)   |
+// | recalling  | the kept tokens are being read         | tokensRead → holding, refreshing, reading                       |
+// | reading    | name and password are being read       | secretsRead → loggingIn, refused; holding (nobody logs in)      |
+// | loggingIn  | the login call is under way            | answered → saving, refused, waiting                             |
+// | refreshing | the refresh call is under way          | answered → saving, reading (refused), waiting                   |
+// | saving     | new tokens are being written           | tokensSaved → holding                                           |
+// | holding    | tokens can be shown                    | renewal due, token refused → refreshing, reading                |
+// | waiting    | the backend was in trouble             | timer → refreshing, reading                                     |
+// | refused    | name or password are wrong             | timer (15 min), other secrets, retryNow → reading, loggingIn    |
+//
+// There is one renewal at a time, whoever asked for it; everybody waits for its outcome. New tokens are shown to nobody
+// before they are kept: a refresh token serves once, and one that was used and not kept would lock us out after a crash.
+// What was refused is told by its generation, so that two rooms that show the same token and are refused cause one renewal.
+
+final class BackendAccount {
+    enum State: Equatable {
+        case noTokens
+        case recalling
+        case reading
+        case loggingIn
+        case refreshing
+        case saving
+        case holding
+        case waiting(until: MonotonicInstant)
+        case refused(until: MonotonicInstant)
+    }
+
+    /// What is shown at the moment.
+    struct Held {
+        var shown: Shown
+        /// When it ends; nil: not known, or never.
+        var expiresAt: MonotonicInstant?
+        var renewAt: MonotonicInstant?
+        /// The backend took it at least once.
+        var isProven = false
+        var isRefused = false
+    }
+
+    enum Shown {
+        case nothing
+        case fixed(UpstreamCredentials)
+        case tokens(BackendTokens)
+    }
+
+    /// How often refused secrets are read again: a replaced password file is noticed within this.
+    static let secretsCheckInterval: Duration = .seconds(10)
+    /// Refresh calls that fail for other reasons than the token before a login is tried instead.
+    static let maxRefreshFailures = 3
+    /// No renewal ahead of time sooner than this, however short-lived the tokens are.
+    static let shortestHold: Duration = .seconds(1)
+    /// An end further away than this is not watched; 2^31 s is a usual way to say never.
+    static let longestHold: Duration = .seconds(366 * 24 * 60 * 60)
+
+    let id: BackendID
+    let settings: BackendSettings
+    private let policy: ReconnectPolicy
+    var state: State = .noTokens
+    private(set) var held: Held?
+    /// Counts what was shown: others than before have another number.
+    private(set) var generation = 0
+    /// For the next renewal; nil: log in.
+    private var refreshToken: String?
+    private var refreshFailures = 0
+    /// Renewals that failed in a row.
+    private var failures = 0
+    /// Why there is nothing to show; a sentence without a full stop.
+    private(set) var trouble: String?
+    private var secrets: BackendSecrets?
+    private var refusedSecrets: BackendSecrets?
+    private var renewalCall: BackendCallID?
+    /// When a refusal last led to a renewal.
+    private var refusalRenewedAt: MonotonicInstant?
+    private var isSaveTroubleTold = false
+    /// Rooms that wait for the outcome.
+    private var waitingRooms: [RoomID] = []
+    /// What each room was given, by generation.
+    private(set) var given: [RoomID: Int] = [:]
+    /// Rooms that were told that there is nothing, and have heard nothing better since.
+    var failedRooms: Set<RoomID> = []
+    /// Who the account is was asked, and not in vain.
+    var isIdentified = false
+    var events: [BackendEvent] = []
+
+    // The calls; see BackendAccount+Calls.swift.
+    var queue: [PendingCall] = []
+    var underWay: [BackendCallID: PendingCall] = [:]
+    var pausedUntil: MonotonicInstant?
+    var callFailures = 0
+    var nextLookAt: MonotonicInstant?
+
+    init(id: BackendID, settings: BackendSettings) {
+        self.id = id
+        self.settings = settings
+        self.policy = ReconnectPolicy(traits: settings.dialect.traits.backoff)
+    }
+
+    func takeEvents() -> [BackendEvent] {
+        defer { events = [] }
+        return events
+    }
+
+    private var loginCalls: (any DialectCalls)? { settings.login?.calls ?? settings.dialect.calls }
+    private static let noRoom = DialectContext(room: "")
+
+    // MARK: - What is wanted
+
+    /// Gets ready to show something, if that is not under way.
+    func start(_ context: BridgeContext) {
+        guard state == .noTokens else { return }
+        if settings.login != nil {
+            state = .recalling
+            context.emit(.readTokens(id))
+        } else if settings.authenticates {
+            readSecrets(context)
+        } else {
+            hold(.nothing, lifetime: nil, context)
+        }
+    }
+
+    /// A room wants what it shows to its backend; answered by ``BackendEvent/credentials(_:_:)``.
+    func credentialsWanted(_ room: RoomID, afterRefusal: Bool, _ context: BridgeContext) -> [BackendEvent] {
+        if afterRefusal, let shown = given[room] { refused(generation: shown, context) }
+        waitingRooms.removeAll { $0 == room }
+        waitingRooms.append(room)
+        start(context)
+        answerRooms(context)
+        arm(context)
+        return takeEvents()
+    }
+
+    /// Tries again now what waits for its time.
+    func retryNow(_ context: BridgeContext) -> [BackendEvent] {
+        switch state {
+        case .waiting: renew(context)
+        case .refused: readSecrets(context)
+        default: break
+        }
+        arm(context)
+        return takeEvents()
+    }
+
+    /// The backend took what this room showed.
+    func accepted(by room: RoomID) {
+        if given[room] == generation { held?.isProven = true }
+    }
+
+    /// The room was told of what is shown now.
+    func reissued(to room: RoomID) { given[room] = generation }
+
+    func proven() { held?.isProven = true }
+
+    /// Whether what is held can be shown now.
+    func isUsable(_ context: BridgeContext) -> Bool {
+        guard let held, !held.isRefused else { return false }
+        switch state {
+        case .holding: return true
+        // The end of the old token has not come while the new one is awaited.
+        case .waiting: return held.expiresAt.map { context.now.monotonic < $0 } ?? true
+        default: return false
+        }
+    }
+
+    /// What was shown as `generation` was refused. True when it is being replaced, or has been.
+    @discardableResult
+    func refused(generation refused: Int, _ context: BridgeContext) -> Bool {
+        guard refused == generation else { return true }
+        switch state {
+        case .recalling, .reading, .loggingIn, .refreshing, .saving: return true
+        case .noTokens, .refused: return false
+        case .waiting:
+            held?.isRefused = true
+            return false
+        case .holding: break
+        }
+        guard let held else { return false }
+        let now = context.now.monotonic
+        // Others that were not taken either: the tokens are not what is wrong, and each try could lock the account.
+        if !held.isProven, let last = refusalRenewedAt, now - last < ReconnectPolicy.refusedDelay { return false }
+        refusalRenewedAt = now
+        self.held?.isRefused = true
+        context.note(
+            .info, "backend-token-refused", "the backend refuses what we show; it is renewed",
+            ["backend": settings.name])
+        renew(context)
+        return true
+    }
+
+    // MARK: - Renewing
+
+    private func renew(_ context: BridgeContext) {
+        guard settings.login != nil else { return readSecrets(context) }
+        guard let token = refreshToken, refreshFailures < Self.maxRefreshFailures,
+            let request = loginCalls?.request(for: .refresh(token: token), context: Self.noRoom)
+        else { return readSecrets(context) }
+        state = .refreshing
+        order(request, context)
+    }
+
+    private func readSecrets(_ context: BridgeContext) {
+        state = .reading
+        context.emit(.readSecrets(id))
+    }
+
+    private func order(_ request: BackendRequest, _ context: BridgeContext) {
+        let call = context.nextBackendCall()
+        renewalCall = call
+        context.emit(
+            .callBackend(
+                call,
+                BackendCallOrder(
+                    backend: id, request: request, authorization: UpstreamCredentials(),
+                    timeout: settings.limits.callTimeout, maxAnswerBytes: settings.limits.answerBytes)))
+    }
+
+    /// The kept tokens were read; nil where there are none.
+    func tokensRead(_ stored: StoredTokens?, _ context: BridgeContext) -> [BackendEvent] {
+        guard state == .recalling else { return [] }
+        guard let stored, stored.owner == settings.tokenOwner, !stored.access.isEmpty else {
+            readSecrets(context)
+            return takeEvents()
+        }
+        refreshToken = stored.refresh
+        let left = stored.expiresAt.map {
+            Duration.milliseconds($0.milliseconds &- context.now.wall.milliseconds)
+        }
+        if let left, left <= settings.login?.refreshBefore ?? .zero {
+            renew(context)
+        } else {
+            hold(.tokens(BackendTokens(access: stored.access, refresh: stored.refresh)), lifetime: left, context)
+        }
+        arm(context)
+        return takeEvents()
+    }
+
+    func secretsRead(
+        _ outcome: Result<BackendSecrets, UpstreamCredentialsFailure>, _ context: BridgeContext
+    ) -> [BackendEvent] {
+        defer { arm(context) }
+        let isDue: Bool
+        switch state {
+        case .reading: isDue = true
+        case .refused: isDue = false
+        default: return []
+        }
+        switch outcome {
+        case .failure(let failure):
+            if isDue { beRefused(failure.sentence, nil, context) }
+        case .success(.fixed(let credentials)):
+            secrets = .fixed(credentials)
+            if isDue || refusedSecrets != secrets { hold(.fixed(credentials), lifetime: nil, context) }
+        case .success(.login(let user, let password)):
+            let fresh = BackendSecrets.login(user: user, password: password)
+            // Secrets that were refused wait for their time, also when a room or a token brought us here.
+            if !isDue, fresh == refusedSecrets { return [] }
+            secrets = fresh
+            guard let request = loginCalls?.request(for: .logIn(user: user, password: password), context: Self.noRoom)
+            else {
+                beRefused("nothing says how to log in there", fresh, context)
+                break
+            }
+            state = .loggingIn
+            context.note(
+                .debug, "backend-login", "logging in", ["backend": settings.name])
+            order(request, context)
+        }
+        return takeEvents()
+    }
+
+    /// An answer to the login or refresh call. False when `call` is none of these.
+    func renewalAnswered(
+        _ call: BackendCallID, _ outcome: Result<BackendAnswered, BackendCallFailure>, _ context: BridgeContext
+    ) -> Bool {
+        guard call == renewalCall else { return false }
+        renewalCall = nil
+        switch (state, outcome) {
+        case (.loggingIn, .success(let answered)), (.refreshing, .success(let answered)):
+            renewalAnswered(answered, isLogin: state == .loggingIn, context)
+        case (.loggingIn, .failure(let failure)), (.refreshing, .failure(let failure)):
+            renewalFailed(failure.sentence, retryAfter: nil, context)
+        default: break
+        }
+        return true
+    }
+
+    private func renewalAnswered(_ answered: BackendAnswered, isLogin: Bool, _ context: BridgeContext) {
+        let answer = answered.answer
+        let what = isLogin ? "the login" : "the token's renewal"
+        if (200..<300).contains(answer.status) {
+            let call = isLogin ? BackendCall.logIn(user: "", password: "") : .refresh(token: "")
+            let reply = loginCalls?.reply(to: call, answer: answer, context: Self.noRoom)
+            if case .tokens(let tokens)? = reply, !tokens.access.isEmpty { return adopt(tokens, context) }
+            // A used token is no good for a second try.
+            if !isLogin { refreshToken = nil }
+            return renewalFailed("\(what) at \(place) was answered without a token", retryAfter: nil, context)
+        }
+        let why = sentence(what, answer)
+        if Self.isTransient(answer.status) {
+            renewalFailed(why, retryAfter: answered.retryAfter, context)
+        } else if isLogin {
+            beRefused(why, secrets, context)
+        } else {
+            refreshToken = nil
+            context.note(
+                .info, "backend-refresh-refused", "the refresh token is no longer good; logging in",
+                ["backend": settings.name, "reason": why])
+            readSecrets(context)
+        }
+    }
+
+    /// Statuses that say nothing about what was asked, only about the moment.
+    static func isTransient(_ status: Int) -> Bool { status >= 500 || [408, 425, 429].contains(status) }
+
+    var place: String { settings.httpBase?.host ?? settings.name }
+
+    /// What an answer with a status other than 2xx says, without our secrets whatever the server put there.
+    func sentence(_ what: String, _ answer: BackendAnswer) -> String {
+        var complaint = (loginCalls ?? settings.dialect.calls)?.complaint(answer) ?? ""
+        if complaint.isEmpty, let calls = settings.dialect.calls { complaint = calls.complaint(answer) ?? "" }
+        let said = scrubbed(UpstreamSession.printable(complaint))
+        return "\(what) at \(place) was answered \(answer.status)" + (said.isEmpty ? "" : " (\(said))")
+    }
+
+    func scrubbed(_ text: String) -> String {
+        var known: [String] = []
+        if let refreshToken { known.append(refreshToken) }
+        if case .tokens(let tokens)? = held?.shown { known.append(tokens.access) }
+        if case .login(_, let password)? = secrets { known.append(password) }
+        if case .fixed(let credentials)? = held?.shown {
+            known += (credentials.headers + credentials.query).map(\.value)
+            known += credentials.headers.compactMap { $0.value.split(separator: " ").last.map(String.init) }
+            if case .accessToken(let token)? = credentials.socket { known.append(token) }
+        }
+        var text = text
+        // A very short one would match by chance, and whoever chose it has other worries.
+        for secret in known where secret.utf8.count >= 4 { text = text.replacing(secret, with: "***") }
+        return text
+    }
+
+    private func adopt(_ fresh: BackendTokens, _ context: BridgeContext) {
+        var tokens = fresh
+        // Where refresh tokens serve again and again, the answer has none.
+        if tokens.refresh == nil, state == .refreshing { tokens.refresh = refreshToken }
+        refreshToken = tokens.refresh
+        let wall = context.now.wall.milliseconds
+        let lifetime = tokens.lifetime(wallMilliseconds: wall).flatMap { $0 > 0 ? $0 : nil }
+        tokens.lifetimeMilliseconds = lifetime
+        fetched = (tokens, context.now.monotonic)
+        state = .saving
+        let end = lifetime.flatMap { wall.addingReportingOverflow($0).overflow ? nil : wall + $0 }
+        context.emit(
+            .saveTokens(
+                id,
+                StoredTokens(
+                    access: tokens.access, refresh: tokens.refresh,
+                    expiresAt: end.map { ChatTimestamp(milliseconds: $0) }, owner: settings.tokenOwner)))
+    }
+
+    /// Tokens that are not kept yet, and when they came.
+    private var fetched: (tokens: BackendTokens, at: MonotonicInstant)?
+
+    func tokensSaved(
+        _ outcome: Result<Void, UpstreamCredentialsFailure>, _ context: BridgeContext
+    ) -> [BackendEvent] {
+        guard state == .saving, let (tokens, at) = fetched else { return [] }
+        fetched = nil
+        if case .failure(let failure) = outcome, !isSaveTroubleTold {
+            isSaveTroubleTold = true
+            context.note(
+                .warn, "backend-tokens-not-kept", "tokens cannot be kept; after a restart there is a new login",
+                ["backend": settings.name, "reason": failure.sentence])
+        }
+        let spent = context.now.monotonic - at
+        hold(.tokens(tokens), lifetime: tokens.lifetimeMilliseconds.map { .milliseconds($0) - spent }, context)
+        context.note(
+            .debug, "backend-tokens-renewed", "there are new tokens", ["backend": settings.name])
+        arm(context)
+        return takeEvents()
+    }
+
+    private func hold(_ shown: Shown, lifetime: Duration?, _ context: BridgeContext) {
+        if case .fixed(let fresh) = shown, case .fixed(let old)? = held?.shown, fresh == old {
+            // Read again and found the same.
+            state = .holding
+            held?.isRefused = false
+        } else {
+            let now = context.now.monotonic
+            generation += 1
+            var fresh = Held(shown: shown)
+            if let lifetime, lifetime <= Self.longestHold {
+                fresh.expiresAt = now + max(lifetime, .zero)
+                let ahead = lifetime - (settings.login?.refreshBefore ?? .zero)
+                fresh.renewAt = now + max(ahead, lifetime / 2, Self.shortestHold)
+            }
+            held = fresh
+            state = .holding
+            events.append(.renewed)
+        }
+        failures = 0
+        refreshFailures = 0
+        trouble = nil
+        refusedSecrets = nil
+        nextLookAt = nil
+        answerRooms(context)
+        pump(context)
+    }
+
+    // MARK: - Trouble
+
+    private func renewalFailed(_ why: String, retryAfter: Duration?, _ context: BridgeContext) {
+        if state == .refreshing { refreshFailures += 1 }
+        failures += 1
+        trouble = why
+        let delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &context.random)
+        state = .waiting(until: context.now.monotonic + delay)
+        context.note(
+            .warn, "backend-login-failed", why,
+            [
+                "backend": settings.name, "failures": String(failures),
+                "retry-in": String(delay.wholeNanoseconds / 1_000_000) + "ms",
+            ])
+        answerRooms(context)
+        pump(context)
+    }
+
+    private func beRefused(_ why: String, _ secrets: BackendSecrets?, _ context: BridgeContext) {
+        refusedSecrets = secrets
+        trouble = why
+        let now = context.now.monotonic
+        state = .refused(until: now + ReconnectPolicy.refusedDelay)
+        nextLookAt = now + Self.secretsCheckInterval
+        context.note(
+            .error, "backend-login-refused", "\(why); the next try is in 15 min, or when the secrets change",
+            ["backend": settings.name])
+        answerRooms(context)
+        failCalls(BackendCallFailure(sentence: why, status: 401), context)
+    }
+
+    /// Tells the rooms that wait, if there is something to tell.
+    private func answerRooms(_ context: BridgeContext) {
+        let outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>
+        switch state {
+        case _ where isUsable(context): outcome = .success(credentials)
+        case .waiting: outcome = .failure(UpstreamCredentialsFailure(trouble ?? "there is no token yet"))
+        case .refused:
+            outcome = .failure(UpstreamCredentialsFailure(trouble ?? "the login is refused", isRefusal: true))
+        // What was refused and cannot be replaced yet: the backend says so again, and the room waits.
+        case .holding: outcome = .success(credentials)
+        default: return
+        }
+        for room in waitingRooms {
+            if case .success = outcome {
+                given[room] = generation
+                failedRooms.remove(room)
+            } else {
+                failedRooms.insert(room)
+            }
+            events.append(.credentials(room, outcome))
+        }
+        waitingRooms = []
+    }
+
+    // MARK: - What is shown
+
+    /// For a room's socket.
+    var credentials: UpstreamCredentials {
+        switch held?.shown {
+        case nil, .nothing: return UpstreamCredentials()
+        case .fixed(let credentials): return credentials
+        case .tokens(let tokens):
+            switch settings.login?.sendAs ?? .bearer {
+            case .header(let name, let format):
+                let value = format.replacing("{token}", with: tokens.access)
+                return UpstreamCredentials(headers: [.init(name: name, value: value)])
+            case .query(let name): return UpstreamCredentials(query: [.init(name: name, value: tokens.access)])
+            case .message: return UpstreamCredentials(socket: .accessToken(tokens.access))
+            }
+        }
+    }
+
+    /// For a call.
+    var authorization: UpstreamCredentials {
+        func bearer(_ token: String) -> UpstreamCredentials {
+            UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer " + token)])
+        }
+        switch held?.shown {
+        case nil, .nothing: return UpstreamCredentials()
+        case .fixed(let credentials):
+            if case .accessToken(let token)? = credentials.socket { return bearer(token) }
+            return UpstreamCredentials(headers: credentials.headers, query: credentials.query)
+        case .tokens(let tokens):
+            if case .header? = settings.login?.sendAs { return credentials }
+            return bearer(tokens.access)
+        }
+    }
+
+    // MARK: - Time
+
+    func timerFired(_ context: BridgeContext) -> [BackendEvent] {
+        let now = context.now.monotonic
+        switch state {
+        case .holding:
+            if let due = held?.renewAt, now >= due {
+                held?.renewAt = nil
+                renew(context)
+            }
+        case .waiting(let until):
+            if now >= until { renew(context) }
+        case .refused(let until):
+            if now >= until {
+                readSecrets(context)
+            } else if let due = nextLookAt, now >= due {
+                nextLookAt = now + Self.secretsCheckInterval
+                context.emit(.readSecrets(id))
+            }
+        case .noTokens, .recalling, .reading, .loggingIn, .refreshing, .saving: break
+        }
+        callTimerFired(context)
+        arm(context)
+        return takeEvents()
+    }
+
+    /// Sets the one timer to whatever comes first.
+    func arm(_ context: BridgeContext) {
+        var due: [MonotonicInstant?] = [callsDue]
+        switch state {
+        case .holding: due.append(held?.renewAt)
+        case .waiting(let until): due.append(until)
+        case .refused(let until): due += [until, nextLookAt]
+        case .noTokens, .recalling, .reading, .loggingIn, .refreshing, .saving: break
+        }
+        if let next = due.compactMap(\.self).min() {
+            context.timers.set(.backend(id), at: next)
+        } else {
+            context.timers.cancel(.backend(id))
+        }
+    }
+}

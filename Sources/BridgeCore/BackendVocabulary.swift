@@ -1,0 +1,92 @@
+public import ChatModel
+public import Dialects
+
+/// A backend: its position in ``BridgeSettings/backends``.
+public struct BackendID: Hashable, Sendable {
+    public var index: Int
+
+    public init(index: Int) { self.index = index }
+}
+
+/// A call under way. Numbers are not reused.
+public struct BackendCallID: Hashable, Sendable {
+    public var rawValue: UInt64
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// What a backend's account is proven with, as the driver read it.
+public enum BackendSecrets: Equatable, Sendable {
+    /// For the login call.
+    case login(user: String, password: String)
+    /// Shown as it is.
+    case fixed(UpstreamCredentials)
+}
+
+extension BackendSecrets: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+/// Tokens as they are kept over a restart.
+public struct StoredTokens: Equatable, Sendable {
+    public var access: String
+    public var refresh: String?
+    /// When the access token ends; nil: not known.
+    public var expiresAt: ChatTimestamp?
+    /// Whose they are; tokens of another owner are not used.
+    public var owner: String
+
+    public init(access: String, refresh: String? = nil, expiresAt: ChatTimestamp? = nil, owner: String) {
+        self.access = access
+        self.refresh = refresh
+        self.expiresAt = expiresAt
+        self.owner = owner
+    }
+}
+
+extension StoredTokens: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+/// One HTTP exchange that the driver carries out: to the backend's own origin, without leaving it by redirects.
+public struct BackendCallOrder: Equatable, Sendable {
+    public var backend: BackendID
+    public var request: BackendRequest
+    /// What is shown with it, as header fields and in the query; nothing on a socket.
+    public var authorization: UpstreamCredentials
+    public var timeout: Duration
+    /// Longest answer, in bytes.
+    public var maxAnswerBytes: Int
+}
+
+/// An answer of any status, and how long the server wants to be left alone.
+public struct BackendAnswered: Equatable, Sendable {
+    public var answer: BackendAnswer
+    public var retryAfter: Duration?
+
+    public init(_ answer: BackendAnswer, retryAfter: Duration? = nil) {
+        self.answer = answer
+        self.retryAfter = retryAfter
+    }
+}
+
+/// Who wants a call's reply.
+enum BackendPurpose: Equatable {
+    case whoAmI
+    case rooms
+    case history(RoomID)
+    case markRead(RoomID)
+}
+
+/// What came of it, for the bridge.
+enum BackendEvent {
+    /// A room that asked for credentials gets them, or not.
+    case credentials(RoomID, Result<UpstreamCredentials, UpstreamCredentialsFailure>)
+    case answered(BackendPurpose, Result<BackendReply, BackendCallFailure>)
+    /// There are other tokens than before, usable from now on.
+    case renewed
+}

@@ -1,0 +1,191 @@
+import ChatModel
+import Dialects
+import WireBytes
+
+// Between rooms and their backends' accounts: wishes one way, what came of them the other.
+
+extension Bridge {
+    /// A backend's list of rooms is asked for at most this often, however many clients list them.
+    static let roomsListInterval: Duration = .seconds(60)
+
+    func backend(named name: String) -> BackendAccount? {
+        backendsByName[name].flatMap { backend($0) }
+    }
+
+    func backend(_ id: BackendID) -> BackendAccount? {
+        backends.indices.contains(id.index) ? backends[id.index] : nil
+    }
+
+    private func rooms(of account: BackendAccount) -> [Room] {
+        rooms.filter { $0.settings.backend == account.settings.name }
+    }
+
+    // MARK: - The driver's side
+
+    /// The tokens that were kept for a backend; nil when there are none, or they cannot be read.
+    public func tokensRead(_ backend: BackendID, _ tokens: StoredTokens?, now: Now) {
+        context.now = now
+        guard let account = self.backend(backend) else { return }
+        settle(account.tokensRead(tokens, context), account)
+    }
+
+    /// The tokens are kept, or cannot be; then they are used all the same.
+    public func tokensSaved(_ backend: BackendID, _ outcome: Result<Void, UpstreamCredentialsFailure>, now: Now) {
+        context.now = now
+        guard let account = self.backend(backend) else { return }
+        settle(account.tokensSaved(outcome, context), account)
+    }
+
+    /// What a backend's account is proven with was read, or could not be.
+    public func secretsRead(
+        _ backend: BackendID, _ outcome: Result<BackendSecrets, UpstreamCredentialsFailure>, now: Now
+    ) {
+        context.now = now
+        guard let account = self.backend(backend) else { return }
+        settle(account.secretsRead(outcome, context), account)
+    }
+
+    /// A call was answered, with whatever status, or was not.
+    public func backendAnswered(
+        _ call: BackendCallID, _ backend: BackendID, _ outcome: Result<BackendAnswered, BackendCallFailure>, now: Now
+    ) {
+        context.now = now
+        guard let account = self.backend(backend) else { return }
+        settle(account.callAnswered(call, outcome, context), account)
+    }
+
+    /// Tries at once what waits for its time: a refused login, or one that the backend could not answer.
+    public func retryLogin(_ backend: String, now: Now) {
+        context.now = now
+        guard let account = self.backend(named: backend) else { return }
+        settle(account.retryNow(context), account)
+    }
+
+    // MARK: - Wishes
+
+    /// Asks a backend which rooms there are, unless it was asked a moment ago; the answer is kept in `backendRooms`.
+    func requestRooms(_ backend: String) {
+        let now = context.now.monotonic
+        guard let account = self.backend(named: backend) else { return }
+        if let last = roomsAskedAt[backend], now - last < Self.roomsListInterval { return }
+        roomsAskedAt[backend] = now
+        settle(
+            account.submit(.rooms, .rooms, dialectContext: DialectContext(room: ""), context), account)
+    }
+
+    /// Hands what rooms wished for to their accounts, until nothing is left.
+    func carryOutBackendWishes() {
+        while true {
+            let wishes = context.takeBackendWishes()
+            guard !wishes.isEmpty else { return }
+            for wish in wishes { carryOut(wish) }
+        }
+    }
+
+    private func carryOut(_ wish: BackendWish) {
+        switch wish {
+        case .credentials(let id, let afterRefusal):
+            guard let room = room(id), let account = backend(named: room.settings.backend) else { return }
+            settle(account.credentialsWanted(id, afterRefusal: afterRefusal, context), account)
+        case .history(let id, let query):
+            guard let room = room(id) else { return }
+            guard let account = backend(named: room.settings.backend) else {
+                let failure = BackendCallFailure(sentence: "the backend has no call for that")
+                return room.historyArrived(.failure(failure), isComplete: false, context)
+            }
+            settle(
+                account.submit(.history(id), .history(query), dialectContext: room.dialectContext, context), account)
+        case .markRead(let id):
+            guard let room = room(id), let account = backend(named: room.settings.backend) else { return }
+            let name = room.dialectContext.announcedRoom ?? room.settings.upstreamRoom
+            settle(
+                account.submit(
+                    .markRead(id), .markRead(room: name), dialectContext: room.dialectContext, context), account)
+        }
+    }
+
+    func fireBackendTimer(_ id: BackendID) {
+        guard let account = backend(id) else { return }
+        settle(account.timerFired(context), account)
+    }
+
+    /// A room's link is usable: what it showed was taken.
+    func noteLink(of room: Room, wasUp: Bool) {
+        if !wasUp, room.link.isUp { backend(named: room.settings.backend)?.accepted(by: room.id) }
+    }
+
+    // MARK: - What came of it
+
+    private func settle(_ events: [BackendEvent], _ account: BackendAccount) {
+        for event in events {
+            switch event {
+            case .credentials(let id, let outcome):
+                guard let room = room(id) else { break }
+                room.handle(
+                    room.link.credentialsRead(outcome, dialectContext: room.dialectContext, context), context)
+            case .renewed: renewed(account)
+            case .answered(let purpose, let outcome): answered(purpose, outcome, account)
+            }
+        }
+    }
+
+    private func renewed(_ account: BackendAccount) {
+        for room in rooms(of: account) where context.roomsWithAccount.contains(room.id) {
+            if account.failedRooms.remove(room.id) != nil {
+                // It waits because there was nothing to show.
+                if room.link.state == .waiting { room.link.start(context) }
+            } else if account.given[room.id] != nil {
+                room.tokenRenewed(account.credentials, context)
+                account.reissued(to: room.id)
+            }
+        }
+        guard account.settings.authenticates, !account.isIdentified, account.offers(.whoAmI) else { return }
+        account.isIdentified = true
+        settle(
+            account.submit(.whoAmI, .whoAmI, dialectContext: DialectContext(room: ""), context), account)
+    }
+
+    private func answered(
+        _ purpose: BackendPurpose, _ outcome: Result<BackendReply, BackendCallFailure>, _ account: BackendAccount
+    ) {
+        if case .failure(let failure) = outcome { noteFailure(purpose, failure, account) }
+        switch purpose {
+        case .whoAmI:
+            guard case .success(.person(let person)) = outcome else {
+                account.isIdentified = false
+                return
+            }
+            for room in rooms(of: account) { room.accountIdentified(person, context) }
+        case .rooms:
+            if case .success(.rooms(let rooms)) = outcome { backendRooms[account.settings.name] = rooms }
+        case .history(let id):
+            guard let room = room(id) else { return }
+            switch outcome {
+            case .success(.messages(let messages, let isComplete)):
+                room.historyArrived(.success(messages), isComplete: isComplete, context)
+            case .success:
+                let failure = BackendCallFailure(sentence: "the answer of \(account.place) is no history")
+                room.historyArrived(.failure(failure), isComplete: false, context)
+            case .failure(let failure): room.historyArrived(.failure(failure), isComplete: false, context)
+            }
+        case .markRead: break
+        }
+    }
+
+    private func noteFailure(_ purpose: BackendPurpose, _ failure: BackendCallFailure, _ account: BackendAccount) {
+        let (what, room): (String, RoomID?) =
+            switch purpose {
+            case .whoAmI: ("who-am-i", nil)
+            case .rooms: ("rooms", nil)
+            case .history(let id): ("history", id)
+            case .markRead(let id): ("mark-read", id)
+            }
+        context.note(
+            .info, "backend-call-failed", failure.sentence,
+            [
+                "backend": account.settings.name, "call": what,
+                "room": room.flatMap { self.room($0)?.settings.name } ?? "",
+                "status": failure.status.map(String.init) ?? "",
+            ])
+    }
+}

@@ -1,0 +1,42 @@
+import BridgeCore
+import Dialects
+import HTTPProtocol
+
+/// A backend with an account or calls: what the core is told of it, where it is asked, and what its account is proven with.
+struct BackendPlan: Sendable {
+    var settings: BackendSettings
+    var place: BackendPlace
+    var source: AccountSecrets.Source
+
+    /// Every backend that a room has. Those whose dialect is unknown are left out, which the configuration's own check
+    /// rules out.
+    static func plans(_ configuration: Configuration, environmentProxies: HTTPProxyRules) -> [BackendPlan] {
+        configuration.backendsInUse.compactMap { backend in
+            guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
+            var (user, password) = (backend.room.auth.user, backend.room.auth.password)
+            if !backend.user.isEmpty { (user, password) = (backend.user, backend.password) }
+            return BackendPlan(
+                name: backend.name, backend.room, dialect: dialect, user: user, password: password,
+                environmentProxies: environmentProxies)
+        }
+    }
+
+    /// - Parameters:
+    ///   - room: has auth, TLS, proxy, headers, user agent and the place of calls.
+    ///   - user: whose account it is; as in `auth` or the backend's own.
+    init(
+        name: String, _ room: RoomConfiguration, dialect: any Dialect, user: String?, password: SecretSource?,
+        environmentProxies: HTTPProxyRules
+    ) {
+        let login = LoginSettings(room.auth, user: user, dialect: dialect)
+        let shows = room.auth.type != .none && room.auth.type != .clientCertificate && dialect.calls != nil
+        let base = room.effectiveHTTPBase
+        settings = BackendSettings(
+            name: name, dialect: dialect, httpBase: base, user: user, login: login, authenticates: shows)
+        place = BackendPlace(
+            base: base, loginURLs: room.auth.login.servers, headers: room.headers.map { ($0.name, $0.value.revealed) },
+            userAgent: room.userAgent, tls: room.tls.settings(),
+            proxies: room.proxy.rules(environment: environmentProxies))
+        source = AccountSecrets.Source(auth: room.auth, isLogin: login != nil, user: user ?? "", password: password)
+    }
+}
