@@ -61,12 +61,18 @@ struct CatchUp {
     private var heldBytes = 0
     /// Counts links, for messages without ids.
     private(set) var connection = 0
+    /// When the present link became usable, by our own clock.
+    private(set) var openedAt: ChatTimestamp?
+    /// Messages of the first history that were said after the link had opened: their own frames are still on their way,
+    /// and are news.
+    private var quiet: Set<DuplicateRing.Key> = []
 
     // MARK: - The link
 
     mutating func fetchingBegan() { state = .fetching }
 
-    mutating func linkCameUp() {
+    mutating func linkCameUp(wall: ChatTimestamp) {
+        openedAt = wall
         connection += 1
         state = .fetching
     }
@@ -75,6 +81,7 @@ struct CatchUp {
 
     mutating func linkLost() {
         if gap == nil { openGap() }
+        quiet = []
         state = .closed
         tries = 0
     }
@@ -156,6 +163,19 @@ struct CatchUp {
 
     /// The first history was taken in. `wall`: our own time, where the backend said nothing.
     mutating func remembered(oldest: ChatTimestamp?) { horizon = oldest }
+
+    /// Times of what was said as the link opened may lie before that by this much: some count whole seconds.
+    private static let openingTolerance: Int64 = 2000
+
+    /// A message of the first history was remembered and not shown.
+    mutating func remembered(_ key: DuplicateRing.Key, at: ChatTimestamp?) {
+        guard let at, let openedAt else { return }
+        let age = openedAt.milliseconds.subtractingReportingOverflow(at.milliseconds)
+        if !age.overflow, age.partialValue <= Self.openingTolerance { quiet.insert(key) }
+    }
+
+    /// Whether a frame that came live is the first to show a message of the first history.
+    mutating func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 
     /// There is no knowing what was said before now.
     mutating func gaveUpOnThePast(wall: ChatTimestamp) {

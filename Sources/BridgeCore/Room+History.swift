@@ -17,7 +17,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp()
+        catchUp.linkCameUp(wall: context.now.wall)
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = traits.history
         guard source != .none, catchUp.gap != .everything || settings.historyLimit > 0 else {
@@ -244,6 +244,7 @@ extension Room {
             learnName(of: message.sender)
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             catchUp.saw(id: message.id, at: message.at)
+            if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
             let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }

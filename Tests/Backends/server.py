@@ -138,7 +138,7 @@ class Backend:
             "stall": False,         # swallow everything the server would send
             "accept_delay_ms": 0,   # delay before completing the handshake
             "refuse": 0,            # refuse that many handshakes (-1 = all)
-            "refuse_status": 503,
+            "refuse_status": 502,
             "reject": None,         # {"code":..,"message":..,"count":-1}: refuse messages, dialect-specific
             "http_fail": None,      # {"status":500,"count":1,"path":"regex"}
             "http_delay_ms": 0,

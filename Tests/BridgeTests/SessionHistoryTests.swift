@@ -57,6 +57,21 @@ struct SessionHistoryTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test("a message that the first history has and whose own frame comes after it is shown, once")
+    func frameBehindHistory() throws {
+        let stage = try Self.stage()
+        stage.harness.advance(by: .seconds(1))
+        stage.backend(S.history([S.message("1", "old", at: -5), S.message("2", "slow", at: 1)]))
+        #expect(stage.said() == [], "the history itself is no news")
+        stage.backend(S.message("2", "slow", at: 1))
+        #expect(stage.said() == ["ann: slow"])
+        for (id, text, at) in [("1", "old", -5), ("2", "slow", 1)] {
+            stage.backend(S.message(id, text, at: Int64(at)))
+        }
+        #expect(stage.said() == [])
+        #expect(stage.harness.violations == [])
+    }
+
     @Test("of the first history as many as the setting says are remembered, and none are asked for with 0")
     func historyLimit() throws {
         let stage = try Self.stage(limit: 2)

@@ -91,7 +91,7 @@ WIRES = [
     Wire(
         "jwt-rooms", identity="single", ids="server", typing_in="start_stop", typing_out="start_stop",
         receipts_out="call", joins_in=True, media=True, reactions=True, history="call", refuses=True, login=True,
-        account="bridge", room="General"),
+        account="liaison", room="General"),
     Wire(
         "typed", typing_in="start_stop", typing_out="start_stop", receipts_in="frame", receipts_out="frame",
         joins_in=True, leaves_in=True, joins_out=True, media=True, edits=True, deletes_in=True, deletes_out=True,
@@ -101,7 +101,7 @@ WIRES = [
         media=True, history="call", settles=True, room="lobby"),
     Wire(
         "directus", identity="single", ids="server", media=True, edits=True, deletes_in=True, deletes_out=True,
-        replies=True, history="pushed", refuses=True, settles=True, login=True, account="Bridge", room="lobby"),
+        replies=True, history="pushed", refuses=True, settles=True, login=True, account="Liaison", room="lobby"),
     Wire("swiftchat", ids="server"),
     Wire(
         "custom", server="parlour", typing_in="start_stop", typing_out="start_stop", receipts_in="frame",
@@ -128,7 +128,7 @@ class Backend:
         command = ["server.py", "--dialect", wire.server or wire.name, "--exit-on-eof", "--lifetime", "300"]
         if wire.login:
             host = "@example.com" if wire.name == "directus" else ""
-            command += ["--seed-user", "bridge%s:%s" % (host, PASSWORD)]
+            command += ["--seed-user", "liaison%s:%s" % (host, PASSWORD)]
             for name, password in seed:
                 command += ["--seed-user", "%s:%s" % (name, password)]
         if wire.name == "plainjson":
@@ -277,11 +277,11 @@ def _envelope(f):
 def _jwt(f):
     kind = f.get("type")
     if kind in ("typing_start", "typing_stop", "typing"):
-        return {"kind": "typing", "state": "stop" if kind.endswith("stop") else "start", "name": "bridge"}
+        return {"kind": "typing", "state": "stop" if kind.endswith("stop") else "start", "name": "liaison"}
     if kind == "reaction":
         return {
             "kind": "reaction", "target": str(f["message_id"]), "emoji": f["reaction_type"], "action": f["action"],
-            "name": "bridge",
+            "name": "liaison",
         }
     return {"kind": kind, "text": f.get("content"), "name": f.get("sender"), "id": None}
 
@@ -326,7 +326,7 @@ def _directus(f):
     data = f.get("data") or {}
     if f.get("action") == "create":
         return {
-            "kind": "message", "text": data.get("text"), "name": data.get("sender_name") or "Bridge",
+            "kind": "message", "text": data.get("text"), "name": data.get("sender_name") or "Liaison",
             "room": data.get("room"), "reply": None if data.get("reply_to") is None else str(data["reply_to"]),
         }
     if f.get("action") == "delete":
@@ -435,7 +435,7 @@ def tables(wire, backend, room_extra, auth, directory):
     room = '[[rooms]]\nname = "lobby"\n'
     if wire.login:
         path = "ws/chat/{room}" if wire.name == "jwt-rooms" else "websocket"
-        user = "bridge" if wire.name == "jwt-rooms" else "bridge@example.com"
+        user = "liaison" if wire.name == "jwt-rooms" else "liaison@example.com"
         return (
             '[backends.main]\ndialect = "%s"\nurl = "%s://%s/%s"\n%s\n%sbackend = "main"\nupstream_room = "%s"\n%s'
             % (

@@ -85,7 +85,7 @@ def closed_with_1012(setting):
 @on_wires()
 def refused_three_times_with_503(setting):
     def lose():
-        setting.backend.set(refuse=3, refuse_status=503)
+        setting.backend.set(refuse=3, refuse_status=503 if setting.wire.name != "jwt-rooms" else 502)
         setting.backend.control("drop", abort=True)
 
     lose_and_recover(setting, lose)
@@ -100,7 +100,7 @@ def stalled_without_a_byte(setting):
         room_extra=QUICK)
 
 
-@on_wires()
+@on_wires(lambda wire: wire.name != "jwt-rooms")
 def handshakes_answered_late(setting):
     """Later than handshake_timeout: that try is given up, a later one succeeds."""
     def recover():
@@ -112,6 +112,21 @@ def handshakes_answered_late(setting):
         setting,
         lambda: (setting.backend.set(accept_delay_ms=4000), setting.backend.control("drop", abort=True)),
         recover, room_extra=QUICK)
+
+
+@on("jwt-rooms", quick=True)
+def an_overloaded_backend_is_left_alone_for_a_while(setting):
+    """Its database has fifteen connections; who comes again at once makes it worse."""
+    setting.start()
+    ann = setting.irc("ann")
+    setting.backend.set(refuse=-1, refuse_status=503)
+    begin = setting.backend.state()["handshakes"]
+    setting.backend.control("drop", abort=True)
+    wait_until(
+        lambda: any("overloaded" in e["msg"] for e in setting.bridge.log_entries("upstream-failed")), "it is said")
+    time.sleep(1.0)
+    assert setting.backend.state()["handshakes"] - begin == 1, "a storm"
+    ann.expect("NOTICE", lambda line: "was lost" in line.params[-1])
 
 
 @on_wires(lambda wire: not wire.login, quick=True)
@@ -415,6 +430,6 @@ def the_account_on_another_device_is_shown(setting):
     """What the bridge's own account says elsewhere is no echo: it is shown, under the account's name."""
     setting.start()
     ann = setting.irc("ann")
-    setting.backend.say("bridge", "from my phone")
+    setting.backend.say("liaison", "from my phone")
     line = ann.expect_text("from my phone")
-    assert line.source.split("!")[0].lower() == "bridge", line.raw
+    assert line.source.split("!")[0].lower() == "liaison", line.raw
