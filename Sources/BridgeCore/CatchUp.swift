@@ -145,9 +145,17 @@ struct CatchUp {
     }
 
     /// Whether messages, oldest first, reach back to the gap.
+    ///
+    /// The newest known one being among them is not enough: a backend that orders by whole seconds cuts the oldest of them
+    /// anywhere, and may keep what is known of it and leave out what came after. With something older in hand, that second
+    /// is whole.
     func reaches(_ messages: [ChatMessage], isComplete: Bool) -> Bool {
-        guard case .after(let mark) = gap, !isComplete, limit != nil else { return true }
-        if let id = mark.id { return messages.contains { $0.id == id } }
+        guard case .after(let mark) = gap, !isComplete, let limit else { return true }
+        if let id = mark.id {
+            guard let known = messages.first(where: { $0.id == id }) else { return false }
+            guard messages.count >= limit, let at = known.at, let oldest = messages.first?.at else { return true }
+            return oldest < at
+        }
         guard let at = mark.at, let oldest = messages.first?.at else { return messages.isEmpty }
         return oldest <= at
     }

@@ -295,6 +295,20 @@ struct SessionHistoryTests {
         stage.harness.answerHistory(outcome, isComplete: isComplete)
     }
 
+    @Test("a full page within the second of the newest known message is no proof that nothing is missing")
+    func cutWithinASecond() throws {
+        let stage = try Self.settled(limit: 3)
+        Self.outage(stage)
+        func page(_ newest: Int) -> String {
+            S.history((1...newest).map { S.message("\($0)", "m\($0)", at: -60) })
+        }
+        stage.backend(page(3))
+        #expect(stage.said() == [])
+        stage.backend(page(5))
+        #expect(stage.sent().map { $0["limit"]?.integer } == [3, 12])
+        #expect(stage.said() == (2...5).map { "ann: m\($0)" })
+    }
+
     @Test("beside the socket the same: first silent, then what was missed, wider where it must be")
     func calls() throws {
         let stage = try Self.stage(.call, limit: 2)
