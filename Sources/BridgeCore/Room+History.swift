@@ -321,6 +321,22 @@ extension Room {
         if !ask(context) { answerIDWaiters() }
     }
 
+    /// Something is about a message that is not known here. Where nobody has told us the ids of our own messages, it may
+    /// be one of these: looks them up, then calls `found`, found or not. False, and `found` is not called, when there is
+    /// nothing to look up, or it was tried a moment ago: people upstream must not make a call of each reaction.
+    func awaitIDs(_ context: BridgeContext, then found: @escaping () -> Void) -> Bool {
+        let now = context.now.monotonic
+        guard let msgid = sentMessages.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
+            idWaiters.count < Self.maxIDWaiters, !idWaiters.isEmpty || now >= nextIDLookup
+        else { return false }
+        nextIDLookup = now + Self.idLookupInterval
+        findUpstreamID(of: msgid, context) { _ in found() }
+        return true
+    }
+
+    /// Pause between lookups that people upstream cause.
+    static let idLookupInterval: Duration = .seconds(2)
+
     /// Those who still wait are told that it was not found.
     private func answerIDWaiters() {
         let waiting = idWaiters

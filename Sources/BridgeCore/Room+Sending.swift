@@ -54,7 +54,8 @@ extension Room {
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
             text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person),
-            at: context.now.wall, replyTo: replyTo)
+            at: context.now.wall, attachments: ImageLink.attachment(in: submission.text).map { [$0] } ?? [],
+            replyTo: replyTo)
         outbox.append(
             OutboxEntry(
                 message: message,

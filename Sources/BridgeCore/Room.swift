@@ -115,6 +115,8 @@ final class Room {
     var roster: [ChatID: String] = [:]
     /// Who waits for the backend's id of a message of ours, by its msgid.
     var idWaiters: [(msgid: String, found: (ChatID?) -> Void)] = []
+    /// Not before this, people upstream make us look up ids again.
+    var nextIDLookup = MonotonicInstant(nanoseconds: .min)
     /// The backend echoes what by its traits it would not.
     var hasLearnedEcho = false
     /// Until when the backend may repeat what it said over an earlier link.
