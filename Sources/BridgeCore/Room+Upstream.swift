@@ -14,6 +14,7 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
             case .chat(let chat): chatArrived(chat, context)
             case .loginRenewed: loginWasRenewed(context)
+            case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -222,6 +223,16 @@ extension Room {
             broadcast(
                 IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
         }
+        reportDelivery(of: message, context)
+    }
+
+    private func reportDelivery(of message: ChatMessage, _ context: BridgeContext) {
+        guard traits.reportsDelivery, isLive, let id = message.id, !locals.isEmpty,
+            sendBudget.take(now: context.now.monotonic)
+        else { return }
+        sendCommand(
+            .receipt(
+                ChatReceipt(state: .delivered, ids: [id], at: context.now.wall, room: settings.upstreamRoom)), context)
     }
 
     /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.

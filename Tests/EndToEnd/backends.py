@@ -452,7 +452,7 @@ def tables(wire, backend, room_extra, auth, directory):
             % (room, scheme, host, auth, room_extra))
     path = {"envelope": "/chat", "typed": "/{room}", "plainjson": "/ws/{room}", "swiftchat": "/chat"}[wire.name]
     options = ""
-    if wire.name == "plainjson":
+    if wire.name == "plainjson" and "options =" not in room_extra:
         options = (
             'options = { history_url = "%s/messages/{room}?since={since}&limit={limit}" }\n' % backend.origin)
     return '%sdialect = "%s"\nurl = "%s://%s%s"\n%s%s%s' % (

@@ -23,6 +23,7 @@ import hostile
 import load
 import lifecycle
 import logins
+import options
 import outages
 import peer
 import relaying
@@ -30,7 +31,7 @@ import roughness
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, roughness, logins]
+TOGETHER = [dialects, options, roughness, logins]
 
 
 def scenarios(words, quick):
@@ -74,12 +75,12 @@ def main():
     parser.add_argument("words", nargs="*")
     parser.add_argument("--quick", action="store_true", help="those that `make test` runs")
     parser.add_argument("--jobs", type=int, default=2 * len(os.sched_getaffinity(0)), help="so many at a time")
-    options = parser.parse_args()
+    chosen = parser.parse_args()
     if not peer.BINARY_PATH:
         sys.exit("CHATBRIDGE must name the program to test")
-    CHOSEN.extend(scenarios(options.words, options.quick))
+    CHOSEN.extend(scenarios(chosen.words, chosen.quick))
     if not CHOSEN:
-        sys.exit("no scenario matches %s" % " ".join(options.words))
+        sys.exit("no scenario matches %s" % " ".join(chosen.words))
     failures, began = [], time.monotonic()
     print("%-72s %-6s %7s  %s" % ("scenario", "result", "seconds", "detail"), flush=True)
 
@@ -88,14 +89,14 @@ def main():
         if trace:
             failures.append((CHOSEN[number][0], trace))
 
-    together = [number for number, chosen in enumerate(CHOSEN) if chosen[2]]
+    together = [number for number, one in enumerate(CHOSEN) if one[2]]
     if together:
         # Each waits most of its time; a child that a scenario took down with it takes no other along.
-        with multiprocessing.get_context("fork").Pool(max(1, options.jobs), maxtasksperchild=8) as pool:
+        with multiprocessing.get_context("fork").Pool(max(1, chosen.jobs), maxtasksperchild=8) as pool:
             for verdict in pool.imap_unordered(judge, together):
                 report(*verdict)
-    for number, chosen in enumerate(CHOSEN):
-        if not chosen[2]:
+    for number, one in enumerate(CHOSEN):
+        if not one[2]:
             report(*judge(number))
     for label, trace in failures:
         print("\n--- %s\n%s" % (label, trace))
