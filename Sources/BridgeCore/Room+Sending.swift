@@ -112,6 +112,7 @@ extension Room {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
+        if let asks = acknowledgementDue { due = due.map { min($0, asks) } ?? asks }
         if let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
         if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
     }
@@ -142,6 +143,7 @@ extension Room {
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
         }
+        askServer(context)
         pumpOutbox(context)
     }
 

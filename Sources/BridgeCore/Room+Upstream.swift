@@ -14,6 +14,7 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
             case .chat(let chat): chatArrived(chat, context)
             case .loginRenewed: loginWasRenewed(context)
+            case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -125,8 +126,12 @@ extension Room {
 
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
         let isServerID = traits.messageIDOrigin == .server
+        let isLateFrame =
+            !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
         // A server's id names one message for good, whoever wrote it.
-        if isServerID, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) { return }
+        if isServerID, !isLateFrame, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) {
+            return
+        }
         catchUp.saw(id: message.id, at: message.at)
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {
@@ -139,7 +144,7 @@ extension Room {
             return
         }
         if let id = message.id {
-            guard duplicates.insert(duplicateKey(id, message.sender.id)) else { return }
+            guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return }
             if let entry = takeLate(message, id) {
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, context)

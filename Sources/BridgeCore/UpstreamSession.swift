@@ -50,6 +50,8 @@ enum LinkEvent: Equatable {
     case chat(ChatEvent)
     /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
     case loginRenewed
+    /// The peer has answered the ping that was sent then, so it has read what was written before.
+    case pong(sentAt: MonotonicInstant)
     case dropped(DropReason, byteCount: Int, typeKey: String?)
     /// Our Close was answered, or nobody waits for it any more.
     case stopped
@@ -128,6 +130,11 @@ final class UpstreamSession {
     private(set) var lastReason: String?
     /// When the ping was sent that has seen no byte since.
     private(set) var pingSentAt: MonotonicInstant?
+    /// When the protocol pings were sent that were not answered yet, oldest first. A peer that answers only the newest of
+    /// several counts as having answered the oldest.
+    private var unansweredPings: [MonotonicInstant] = []
+    /// More than this open at a time say nothing new.
+    private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
     var events: [LinkEvent] = []
@@ -400,15 +407,16 @@ final class UpstreamSession {
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ context: BridgeContext
     ) {
         var reading = FrameReading(
-            dialect: settings.dialect, repliesByRule: traits.repliesByRule, namesRooms: traits.namesRooms,
-            context: dialectContext)
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
+        var pongs = 0
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
-            case .ping, .pong: break
+            case .ping: break
+            case .pong: pongs += 1
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
@@ -419,6 +427,8 @@ final class UpstreamSession {
             if closed != nil || failure != nil { becomeStopped(context) }
             return
         }
+        for sentAt in unansweredPings.prefix(pongs) { events.append(.pong(sentAt: sentAt)) }
+        unansweredPings.removeFirst(min(pongs, unansweredPings.count))
         // After a Close nobody may say anything.
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, context) }
@@ -473,6 +483,7 @@ final class UpstreamSession {
             _ = connection?.sendPing(
                 UnsafeRawBufferPointer(start: nil, count: 0), output: &context.writer, using: &context.random)
             flush(context)
+            if unansweredPings.count < Self.maxUnansweredPings { unansweredPings.append(context.now.monotonic) }
         }
         pingSentAt = context.now.monotonic
         if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
@@ -573,6 +584,7 @@ final class UpstreamSession {
         isUp = false
         upSince = nil
         pingSentAt = nil
+        unansweredPings = []
         nextPingAt = nil
         stage = .usable
         renewal = .none

@@ -218,6 +218,15 @@ struct SessionOpeningTests {
         #expect(stage.room.link.lastReason == "the backend did not answer a ping in time")
     }
 
+    @Test("a pause that somebody chose holds for pings inside the JSON too")
+    func chosenJSONPing() throws {
+        let stage = try SessionStage(StubDialect { $0.liveness = .jsonPing }) { $0.ping = .seconds(3) }
+        stage.harness.start()
+        _ = stage.seen()
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.seen() == ["0 ping"])
+    }
+
     // MARK: - Renewing the login
 
     private static func live(_ change: (inout DialectTraits) -> Void = { _ in }) throws -> SessionStage {
@@ -340,7 +349,7 @@ struct SessionOpeningTests {
 
     @Test("where frames name rooms, those of other rooms are left alone")
     func otherRooms() throws {
-        let stage = try SessionStage(StubDialect { $0.namesRooms = true })
+        let stage = try SessionStage(StubDialect())
         stage.harness.start()
         stage.enter("bob")
         stage.backend(SessionStage.message("1", "here", more: #""room":"lobby","#))
