@@ -176,6 +176,8 @@ public struct RoomSettings: Sendable {
     public var headers: [(name: String, value: String)]
     /// Each attempt begins with reading credentials.
     public var authenticates: Bool
+    /// HTTP statuses and close codes that mean that what we showed is not taken.
+    public var refusalCodes: Set<Int> = [401, 403, 1008, 4001, 4003]
     /// Which way the connection takes.
     public var proxies: HTTPProxyRules
     public var userAgent: String

@@ -11,11 +11,13 @@ struct FrameReading {
     /// Frames that the wire's own rules want as an answer.
     private(set) var replies: [EncodedFrame] = []
     private let repliesByRule: Bool
+    private let namesRooms: Bool
 
-    init(dialect: any Dialect, repliesByRule: Bool, context: DialectContext) {
+    init(dialect: any Dialect, repliesByRule: Bool, namesRooms: Bool, context: DialectContext) {
         self.dialect = dialect
         self.context = context
         self.repliesByRule = repliesByRule
+        self.namesRooms = namesRooms
     }
 
     mutating func received(_ payload: UnsafeRawBufferPointer, isBinary: Bool) {
@@ -36,6 +38,7 @@ struct FrameReading {
     }
 
     private mutating func note(_ event: ChatEvent) {
+        if namesRooms, let room = event.room, room != context.room, room != context.announcedRoom { return }
         if case .ready(let ready) = event, let room = ready.room { context.announcedRoom = room }
         events.append(.chat(event))
     }

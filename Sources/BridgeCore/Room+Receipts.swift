@@ -220,9 +220,7 @@ extension Room {
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
         reportReading(Array(unread), reader: reader, context)
-        // More than this waits only when the rate is far exceeded; the newest say most.
-        let most = 4 * Self.maxReceiptsPerMarker
-        if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }
+        trimReceipts()
         pumpOutbox(context)
     }
 }

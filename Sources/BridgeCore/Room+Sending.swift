@@ -98,7 +98,7 @@ extension Room {
             sendCommand(
                 .receipt(
                     ChatReceipt(
-                        state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
+                        state: receipt.state, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
                         room: settings.upstreamRoom)), context)
         }
         if !outbox.hasQueued, pendingReceipts.isEmpty { sayPresence(context) }

@@ -48,6 +48,8 @@ extension Room {
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: BridgeContext) {
+        // A backend's own words may end as ours must not.
+        let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
             outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
@@ -224,15 +226,6 @@ extension Room {
                 IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
         }
         reportDelivery(of: message, context)
-    }
-
-    private func reportDelivery(of message: ChatMessage, _ context: BridgeContext) {
-        guard traits.reportsDelivery, isLive, let id = message.id, !locals.isEmpty,
-            sendBudget.take(now: context.now.monotonic)
-        else { return }
-        sendCommand(
-            .receipt(
-                ChatReceipt(state: .delivered, ids: [id], at: context.now.wall, room: settings.upstreamRoom)), context)
     }
 
     /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.

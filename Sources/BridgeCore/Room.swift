@@ -101,7 +101,7 @@ final class Room {
     var sendBudget: TokenBucket
     var typingBudget = TokenBucket(rate: 10, burst: 20)
     var markers: [ChatID: ReadMarker] = [:]
-    var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
+    var pendingReceipts: [(reader: ChatPerson, id: ChatID, state: ChatReceipt.State)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
     /// When the last IRC user left, in a room that has a link only while somebody is there.
@@ -121,8 +121,6 @@ final class Room {
     var hasLearnedEcho = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
-    /// The operator was told that the socket carries other rooms too.
-    var isOtherRoomNoted = false
     /// When the server was last asked whether it has read what nobody acknowledged.
     var askedServerAt: MonotonicInstant?
     var lastPartGroup: UInt64 = 0

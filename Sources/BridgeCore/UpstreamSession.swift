@@ -349,7 +349,7 @@ final class UpstreamSession {
                 retryAfter = RetryAfter.delay(value, wallMilliseconds: context.now.wall.milliseconds)
             }
             fail(
-                refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal),
+                refusal.sentence, retryAfter: retryAfter, isRefusal: isAuthRefusal(refusal),
                 isOverload: Self.isOverload(refusal), context)
         case .accepted(nil, _) where settings.requiresSubprotocol:
             fail("the server chose none of the subprotocols that were offered, and one is required", context)
@@ -388,8 +388,8 @@ final class UpstreamSession {
         }
     }
 
-    private static func isAuthRefusal(_ refusal: WebSocketRefusal) -> Bool {
-        if case .status(let status, _, _, _) = refusal { return status == 401 || status == 403 }
+    private func isAuthRefusal(_ refusal: WebSocketRefusal) -> Bool {
+        if case .status(let status, _, _, _) = refusal { return settings.refusalCodes.contains(status) }
         return false
     }
 
@@ -398,16 +398,17 @@ final class UpstreamSession {
         return false
     }
 
-    private static func isAuthClose(_ code: WebSocketCloseCode?) -> Bool {
+    private func isAuthClose(_ code: WebSocketCloseCode?) -> Bool {
         guard let code else { return false }
-        return [1008, 4001, 4003].contains(code.rawValue)
+        return settings.refusalCodes.contains(Int(code.rawValue))
     }
 
     private func frameBytesReceived(
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ context: BridgeContext
     ) {
         var reading = FrameReading(
-            dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, namesRooms: traits.namesRooms,
+            context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         var pongs = 0
@@ -444,7 +445,7 @@ final class UpstreamSession {
             let why = closed.reason.isEmpty ? "" : " (\(Self.printable(closed.reason)))"
             fail(
                 "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
-                isRefusal: Self.isAuthClose(closed.code), context)
+                isRefusal: isAuthClose(closed.code), context)
         } else if let failure {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
         }

@@ -437,6 +437,26 @@ public enum ChatEvent: Hashable, Sendable {
     case pong(ref: String?)
 }
 
+extension ChatEvent {
+    /// The room that the frame names; nil when it names none.
+    public var room: String? {
+        switch self {
+        case .message(let message): message.room
+        case .edit(let edit): edit.room
+        case .delete(let delete): delete.room
+        case .typing(let typing): typing.room
+        case .receipt(let receipt): receipt.room
+        case .join(let membership), .leave(let membership): membership.room
+        case .presence(let presence): presence.room
+        case .reaction(let reaction): reaction.room
+        case .system(let notice): notice.room
+        case .history(let history): history.room
+        case .ready(let ready): ready.room
+        case .auth, .error, .ping, .pong: nil
+        }
+    }
+}
+
 /// What we can ask a backend to do.
 public enum ChatCommand: Hashable, Sendable {
     case message(ChatMessage)

@@ -233,14 +233,16 @@ public struct DialectTraits: Equatable, Sendable {
     public var repliesByRule: Bool
     /// Whether deletions can name messages of other rooms.
     public var deletesOfOtherRooms: Bool
+    /// Whether a frame may come for another room, which it names as the configuration names ours.
+    public var namesRooms = false
+    /// Whether the wire wants to know when a message has reached somebody.
+    public var reportsDelivery = false
     /// Where one account speaks for all: whether a message has a place of its own for the name of who really speaks, so
     /// that the text needs no prefix.
     public var sendsSenderName: Bool
     /// What confirms a message comes from somebody's client and may never come. That the server answers a ping which was
     /// sent after the message counts as well.
     public var acknowledgedByPeople: Bool
-    /// Whether the backend wants to hear of each message that it was shown to somebody.
-    public var reportsDelivery: Bool
     public var backoff: BackoffTraits
 
     public init(
@@ -251,7 +253,7 @@ public struct DialectTraits: Equatable, Sendable {
         liveness: Liveness = .protocolPing, pingInterval: Duration? = nil, connectsInTurn: Bool = false,
         typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false, reportsDelivery: Bool = false,
+        sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false,
         backoff: BackoffTraits
     ) {
         self.name = name
@@ -276,7 +278,6 @@ public struct DialectTraits: Equatable, Sendable {
         self.deletesOfOtherRooms = deletesOfOtherRooms
         self.sendsSenderName = sendsSenderName
         self.acknowledgedByPeople = acknowledgedByPeople
-        self.reportsDelivery = reportsDelivery
         self.backoff = backoff
     }
 }

@@ -63,12 +63,15 @@ public struct PlainJSONDialect: Dialect {
             throw options.error("send_last_online", "cannot be on together with \"history_url\"")
         }
         try options.finish()
-        traits = DialectTraits(
+        var traits = DialectTraits(
             name: "plainjson", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: false,
             confirmation: .receipt, typingOut: .startStop, readReport: acks == .read ? .eachMessage : .none,
             history: history != nil ? .call : sendsLastOnline ? .socket : .none,
-            maxFrameBytes: Self.maxFrameBytes, acknowledgedByPeople: true, reportsDelivery: acks == .delivered,
+            maxFrameBytes: Self.maxFrameBytes, acknowledgedByPeople: true,
             backoff: BackoffTraits(first: .seconds(2), factor: 2, cap: .seconds(30), jitter: 0.5))
+        traits.namesRooms = true
+        traits.reportsDelivery = acks == .delivered
+        self.traits = traits
     }
 
     public var calls: (any DialectCalls)? { history.map { PlainJSONCalls(dialect: self, template: $0) } }

@@ -85,13 +85,15 @@ public struct TypedDialect: Dialect {
 
     /// A wire of bare strings names nobody and confirms nothing, whatever the typed frames beside them can do.
     public var traits: DialectTraits {
-        DialectTraits(
+        var traits = DialectTraits(
             name: "typed", identity: isPlainText ? .single : .puppet,
             messageIDOrigin: isPlainText ? .server : .client, echoesOwnMessages: false,
             confirmation: isPlainText ? .none : .receipt, typingOut: isPlainText ? .none : .startStop,
             readReport: isPlainText ? .none : .eachMessage, tellsOfLeaves: true, maxFrameBytes: Self.maxFrameBytes,
             backoff: BackoffTraits(
                 first: .seconds(1), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 10))
+        traits.namesRooms = true
+        return traits
     }
 
     // MARK: - The envelope
