@@ -222,6 +222,10 @@ class Backend:
 
     def heard(self, nick):
         """What `nick` said, as the people there see it: a message sent again under its id is one message."""
+        if self.wire.login:
+            # What the backend kept: it may have refused what it got.
+            texts = [m.get("text") or m.get("message") or "" for m in self.state()["messages"]]
+            return [text[len(nick) + 3 :] for text in texts if text.startswith("<%s> " % nick)]
         seen, out = set(), []
         for frame in self.frames():
             if frame["kind"] != "message":

@@ -4,6 +4,8 @@ What the wires themselves lose is not asked for: where there is no history, nobo
 and where nothing confirms a message, one that was on its way when the link died may be gone.
 """
 
+import os
+import random
 import time
 
 from backends import CALM, QUICK, on, on_wires
@@ -433,3 +435,96 @@ def the_account_on_another_device_is_shown(setting):
     setting.backend.say("liaison", "from my phone")
     line = ann.expect_text("from my phone")
     assert line.source.split("!")[0].lower() == "liaison", line.raw
+
+
+# MARK: - Everything at once
+
+SEED = int(os.environ.get("SEED", "1"))
+
+
+@on_wires()
+def any_faults_in_any_order(setting):
+    """Ten seconds of faults drawn at random (SEED chooses others), talk all the while, and then peace."""
+    random.seed("%s %d" % (setting.wire, SEED))
+    setting.start(room_extra=QUICK)
+    backend, ann, bob = setting.backend, setting.irc("ann"), setting.irc("bob")
+    wire, up, down, faults = setting.wire, [], [], []
+    expiring = ["expire", "expire all"] if wire.login else []
+    calls = ["http"] if wire.history == "call" or wire.login else []
+    # A server that slowly works through the frames of a dead link looks like one that lost them; where it makes the ids,
+    # what is sent again is said twice.
+    slow = [] if wire.ids == "server" and wire.settles else ["slow"]
+    ups_at_expiry = -1
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        for _ in range(random.randint(1, 4)):
+            up.append("up %d" % len(up))
+            ann.say("#lobby", up[-1])
+            if wire.history:
+                down.append("down %d" % len(down))
+                backend.say(random.choice(("Remy", "Linguini")), down[-1])
+        fault = random.choice(["abort", "close", "refuse", "stall", "none", "none"] + slow + expiring + calls)
+        if fault.startswith("expire"):
+            # New tokens that end before they have served once look like an account that is locked.
+            if setting.ups() <= ups_at_expiry:
+                fault = "none"
+            else:
+                ups_at_expiry = setting.ups()
+        faults.append(fault)
+        if fault == "abort":
+            backend.control("drop", abort=True)
+        elif fault == "close":
+            backend.control("drop", code=random.choice((1000, 1001, 1011, 1012)))
+        elif fault == "refuse":
+            backend.set(refuse=random.randint(1, 3))
+            backend.control("drop", abort=True)
+        elif fault == "stall":
+            backend.set(stall=True)
+            time.sleep(random.choice((0.2, 1.5)))
+            backend.control("drop", abort=True)
+            backend.set(stall=False)
+        elif fault == "slow":
+            backend.set(delay_ms=random.choice((0, 20, 60)), http_delay_ms=random.choice((0, 200)))
+        elif fault == "expire":
+            backend.control("expire_tokens")
+        elif fault == "expire all":
+            backend.control("expire_tokens", refresh=True)
+        elif fault == "http":
+            backend.set(http_fail={"status": random.choice((500, 502, 503)), "count": 1, "path": ""})
+        for client in (ann, bob):
+            client.drain()
+        time.sleep(random.choice((0, 0.1, 0.4)))
+    backend.set(delay_ms=0, http_delay_ms=0, stall=False, refuse=0, http_fail=None)
+    # A history that failed leaves its gap open until the next link; and the last words are not on their way as it goes.
+    setting.wait_up(setting.ups() + (0 if backend.connections() else 1), 30)
+    before = setting.ups()
+    backend.control("drop", abort=True)
+    setting.wait_up(before + 1, 30)
+    what = " ".join(faults)
+    last = "the end"
+    up.append(last)
+    ann.say("#lobby", last)
+    wait_until(
+        lambda: last in backend.heard("ann"), lambda: "peace after %s; %s" % (what, setting.bridge.log()[-600:]), 60)
+    wait_line(ann, last)
+    if wire.history:
+        down.append("down last")
+        backend.say("Remy", down[-1])
+        for client in (ann, bob):
+            wait_until(
+                lambda: down[-1] in client.texts(), lambda: "%s hears the last after %s" % (client.nick, what), 30)
+    for client in (ann, bob):
+        client.barrier()
+        said = [text for text in client.texts() if text.startswith("down ")]
+        assert said == down, difference("%s after %s" % (client.nick, what), said, down)
+    heard = backend.heard("ann")
+    given_back = [line.raw.rsplit(": ", 1)[-1] for line in ann.lines if line.command == "FAIL"]
+    assert len(set(heard)) == len(heard), difference("the backend after " + what, heard, up)
+    assert heard == [text for text in up if text in set(heard)], "out of order after %s: %r" % (what, heard)
+    lost = [text for text in up if text not in heard and text not in given_back]
+    if wire.settles:
+        assert not lost, "lost silently after %s: %r" % (what, lost)
+        for client in (ann, bob):
+            mine = client.texts("ann")
+            assert sorted(mine) == sorted(heard), difference("%s of ann after %s" % (client.nick, what), mine, heard)
+    return "%d up, %d down, %d given back, %d lost; %s" % (len(up), len(down), len(given_back), len(lost), what)
