@@ -87,6 +87,7 @@ extension Room {
     // MARK: - What comes meanwhile
 
     func chatArrived(_ event: ChatEvent, _ context: BridgeContext) {
+        guard concernsUs(event.room, context) else { return }
         guard catchUp.state != .live else { return chatReceived(event, context) }
         switch event {
         case .history, .ready, .auth, .error, .ping, .pong: chatReceived(event, context)
@@ -99,6 +100,24 @@ extension Room {
             }
             if !hasRoom { tooMuchHeld(context) }
         }
+    }
+
+    /// Whether what names `room` is of this one. Some sockets carry several rooms.
+    ///
+    /// Where the backend tells its own name of the room, ours proves nothing before that.
+    private func concernsUs(_ room: String?, _ context: BridgeContext) -> Bool {
+        guard let room, room != settings.upstreamRoom, room != dialectContext.announcedRoom else { return true }
+        if traits.waitsForReady, dialectContext.announcedRoom == nil { return true }
+        if !isOtherRoomNoted {
+            isOtherRoomNoted = true
+            context.note(
+                .info, "other-room", "what the backend says of other rooms is not shown here",
+                [
+                    "room": settings.name, "upstream-room": settings.upstreamRoom,
+                    "other": UpstreamSession.printable(room),
+                ])
+        }
+        return false
     }
 
     private func tooMuchHeld(_ context: BridgeContext) {
@@ -207,7 +226,7 @@ extension Room {
     }
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
-        let messages = CatchUp.inOrder(messages)
+        let messages = CatchUp.inOrder(messages.filter { concernsUs($0.room, context) })
         if !catchUp.reaches(messages, isComplete: isComplete), ask(context) { return }
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }

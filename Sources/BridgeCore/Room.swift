@@ -121,6 +121,8 @@ final class Room {
     var hasLearnedEcho = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
+    /// The operator was told that the socket carries other rooms too.
+    var isOtherRoomNoted = false
     /// When the server was last asked whether it has read what nobody acknowledged.
     var askedServerAt: MonotonicInstant?
     var lastPartGroup: UInt64 = 0

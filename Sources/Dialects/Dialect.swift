@@ -239,6 +239,8 @@ public struct DialectTraits: Equatable, Sendable {
     /// What confirms a message comes from somebody's client and may never come. That the server answers a ping which was
     /// sent after the message counts as well.
     public var acknowledgedByPeople: Bool
+    /// Whether the backend wants to hear of each message that it was shown to somebody.
+    public var reportsDelivery: Bool
     public var backoff: BackoffTraits
 
     public init(
@@ -249,7 +251,7 @@ public struct DialectTraits: Equatable, Sendable {
         liveness: Liveness = .protocolPing, pingInterval: Duration? = nil, connectsInTurn: Bool = false,
         typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false,
+        sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false, reportsDelivery: Bool = false,
         backoff: BackoffTraits
     ) {
         self.name = name
@@ -274,6 +276,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.deletesOfOtherRooms = deletesOfOtherRooms
         self.sendsSenderName = sendsSenderName
         self.acknowledgedByPeople = acknowledgedByPeople
+        self.reportsDelivery = reportsDelivery
         self.backoff = backoff
     }
 }
