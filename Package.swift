@@ -37,7 +37,7 @@ let package = Package(
         // Protocol cores: bytes and `now` in, values out.
         core("WireBytes", ["CSystem"]),
         core("Digests", ["CTLS", "WireBytes"]),
-        core("JSONText", ["WireBytes"]),
+        core("JSONText", ["CSystem", "WireBytes"]),
         core("HTTPProtocol", ["WireBytes"]),
         core("IRCProtocol", ["WireBytes", "Digests"]),
         core("WSProtocol", ["WireBytes", "Digests", "HTTPProtocol", "CZlib"]),

@@ -211,13 +211,13 @@ extension Room {
     ) -> ActionResult {
         guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
         let probe = ChatReaction(
-            target: Self.anyID, emoji: settings.dialect.traits.reactionChoices.first ?? "+", operation: operation,
+            target: Self.anyID, emoji: traits.reactionChoices.first ?? "+", operation: operation,
             sender: accountPerson, room: settings.upstreamRoom, at: context.now.wall)
         guard canSay(.reaction(probe)) else {
             return .refused(
                 ActionRefusal(code: "REACTION_UNSUPPORTED", text: "\(settings.url.host) knows no reactions"))
         }
-        let choices = settings.dialect.traits.reactionChoices
+        let choices = traits.reactionChoices
         let choice =
             choices.isEmpty ? emoji : choices.first { OwnReactions.plain($0) == OwnReactions.plain(emoji) }
         guard let choice, !choice.isEmpty, choice.utf8.count <= Self.maxReactionBytes else {

@@ -25,7 +25,7 @@ extension Room {
         return sendsSenderName ? ChatPerson(id: accountPerson.id, name: person.nick) : accountPerson
     }
 
-    private var sendsSenderName: Bool { settings.dialect.traits.sendsSenderName }
+    private var sendsSenderName: Bool { traits.sendsSenderName }
 
     /// What stands in front of an IRC user's words where the one account says them.
     private func prefix(of nick: String) -> String {
@@ -74,7 +74,7 @@ extension Room {
     // MARK: - Typing and reading as one
 
     /// How often typing is said again while it goes on.
-    var typingRepeat: Duration { settings.dialect.traits.typingRefresh }
+    var typingRepeat: Duration { traits.typingRefresh }
 
     /// When it was last said that the one account types, if that still holds; nil where everybody types for themselves.
     func accountTypingTold(within interval: Duration, _ context: BridgeContext) -> MonotonicInstant? {
@@ -108,7 +108,7 @@ extension Room {
             unread = unread.filter { $0.puppet == nil && $0.sequence > accountReadSequence }
             accountReadSequence = max(accountReadSequence, entries.last?.sequence ?? -1)
         }
-        switch settings.dialect.traits.readReport {
+        switch traits.readReport {
         case .none: break
         case .eachMessage:
             guard link.isUp else { return }

@@ -156,7 +156,7 @@ extension Room {
         let id = upstreamID ?? entry.message.id
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
-            sender: settings.dialect.traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
+            sender: traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
         if !isIDKnown {
             sentMessages.append(
@@ -307,7 +307,7 @@ extension Room {
 
     @discardableResult
     private func sendTyping(_ state: ChatTyping.State, _ member: LocalMember, _ context: BridgeContext) -> Bool {
-        let wanted = settings.dialect.traits.typingOut
+        let wanted = traits.typingOut
         guard link.isUp, wanted != .none, state == .start || wanted == .startStop,
             let person = context.identities[member.person], typingBudget.take(now: context.now.monotonic)
         else { return false }

@@ -205,7 +205,7 @@ extension Room {
         let at = shownTime(message.at, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
-            sender: settings.dialect.traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+            sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
         let bodies = MessageRendering.bodies(
             text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),

@@ -327,7 +327,7 @@ final class Room {
     @discardableResult
     private func resolve(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID {
         let resolution = context.identities.resolve(
-            sender, backend: settings.backend, authenticated: settings.dialect.traits.authenticatesSenders,
+            sender, backend: settings.backend, authenticated: traits.authenticatesSenders,
             now: context.now.monotonic)
         if let renamed = resolution.renamed {
             door.tellWatchers(
@@ -367,7 +367,7 @@ final class Room {
     /// People who were silent for `memberIdle` leave, on wires that tell of no leave.
     func sweepIdlePeople(_ context: BridgeContext) {
         let gone = remotes.filter { context.now.monotonic - $0.value.lastSeen >= settings.memberIdle }
-        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !settings.dialect.traits.tellsOfLeaves {
+        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !traits.tellsOfLeaves {
             remoteLeft(person, reason: "idle", context)
         }
         if let member = overflowMember, context.now.monotonic - member.lastSeen >= settings.memberIdle {

@@ -34,7 +34,7 @@ extension Dialect {
 /// Who we are and where, as a codec needs to know it.
 public struct DialectContext: Sendable {
     /// Every upstream id under which we speak: one for each IRC user where senders can be named.
-    public var selfIDs: Set<ChatID>
+    public var selfIDs: Set<ChatID> { didSet { selfFilter = Self.filter(selfIDs) } }
     /// Our names, for wires without ids.
     public var selfNames: Set<String>
     /// The room's id or name on the backend, as the configuration says it.
@@ -42,6 +42,8 @@ public struct DialectContext: Sendable {
     /// The room's id as the backend announced it when the session became usable; frames and calls use it where they want
     /// an id and the configuration gave a name.
     public var announcedRoom: String?
+    /// The bits of ``selfIDs``: most messages are of others, whose ids need no hashing then.
+    private var selfFilter: UInt64
 
     public init(
         selfIDs: Set<ChatID> = [], selfNames: Set<String> = [], room: String, announcedRoom: String? = nil
@@ -50,14 +52,23 @@ public struct DialectContext: Sendable {
         self.selfNames = selfNames
         self.room = room
         self.announcedRoom = announcedRoom
+        selfFilter = Self.filter(selfIDs)
+    }
+
+    /// More ids than bits leave hardly a bit out, and each change of the set would cost more.
+    private static func filter(_ ids: Set<ChatID>) -> UInt64 {
+        ids.count > 64 ? ~0 : ids.reduce(0) { $0 | $1.filterBit }
     }
 
     /// Whether `person` is one of us: by id where there is one, else by exact name.
     public func isSelf(_ person: ChatPerson) -> Bool {
-        if let id = person.id { return selfIDs.contains(id) }
+        if let id = person.id { return isSelf(id) }
         if let name = person.name { return selfNames.contains(name) }
         return false
     }
+
+    /// Whether `id` is one of ours.
+    public func isSelf(_ id: ChatID) -> Bool { selfFilter & id.filterBit != 0 && selfIDs.contains(id) }
 }
 
 /// Why a frame gave nothing, or a command could not be said.

@@ -118,7 +118,7 @@ public struct DirectusCalls: DialectCalls {
     private func uploaded(_ data: JSONField) -> BackendReply {
         guard var attachment = dialect.items.attachment(data) else { return .unusable(.missingField) }
         for (key, value) in data.members {
-            if case "id" = key { attachment.fileID = FrameText.id(value)?.rawValue }
+            if case "id" = key { attachment.fileID = FrameText.name(value) }
         }
         return .attachment(attachment)
     }

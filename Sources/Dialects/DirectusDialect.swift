@@ -108,7 +108,7 @@ public struct DirectusDialect: Dialect {
             }
         }
 
-        var ref: String? { FrameText.id(uid)?.rawValue }
+        var ref: String? { FrameText.name(uid) }
 
         /// Whether the rows that may follow are new messages.
         var announcesRows: Bool {
@@ -183,7 +183,7 @@ public struct DirectusDialect: Dialect {
                 continue
             }
             var row = DirectusItems.emptyRow
-            while let key = try reader.nextKey() { items.set(key, try reader.readValue(), in: &row) }
+            while let (key, value) = try reader.nextMember() { items.set(key, value, in: &row) }
             guard let message = items.message(row, context) else { continue }
             if first == nil {
                 first = .message(message)
@@ -201,7 +201,7 @@ public struct DirectusDialect: Dialect {
         if let error = fields.error {
             for (key, value) in error.members {
                 switch key {
-                case "code": code = FrameText.id(value)?.rawValue
+                case "code": code = FrameText.name(value)
                 case "message": text = value.string
                 default: break
                 }
@@ -285,7 +285,7 @@ public struct DirectusDialect: Dialect {
         return .events([
             .typing(
                 ChatTyping(
-                    state: state, sender: sender, room: FrameText.id(fields.room)?.rawValue,
+                    state: state, sender: sender, room: FrameText.name(fields.room),
                     ttlMilliseconds: state == .start ? Self.typingMilliseconds : nil,
                     isSelf: context.isSelf(sender)))
         ])

@@ -48,6 +48,8 @@ struct DirectusItems {
     private var nameBytes: [UInt8] = []
     /// Where each of them ends there.
     private var nameEnds: [Int] = []
+    /// Bits of the columns, by raw value, whose names are so many bytes long; the last is for all longer ones, too.
+    private var columnsByLength = [UInt16](repeating: 0, count: 32)
     /// The HTTP base, without a slash at its end.
     private let base: String
 
@@ -68,6 +70,7 @@ struct DirectusItems {
             names.append(name)
             nameBytes += name.utf8
             nameEnds.append(nameBytes.count)
+            if !name.isEmpty { columnsByLength[min(name.utf8.count, 31)] |= 1 << UInt16(column.rawValue) }
         }
         try fields.finish()
     }
@@ -96,15 +99,20 @@ struct DirectusItems {
     /// Keeps a member of a row, if it is a column that we know. The last of members with the same name counts.
     @inline(__always)
     func set(_ key: JSONField, _ value: JSONField, in row: inout Row) {
-        nameBytes.withUnsafeBufferPointer { names in
-            var start = 0
-            for index in row.indices {
-                let end = nameEnds[index]
-                if end > start, key.equals(UnsafeBufferPointer(rebasing: names[start..<end])) {
-                    row[index] = value
-                    return
-                }
-                start = end
+        // Most names are told apart by their length; with escapes a name is longer than it says.
+        var columns = key.isPlainString ? columnsByLength[min(key.byteCount, 31)] : ~0
+        while columns != 0 {
+            let index = columns.trailingZeroBitCount
+            columns &= columns &- 1
+            guard index < nameEnds.count else { return }
+            let start = index == 0 ? 0 : nameEnds[index - 1]
+            let end = nameEnds[index]
+            let isThis =
+                end > start
+                && nameBytes.withUnsafeBufferPointer { key.equals(UnsafeBufferPointer(rebasing: $0[start..<end])) }
+            if isThis {
+                row[index] = value
+                return
             }
         }
     }
@@ -139,9 +147,9 @@ struct DirectusItems {
         var sender = field(.user).map(Self.person) ?? ChatPerson()
         if let alias = FrameText.nonEmpty(field(.senderName)) { sender.name = alias }
         return ChatMessage(
-            id: id, room: FrameText.id(field(.room))?.rawValue, sender: sender, text: text?.string ?? "",
+            id: id, room: FrameText.name(field(.room)), sender: sender, text: text?.string ?? "",
             at: FrameTime().read(field(.date)), attachments: file.map { [$0] } ?? [],
-            replyTo: FrameText.id(field(.replyTo)), ref: FrameText.id(field(.clientID))?.rawValue,
+            replyTo: FrameText.id(field(.replyTo)), ref: FrameText.name(field(.clientID)),
             // Accounts have ids, so a name alone is never us.
             isSelf: sender.id != nil && context.isSelf(sender))
     }

@@ -86,7 +86,7 @@ public struct EnvelopeDialect: Dialect {
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
-                while let key = try reader.nextKey() { fields.set(key, try reader.readValue()) }
+                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
                 try reader.finish()
             } else {
                 _ = try reader.readValue()
@@ -144,15 +144,23 @@ public struct EnvelopeDialect: Dialect {
     public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
         switch command {
         case .message(let message):
+            guard let id = message.id, let sender = message.sender.id, let at = message.at else {
+                return .unsupported(.missingField)
+            }
             let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-            return Self.frame("message", message.id, message.sender, text, message.at)
+            return Self.frame("message", id, sender, message.sender.name, text, at)
         case .typing(let typing) where typing.state == .start:
-            return Self.frame("typing", typing.id, typing.sender, "", typing.at)
+            guard let id = typing.id, let sender = typing.sender.id, let at = typing.at else {
+                return .unsupported(.missingField)
+            }
+            return Self.frame("typing", id, sender, typing.sender.name, "", at)
         case .receipt(let receipt) where receipt.state == .read:
-            guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
+            guard !receipt.ids.isEmpty, let reader = receipt.by.id, let at = receipt.at else {
+                return .unsupported(.missingField)
+            }
             var frames: [EncodedFrame] = []
             for id in receipt.ids {
-                switch Self.frame("readReceipt", id, receipt.by, "", receipt.at) {
+                switch Self.frame("readReceipt", id, reader, receipt.by.name, "", at) {
                 case .frame(let frame): frames.append(frame)
                 case .several(let more): frames += more
                 case .unsupported(let reason): return .unsupported(reason)
@@ -166,9 +174,8 @@ public struct EnvelopeDialect: Dialect {
     }
 
     private static func frame(
-        _ event: StaticString, _ id: ChatID?, _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
+        _ event: StaticString, _ id: ChatID, _ sender: ChatID, _ name: String?, _ body: String, _ at: ChatTimestamp
     ) -> EncodedCommand {
-        guard let id, let senderID = sender.id, let at else { return .unsupported(.missingField) }
         var writer = JSONWriter(capacity: body.utf8.count + 256)
         writer.beginObject()
         writer.key("event")
@@ -176,9 +183,9 @@ public struct EnvelopeDialect: Dialect {
         writer.key("message_id")
         writer.id(id)
         writer.key("sender_id")
-        writer.id(senderID)
+        writer.id(sender)
         writer.key("sender_name")
-        writer.string(sender.name ?? senderID.rawValue)
+        writer.string(name ?? sender.rawValue)
         writer.key("body")
         writer.string(body)
         writer.key("sent_at")

@@ -35,6 +35,7 @@ enum FrameAttachment {
     /// `text`, then the attachments' addresses on lines of their own, unless the text ends in one; for wires that carry
     /// only text.
     static func textWithLinks(_ text: String, _ attachments: [ChatAttachment]) -> String {
+        guard !attachments.isEmpty else { return text }
         var whole = text
         for attachment in attachments {
             guard let url = attachment.url, !url.isEmpty, !whole.hasSuffix(url) else { continue }

@@ -12,16 +12,29 @@ enum FrameText {
     /// An id: a string that is not empty, or a number in decimal digits, all of them. Nil for everything else.
     static func id(_ field: JSONField?) -> ChatID? {
         guard let field else { return nil }
+        guard field.kind == .string else { return number(field).map { ChatID($0) } }
+        return field.isEmptyString ? nil : string(field)
+    }
+
+    /// The same as text, without looking for a UUID in it: for rooms and references.
+    static func name(_ field: JSONField?) -> String? {
+        guard let field else { return nil }
+        guard field.kind == .string else { return number(field) }
+        return field.isEmptyString ? nil : field.string
+    }
+
+    /// A number in decimal digits, all of them.
+    private static func number(_ field: JSONField) -> String? {
         switch field.kind {
-        case .string: return field.isEmptyString ? nil : string(field)
         case .integer:
-            if let value = field.int64 { return ChatID(String(value)) }
-            return ChatID(field.rawText)
+            // As it is written: JSON knows one spelling of every whole number, but for the zero.
+            let text = field.rawText
+            return text == "-0" ? "0" : text
         case .decimal:
             guard let value = field.double else { return nil }
-            if let whole = JSONField.wholeNumber(value) { return ChatID(String(whole)) }
-            return ChatID(value.description)
-        case .object, .array, .true, .false, .null: return nil
+            if let whole = JSONField.wholeNumber(value) { return String(whole) }
+            return value.description
+        case .string, .object, .array, .true, .false, .null: return nil
         }
     }
 
@@ -150,70 +163,81 @@ struct FrameTime {
 /// `YYYY-MM-DD`, `T` or a blank, `HH:MM`, then optionally `:SS`, a fraction of up to nine digits after `.` or `,`, and `Z`
 /// or an offset with or without a colon.
 private struct ISOScanner {
-    let trimmed: Slice<UnsafeRawBufferPointer>
-    private var rest: Slice<UnsafeRawBufferPointer>
+    let trimmed: UnsafeBufferPointer<UInt8>
+    /// What is not taken yet, between two places.
+    private var at: UnsafePointer<UInt8>?
+    private let end: UnsafePointer<UInt8>?
 
     init(bytes: UnsafeRawBufferPointer) {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-        var slice = bytes[...]
-        while let last = slice.last, isSpace(last) { slice.removeLast() }
-        while let first = slice.first, isSpace(first) { slice.removeFirst() }
-        trimmed = slice
-        rest = slice
+        var bytes = bytes.assumingMemoryBound(to: UInt8.self)
+        while let last = bytes.last, isSpace(last) { bytes = UnsafeBufferPointer(rebasing: bytes.dropLast()) }
+        while let first = bytes.first, isSpace(first) { bytes = UnsafeBufferPointer(rebasing: bytes.dropFirst()) }
+        trimmed = bytes
+        at = bytes.baseAddress
+        end = bytes.baseAddress.map { $0 + bytes.count }
     }
 
-    private mutating func take(_ choices: StaticString) -> UInt8? {
-        guard let byte = rest.first else { return nil }
-        for index in 0..<choices.utf8CodeUnitCount where choices.utf8Start[index] == byte {
-            rest.removeFirst()
-            return byte
-        }
-        return nil
+    private var count: Int {
+        guard let at, let end else { return 0 }
+        return end - at
     }
 
+    /// Takes the next byte if it is `a` or `b`.
+    @inline(__always)
+    private mutating func take(_ a: Unicode.Scalar, or b: Unicode.Scalar? = nil) -> UInt8? {
+        guard let next = at, count > 0 else { return nil }
+        let byte = next.pointee
+        guard byte == UInt8(ascii: a) || b.map({ byte == UInt8(ascii: $0) }) ?? false else { return nil }
+        at = next + 1
+        return byte
+    }
+
+    @inline(__always)
     private mutating func digits(_ wanted: Int) -> Int64? {
-        guard rest.count >= wanted else { return nil }
+        guard let next = at, count >= wanted else { return nil }
         var value: Int64 = 0
-        for byte in rest.prefix(wanted) {
-            guard byte &- UInt8(ascii: "0") < 10 else { return nil }
-            value = value * 10 + Int64(byte &- UInt8(ascii: "0"))
+        for index in 0..<wanted {
+            let digit = next[index] &- UInt8(ascii: "0")
+            guard digit < 10 else { return nil }
+            value = value &* 10 &+ Int64(digit)
         }
-        rest = rest.dropFirst(wanted)
+        at = next + wanted
         return value
     }
 
     /// Milliseconds since 1970, rounded half up; nil when the text is no time.
     mutating func timestamp(naiveOffsetSeconds: Int64) -> Int64? {
         guard let year = digits(4), take("-") != nil, let month = digits(2), take("-") != nil, let day = digits(2),
-            take("T ") != nil, let hour = digits(2), take(":") != nil, let minute = digits(2)
+            take("T", or: " ") != nil, let hour = digits(2), take(":") != nil, let minute = digits(2)
         else { return nil }
         var second: Int64 = 0
         var nanoseconds: Int64 = 0
         if take(":") != nil {
             guard let value = digits(2) else { return nil }
             second = value
-            if take(".,") != nil {
-                var count = 0
-                while count < 9, let digit = digits(1) {
+            if take(".", or: ",") != nil {
+                var decimals = 0
+                while decimals < 9, let digit = digits(1) {
                     nanoseconds = nanoseconds * 10 + digit
-                    count += 1
+                    decimals += 1
                 }
-                guard count > 0 else { return nil }
-                for _ in count..<9 { nanoseconds *= 10 }
+                guard decimals > 0 else { return nil }
+                for _ in decimals..<9 { nanoseconds *= 10 }
             }
         }
         while take(" ") != nil {}
         var offset = naiveOffsetSeconds
-        if take("Zz") != nil {
+        if take("Z", or: "z") != nil {
             offset = 0
-        } else if let sign = take("+-") {
+        } else if let sign = take("+", or: "-") {
             guard let hours = digits(2) else { return nil }
             _ = take(":")
             guard let minutes = digits(2) else { return nil }
             offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "+") ? 1 : -1)
         }
         // A leap second is the last one of its minute here.
-        guard rest.isEmpty, year >= 1, (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day),
+        guard count == 0, year >= 1, (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day),
             hour < 24, minute < 60, second <= 60
         else { return nil }
         let seconds =

@@ -34,7 +34,9 @@ extension JWTRoomsDialect {
         let sender = account(message.sender, context)
         let attachments = message.attachments.filter { $0.url?.isEmpty == false }
         guard !attachments.isEmpty else {
-            return Self.collect(CollectionOfOne(frame(message.text, nil, room, sender)))
+            let bytes = frame(message.text, nil, room, sender)
+            guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
+            return .frame(EncodedFrame(bytes: bytes, isBinary: false))
         }
         var isFirst = true
         return Self.collect(

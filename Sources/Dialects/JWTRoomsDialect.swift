@@ -131,7 +131,7 @@ public struct JWTRoomsDialect: Dialect {
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
-                while let key = try reader.nextKey() { fields.set(key, try reader.readValue()) }
+                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
                 try reader.finish()
             } else {
                 _ = try reader.readValue()
@@ -144,7 +144,7 @@ public struct JWTRoomsDialect: Dialect {
         guard let type = fields.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
         guard type.kind == .string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(type)) }
         switch event(type, fields, context) {
-        case .event(let event): return .events([event])
+        case .event(let event): return .event(event)
         case .dropped(let reason): return .dropped(reason, typeKey: FrameText.typeKey(type))
         }
     }
@@ -186,7 +186,7 @@ public struct JWTRoomsDialect: Dialect {
 
     private func person(_ fields: Fields) -> ChatPerson { ChatPerson(name: FrameText.nonEmpty(fields.sender)) }
 
-    private func room(_ fields: Fields) -> String? { FrameText.id(fields.roomID)?.rawValue }
+    private func room(_ fields: Fields) -> String? { FrameText.name(fields.roomID) }
 
     private func typingEvent(_ state: ChatTyping.State, _ fields: Fields, _ context: DialectContext) -> Reading {
         let sender = person(fields)

@@ -55,13 +55,21 @@ extension PlainJSONDialect {
         guard let id = message.id, let sender = message.sender.id, let at = message.at else {
             return .unsupported(.missingField)
         }
+        let name = message.sender.name ?? sender.rawValue
+        let room = message.room ?? context.room
         func frame(_ index: Int, _ attachment: ChatAttachment?) -> EncodedFrame {
             let text = index == 0 ? message.text : ""
             var writer = JSONWriter(capacity: text.utf8.count + 320)
             writer.beginObject()
-            writer.member("id", index == 0 ? id.rawValue : "\(id.rawValue).\(index)")
-            writer.member("senderId", sender.rawValue)
-            writer.member("senderName", message.sender.name ?? sender.rawValue)
+            if index == 0 {
+                writer.name("id")
+                writer.id(id)
+            } else {
+                writer.member("id", "\(id.rawValue).\(index)")
+            }
+            writer.name("senderId")
+            writer.id(sender)
+            writer.member("senderName", name)
             let isMedia = attachment?.kind == .image || attachment?.kind == .video
             writer.name("text")
             if let attachment, !isMedia {
@@ -77,14 +85,16 @@ extension PlainJSONDialect {
             case .video: writer.member("type", word: "video")
             default: writer.member("type", word: "text")
             }
-            writer.member("conversationId", message.room ?? context.room)
+            writer.member("conversationId", room)
             if let attachment { Self.metadata(attachment, &writer) }
             writer.endObject()
             return EncodedFrame(bytes: writer.finish(), isBinary: false)
         }
-        let frames =
-            message.attachments.isEmpty
-            ? [frame(0, nil)] : message.attachments.enumerated().map { frame($0.offset, $0.element) }
+        guard !message.attachments.isEmpty else {
+            let only = frame(0, nil)
+            return only.bytes.count <= Self.maxFrameBytes ? .frame(only) : .unsupported(.tooLong)
+        }
+        let frames = message.attachments.enumerated().map { frame($0.offset, $0.element) }
         guard frames.allSatisfy({ $0.bytes.count <= Self.maxFrameBytes }) else { return .unsupported(.tooLong) }
         return .frames(frames)
     }
@@ -112,7 +122,11 @@ extension PlainJSONDialect {
 
     private func write(_ time: ChatTimestamp, _ writer: inout JSONWriter) {
         switch timeStyle {
-        case .iso8601: writer.string(ISOSeconds.text(time))
+        case .iso8601:
+            _ = writer.string(byteCount: ISOSeconds.byteCount) { out in
+                ISOSeconds.write(time, to: UnsafeMutableBufferPointer(start: out, count: ISOSeconds.byteCount))
+                return true
+            }
         case .reference: writer.seconds(milliseconds: Self.sinceReference(time))
         }
     }

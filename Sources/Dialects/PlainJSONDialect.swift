@@ -112,7 +112,7 @@ public struct PlainJSONDialect: Dialect {
             }
         }
 
-        var room: String? { FrameText.id(conversationID)?.rawValue }
+        var room: String? { FrameText.name(conversationID) }
         var user: ChatPerson { ChatPerson(id: FrameText.id(userID)) }
     }
 
@@ -128,7 +128,7 @@ public struct PlainJSONDialect: Dialect {
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
-                while let key = try reader.nextKey() { fields.set(key, try reader.readValue()) }
+                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
                 try reader.finish()
             } else {
                 let value = try reader.readValue()
@@ -141,7 +141,7 @@ public struct PlainJSONDialect: Dialect {
             return .dropped(.malformed, typeKey: nil)
         }
         switch read(fields, context) {
-        case .event(let event): return .events([event])
+        case .event(let event): return .event(event)
         case .dropped(let reason):
             let type = fields.type.flatMap { $0.isNull ? nil : FrameText.typeKey($0) }
             return .dropped(reason, typeKey: type)

@@ -62,7 +62,7 @@ public struct SwiftChatDialect: Dialect {
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
-                while let key = try reader.nextKey() { fields.set(key, try reader.readValue()) }
+                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
                 try reader.finish()
             } else {
                 _ = try reader.readValue()

@@ -104,8 +104,7 @@ public struct TypedDialect: Dialect {
         do throws(JSONError) {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
-                while let key = try reader.nextKey() {
-                    let value = try reader.readValue()
+                while let (key, value) = try reader.nextMember() {
                     switch key {
                     case "type": type = value
                     case "payload": payload = value
@@ -149,40 +148,32 @@ public struct TypedDialect: Dialect {
     // MARK: - The payload
 
     private func open(_ payload: JSONField, as type: PayloadType, _ context: DialectContext) -> DecodedFrame {
-        // Filled in by closures that return nothing: a result would be copied at every level.
-        var decoded = DecodedFrame.dropped(.malformed, typeKey: nil)
         switch payload.kind {
-        case .object: decoded = TypedPayload(payload).decoded(type, context)
+        case .object: return TypedPayload(payload).decoded(type, context)
         case .string:
-            _ = payload.withUTF8 { text in
-                Self.withScratch(Base64.decodedCapacity(text.count)) { scratch in
-                    guard let count = Base64.decodeTolerant(text, into: scratch) else { return }
-                    decoded = Self.read(scratch, count, type, context)
-                }
+            // Allocated and not on the stack: that takes a closure, which would copy the context and the result.
+            let scratch = UnsafeMutableRawBufferPointer.allocate(
+                byteCount: Base64.decodedCapacity(payload.byteCount), alignment: 8)
+            defer { scratch.deallocate() }
+            guard let count = payload.withUTF8({ Base64.decodeTolerant($0, into: scratch) }) ?? nil else {
+                return .dropped(.malformed, typeKey: nil)
             }
+            return Self.read(scratch, count, type, context)
         case .array:
             // Every element takes a digit and a comma at least.
-            Self.withScratch(payload.withRawBytes { $0.count / 2 }) { scratch in
-                var count = 0
-                for element in payload.elements {
-                    guard let value = element.int64, 0...255 ~= value, count < scratch.count else {
-                        decoded = .dropped(.wrongType, typeKey: nil)
-                        return
-                    }
-                    scratch[count] = UInt8(truncatingIfNeeded: value)
-                    count += 1
+            let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: payload.byteCount / 2, alignment: 8)
+            defer { scratch.deallocate() }
+            var count = 0
+            for element in payload.elements {
+                guard let value = element.int64, 0...255 ~= value, count < scratch.count else {
+                    return .dropped(.wrongType, typeKey: nil)
                 }
-                decoded = Self.read(scratch, count, type, context)
+                scratch[count] = UInt8(truncatingIfNeeded: value)
+                count += 1
             }
-        case .integer, .decimal, .true, .false, .null: decoded = .dropped(.wrongType, typeKey: nil)
+            return Self.read(scratch, count, type, context)
+        case .integer, .decimal, .true, .false, .null: return .dropped(.wrongType, typeKey: nil)
         }
-        return decoded
-    }
-
-    /// Calls `body` with room for a payload, which is on the stack while it is small.
-    @inline(__always)
-    private static func withScratch(_ byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) -> Void) {
-        withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8, body)
     }
 
     private static func read(

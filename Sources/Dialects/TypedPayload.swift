@@ -41,7 +41,7 @@ struct TypedPayload {
             var reader = try JSONReader(bytes)
             let isObject = try reader.enterObject()
             if isObject {
-                while let key = try reader.nextKey() { set(key, try reader.readValue()) }
+                while let (key, value) = try reader.nextMember() { set(key, value) }
             } else {
                 _ = try reader.readValue()
             }
@@ -145,8 +145,8 @@ struct TypedPayload {
         case .error:
             return .error(
                 ChatError(
-                    code: FrameText.id(code)?.rawValue ?? "upstream", text: complaint?.string ?? "", isFatal: false,
-                    ref: FrameText.id(ref)?.rawValue))
+                    code: FrameText.name(code) ?? "upstream", text: complaint?.string ?? "", isFatal: false,
+                    ref: FrameText.name(ref)))
         }
     }
 
@@ -178,7 +178,7 @@ struct TypedPayload {
 
     // MARK: - Parts
 
-    private var roomName: String? { FrameText.id(room)?.rawValue }
+    private var roomName: String? { FrameText.name(room) }
 
     private var sender: ChatPerson {
         ChatPerson(id: FrameText.id(senderID), name: FrameText.nonEmpty(senderName))

@@ -16,19 +16,41 @@ public struct JSONField {
     public static let maxNumberBytes = 1024
 
     @usableFromInline let base: UnsafePointer<UInt8>
-    @usableFromInline let count: Int
-    public let kind: Kind
-    @usableFromInline let hasEscapes: Bool
+    /// Count of bytes, what the scanner noticed about them, and the kind, from high bits to low. One word, so that a field
+    /// travels in two registers and a key's length and kind are compared at once.
+    @usableFromInline let shape: Int
+
+    /// Marks in ``shape``: the kind's raw value, three bits; then whether a string has escapes, and whether it has
+    /// anything beyond ASCII.
+    @usableFromInline static var kindMask: Int { 7 }
+    @usableFromInline static var escapes: Int { 8 }
+    @usableFromInline static var beyondASCII: Int { 16 }
+    @usableFromInline static var countShift: Int { 8 }
 
     @inlinable @inline(__always)
-    init(base: UnsafePointer<UInt8>, count: Int, kind: Kind, hasEscapes: Bool = false) {
+    init(base: UnsafePointer<UInt8>, count: Int, kind: Kind, marks: Int = 0) {
         self.base = base
-        self.count = count
-        self.kind = kind
-        self.hasEscapes = hasEscapes
+        shape = count &<< Self.countShift | marks | Int(kind.rawValue)
     }
 
-    @inlinable public var isNull: Bool { kind == .null }
+    @inlinable var count: Int { shape &>> Self.countShift }
+    @inlinable var hasEscapes: Bool { shape & Self.escapes != 0 }
+
+    @inlinable public var kind: Kind {
+        switch shape & Self.kindMask {
+        case 0: .string
+        case 1: .integer
+        case 2: .decimal
+        case 3: .object
+        case 4: .array
+        case 5: .true
+        case 6: .false
+        default: .null
+        }
+    }
+
+    @inlinable @inline(__always)
+    public var isNull: Bool { shape & Self.kindMask == Int(Kind.null.rawValue) }
 
     /// The value as it is written, a string without its quotes and with its escapes.
     public var rawText: String { String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self) }
@@ -57,7 +79,15 @@ public struct JSONField {
     /// The text of a string; nil for other kinds.
     public var string: String? {
         guard kind == .string else { return nil }
-        return hasEscapes ? unescaped() : rawText
+        return hasEscapes ? unescaped() : plainText
+    }
+
+    /// The bytes as a string. The scanner has checked that they are UTF-8, so this is not done again.
+    private var plainText: String {
+        let bytes = UnsafeBufferPointer(start: base, count: count)
+        return String(
+            copying: UTF8Span(
+                unchecked: Span(_unsafeElements: bytes), isKnownASCII: shape & Self.beyondASCII == 0))
     }
 
     /// Whether this is a string whose bytes are its text: nothing in it is escaped.
@@ -73,10 +103,11 @@ public struct JSONField {
     @inlinable @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
         // Names are told apart by their length mostly.
-        if hasEscapes {
-            return unescapedEquals(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        if shape & ~Self.beyondASCII == text.utf8CodeUnitCount &<< Self.countShift {
+            return Self.areSame(base, text.utf8Start, count: text.utf8CodeUnitCount)
         }
-        return count == text.utf8CodeUnitCount && kind == .string && hasSameBytes(text.utf8Start)
+        return hasEscapes
+            && unescapedEquals(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// The same for a text that is not known before the program runs.
@@ -86,33 +117,30 @@ public struct JSONField {
         guard count == text.count, kind == .string, let others = text.baseAddress else {
             return isEmptyString && text.isEmpty
         }
-        return hasSameBytes(others)
+        return Self.areSame(base, others, count: count)
     }
 
-    /// There are ``count`` bytes at `others`.
+    /// Whether two runs of `count` bytes are the same. Words of one size cover a run when the last overlaps those before.
     @inlinable @inline(__always)
-    func hasSameBytes(_ others: UnsafePointer<UInt8>) -> Bool {
-        let (ours, theirs) = (UnsafeRawPointer(base), UnsafeRawPointer(others))
-        guard count >= 8 else {
+    static func areSame(_ a: UnsafePointer<UInt8>, _ b: UnsafePointer<UInt8>, count: Int) -> Bool {
+        let (a, b) = (UnsafeRawPointer(a), UnsafeRawPointer(b))
+        func differs<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Word {
+            a.loadUnaligned(fromByteOffset: offset, as: Word.self)
+                ^ b.loadUnaligned(fromByteOffset: offset, as: Word.self)
+        }
+        switch count {
+        case 8...:
             var index = 0
-            while index < count {
-                if base[index] != others[index] { return false }
-                index &+= 1
+            while index < count &- 8 {
+                if differs(index, UInt64.self) != 0 { return false }
+                index &+= 8
             }
-            return true
+            return differs(count &- 8, UInt64.self) == 0
+        case 4...: return differs(0, UInt32.self) | differs(count &- 4, UInt32.self) == 0
+        case 2...: return differs(0, UInt16.self) | differs(count &- 2, UInt16.self) == 0
+        case 1: return differs(0, UInt8.self) == 0
+        default: return true
         }
-        // Eight bytes at a time; the last eight may overlap those before.
-        var index = 0
-        while index < count &- 8 {
-            if ours.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                != theirs.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            {
-                return false
-            }
-            index &+= 8
-        }
-        return ours.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
-            == theirs.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
     }
 
     @usableFromInline
@@ -239,30 +267,51 @@ public struct JSONField {
     /// for more digits than a double holds.
     private func quickDouble() -> Double? {
         guard count <= 19 else { return nil }  // nineteen digits fit into 64 bits, twenty do not
-        let isNegative = base[0] == UInt8(ascii: "-")
-        var index = isNegative ? 1 : 0
-        var mantissa = takeDigits(&index, after: 0)
+        var at = base
+        let end = base + count
+        let isNegative = at.pointee == UInt8(ascii: "-")
+        if isNegative { at += 1 }
+        var mantissa: UInt64 = 0
+        Self.takeDigits(&at, end, into: &mantissa)
         var fraction = 0
-        if index < count, base[index] == UInt8(ascii: ".") {
-            index += 1
-            let first = index
-            mantissa = takeDigits(&index, after: mantissa)
-            fraction = index - first
+        if at < end, at.pointee == UInt8(ascii: ".") {
+            at += 1
+            let first = at
+            Self.takeDigits(&at, end, into: &mantissa)
+            fraction = at - first
         }
-        guard index == count, mantissa <= 1 << 53 else { return nil }
+        guard at == end, mantissa <= 1 << 53 else { return nil }
         let value = Double(mantissa) / Self.tens[fraction]
         return isNegative ? -value : value
     }
 
     @inline(__always)
-    private func takeDigits(_ index: inout Int, after front: UInt64) -> UInt64 {
-        var value = front
-        while index < count {
-            let digit = base[index] &- UInt8(ascii: "0")
+    private static func takeDigits(
+        _ at: inout UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, into value: inout UInt64
+    ) {
+        if end - at >= 8, let eight = eightDigits(at) {
+            value = value &* 100_000_000 &+ eight
+            at += 8
+        }
+        while at < end {
+            let digit = at.pointee &- UInt8(ascii: "0")
             guard digit < 10 else { break }
             value = value &* 10 &+ UInt64(digit)
-            index &+= 1
+            at += 1
         }
-        return value
+    }
+
+    /// The number that eight digits are, which are added up in pairs, fours and eights; nil when one is none.
+    @inline(__always)
+    private static func eightDigits(_ at: UnsafePointer<UInt8>) -> UInt64? {
+        let word = UInt64(littleEndian: UnsafeRawPointer(at).loadUnaligned(as: UInt64.self))
+        // The high half of a digit is 3, and stays 3 when 6 is added.
+        let highs: UInt64 = 0xF0F0_F0F0_F0F0_F0F0
+        let threes: UInt64 = 0x3030_3030_3030_3030
+        guard word & highs == threes, (word &+ 0x0606_0606_0606_0606) & highs == threes else { return nil }
+        let digits = word & 0x0F0F_0F0F_0F0F_0F0F
+        let pairs = (digits &* 10 &+ digits >> 8) & 0x00FF_00FF_00FF_00FF
+        let fours = (pairs &* 100 &+ pairs >> 16) & 0x0000_FFFF_0000_FFFF
+        return (fours &* 10_000 &+ fours >> 32) & 0xFFFF_FFFF
     }
 }

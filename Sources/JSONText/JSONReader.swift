@@ -20,11 +20,11 @@
 ///
 /// Source: RFC 8259.
 public struct JSONReader {
-    @usableFromInline var scanner: JSONScanner
-    @usableFromInline let maxDepth: Int
+    var scanner: JSONScanner
+    let maxDepth: Int
     /// How many of the objects and arrays entered are open.
-    @usableFromInline var depth = 0
-    @usableFromInline var isFirstMember = false
+    var depth = 0
+    var isFirstMember = false
 
     /// - Parameter bytes: the whole document; must stay valid for as long as the reader and its fields are used.
     /// - Throws: ``JSONError/Reason/tooLong`` and ``JSONError/Reason/unexpectedEnd``.
@@ -46,14 +46,11 @@ public struct JSONReader {
 
     /// Steps into the object that comes next, which is left by reading on to its end. False, and nothing is taken, when
     /// something else comes.
-    @inlinable
     public mutating func enterObject() throws(JSONError) -> Bool { try enter(UInt8(ascii: "{")) }
 
     /// Steps into the array that comes next. False, and nothing is taken, when something else comes.
-    @inlinable
     public mutating func enterArray() throws(JSONError) -> Bool { try enter(UInt8(ascii: "[")) }
 
-    @inlinable
     mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
         guard scanner.peekToken() == bracket else { return false }
         guard depth < maxDepth else { throw scanner.error(.tooDeep) }
@@ -64,10 +61,28 @@ public struct JSONReader {
     }
 
     /// The name of the next member, whose value must be read before the next call; nil at the object's end.
-    @inlinable @inline(__always)
+    @inline(__always)
     public mutating func nextKey() throws(JSONError) -> JSONField? {
         guard try advance(to: UInt8(ascii: "}")) else { return nil }
         return try scanner.scanKey()
+    }
+
+    /// The next member of the object entered; nil at its end. One call for each, where ``nextKey()`` and ``readValue()``
+    /// are two: what most loops over a frame want.
+    public mutating func nextMember() throws(JSONError) -> (key: JSONField, value: JSONField)? {
+        let key: JSONField
+        if !isFirstMember, scanner.takeCommaAndQuote() {
+            key = try scanner.scanString()
+            try scanner.expectToken(UInt8(ascii: ":"))
+        } else {
+            guard let first = try nextKey() else { return nil }
+            key = first
+        }
+        if scanner.peekToken() == UInt8(ascii: "\"") {
+            scanner.at += 1
+            return (key, try scanner.scanString())
+        }
+        return (key, try readValue())
     }
 
     /// The next element of the array entered; nil at its end.
@@ -77,11 +92,10 @@ public struct JSONReader {
     }
 
     /// Whether the array entered goes on. Its next element must be read, or entered and left, before the next call.
-    @inlinable
     public mutating func hasNextElement() throws(JSONError) -> Bool { try advance(to: UInt8(ascii: "]")) }
 
     /// False when the container ended here.
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
         guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
         if byte == bracket {
@@ -100,7 +114,7 @@ public struct JSONReader {
 
     /// The next value, whatever it is. A container is passed over as a whole; ``JSONField/members`` and
     /// ``JSONField/elements`` look into it.
-    @inlinable @inline(__always)
+    @inline(__always)
     public mutating func readValue() throws(JSONError) -> JSONField {
         guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
         // Brackets are the only bytes of these two columns that begin a value.
@@ -108,7 +122,6 @@ public struct JSONReader {
         return try scanner.scanScalar(byte)
     }
 
-    @usableFromInline
     mutating func readContainer(_ byte: UInt8) throws(JSONError) -> JSONField {
         let kind: JSONField.Kind = byte == UInt8(ascii: "{") ? .object : .array
         let first = scanner.at
@@ -141,11 +154,11 @@ public struct JSONMembers: Sequence, IteratorProtocol {
     }
 
     public mutating func next() -> (key: JSONField, value: JSONField)? {
-        guard let key = try? reader?.nextKey(), let value = try? reader?.readValue() else {
+        guard let member = try? reader?.nextMember() else {
             reader = nil
             return nil
         }
-        return (key, value)
+        return member
     }
 }
 

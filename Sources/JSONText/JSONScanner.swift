@@ -1,3 +1,5 @@
+import CSystem
+
 // The grammar of RFC 8259, and the only place that knows it.
 //
 // A scanner walks bytes once, from left to right, and checks everything it passes: the structure, numbers, escapes,
@@ -45,26 +47,24 @@ private struct ContainerStack {
     }
 }
 
-@usableFromInline
 struct JSONScanner {
-    @usableFromInline let start: UnsafePointer<UInt8>
-    @usableFromInline let end: UnsafePointer<UInt8>
-    @usableFromInline var at: UnsafePointer<UInt8>
+    let start: UnsafePointer<UInt8>
+    let end: UnsafePointer<UInt8>
+    var at: UnsafePointer<UInt8>
 
-    @inlinable
     init(start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>, at: UnsafePointer<UInt8>) {
         self.start = start
         self.end = end
         self.at = at
     }
 
-    @usableFromInline @inline(never)
+    @inline(never)
     func error(_ reason: JSONError.Reason) -> JSONError { JSONError(reason, at: at - start) }
 
     // MARK: - Bytes
 
     /// Skips white space and returns the byte after it without taking it; nil at the end.
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func peekToken() -> UInt8? {
         while at < end {
             switch at.pointee {
@@ -76,14 +76,14 @@ struct JSONScanner {
     }
 
     /// Skips white space and takes the byte after it.
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func takeToken() throws(JSONError) -> UInt8 {
         guard let byte = peekToken() else { throw error(.unexpectedEnd) }
         at += 1
         return byte
     }
 
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func expectToken(_ wanted: UInt8) throws(JSONError) {
         guard let byte = peekToken() else { throw error(.unexpectedEnd) }
         guard byte == wanted else { throw error(.unexpectedByte) }
@@ -145,7 +145,7 @@ struct JSONScanner {
     }
 
     /// A member's name and the colon after it.
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func scanKey() throws(JSONError) -> JSONField {
         try expectToken(UInt8(ascii: "\""))
         let key = try scanString()
@@ -154,7 +154,7 @@ struct JSONScanner {
     }
 
     /// A value that is no container; `byte` is its first byte, not yet taken.
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func scanScalar(_ byte: UInt8) throws(JSONError) -> JSONField {
         switch byte {
         case UInt8(ascii: "\""):
@@ -169,81 +169,128 @@ struct JSONScanner {
         }
     }
 
-    @usableFromInline
+    @inline(__always)
     mutating func scanLiteral(_ word: StaticString, _ kind: JSONField.Kind) throws(JSONError) -> JSONField {
-        let first = at
+        let (first, count) = (at, word.utf8CodeUnitCount)
+        guard end - first >= count, JSONField.areSame(first, word.utf8Start, count: count) else {
+            throw literalError(word)
+        }
+        at = first + count
+        return JSONField(base: first, count: count, kind: kind)
+    }
+
+    /// What is wrong where `word` was expected, and where.
+    @inline(never)
+    mutating func literalError(_ word: StaticString) -> JSONError {
         for offset in 0..<word.utf8CodeUnitCount {
-            guard at < end else { throw error(.unexpectedEnd) }
-            guard at.pointee == word.utf8Start[offset] else { throw error(.badLiteral) }
+            guard at < end else { break }
+            guard at.pointee == word.utf8Start[offset] else { return error(.badLiteral) }
             at += 1
         }
-        return JSONField(base: first, count: at - first, kind: kind)
+        return error(.unexpectedEnd)
     }
 
     // MARK: - Numbers
 
     /// Source: RFC 8259 §6.
-    @usableFromInline
     mutating func scanNumber() throws(JSONError) -> JSONField {
         let first = at
         var kind = JSONField.Kind.integer
-        if at.pointee == UInt8(ascii: "-") { at += 1 }
-        guard at < end else { throw error(.unexpectedEnd) }
-        if at.pointee == UInt8(ascii: "0") {
-            at += 1
+        // A copy, as in a string.
+        var next = at
+        if next.pointee == UInt8(ascii: "-") { next += 1 }
+        if next < end, next.pointee == UInt8(ascii: "0") {
+            next += 1
         } else {
-            try scanDigits()
+            try scanDigits(&next)
         }
-        if at < end, at.pointee == UInt8(ascii: ".") {
+        if next < end, next.pointee == UInt8(ascii: ".") {
             kind = .decimal
-            at += 1
-            try scanDigits()
+            next += 1
+            try scanDigits(&next)
         }
-        if at < end, at.pointee | 0x20 == UInt8(ascii: "e") {
+        if next < end, next.pointee | 0x20 == UInt8(ascii: "e") {
             kind = .decimal
-            at += 1
-            if at < end, at.pointee == UInt8(ascii: "+") || at.pointee == UInt8(ascii: "-") { at += 1 }
-            try scanDigits()
+            next += 1
+            if next < end, next.pointee == UInt8(ascii: "+") || next.pointee == UInt8(ascii: "-") { next += 1 }
+            try scanDigits(&next)
         }
+        at = next
         // `012` and `1x` would otherwise be told from the byte after, as if a comma were missing.
-        if at < end, at.pointee &- UInt8(ascii: "0") < 10 { throw error(.badNumber) }
-        return JSONField(base: first, count: at - first, kind: kind)
+        if next < end, next.pointee &- UInt8(ascii: "0") < 10 { throw error(.badNumber) }
+        return JSONField(base: first, count: next - first, kind: kind)
     }
 
     @inline(__always)
-    private mutating func scanDigits() throws(JSONError) {
-        let first = at
-        while at < end, at.pointee &- UInt8(ascii: "0") < 10 { at += 1 }
-        guard at > first else { throw error(at < end ? .badNumber : .unexpectedEnd) }
+    private mutating func scanDigits(_ next: inout UnsafePointer<UInt8>) throws(JSONError) {
+        let first = next
+        words: do {
+            while end - next >= 8 {
+                let count = Self.digitCount(inEight: next)
+                next += count
+                if count < 8 { break words }
+            }
+            while next < end, next.pointee &- UInt8(ascii: "0") < 10 { next += 1 }
+        }
+        guard next > first else {
+            at = next
+            throw error(next < end ? .badNumber : .unexpectedEnd)
+        }
+    }
+
+    /// How many of the eight bytes at `bytes` come before the first that is no digit.
+    @inline(__always)
+    private static func digitCount(inEight bytes: UnsafePointer<UInt8>) -> Int {
+        let word = UInt64(littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
+        // Digits become 0 to 9; whatever is more gets or has its top bit.
+        let values = word ^ 0x3030_3030_3030_3030
+        let others = (values & 0x7F7F_7F7F_7F7F_7F7F &+ 0x7676_7676_7676_7676) | values
+        return (others & 0x8080_8080_8080_8080).trailingZeroBitCount >> 3
     }
 
     // MARK: - Strings
 
+    /// Takes a comma and a quote that follow each other, as they do between members written without white space.
+    @inline(__always)
+    mutating func takeCommaAndQuote() -> Bool {
+        guard end - at >= 2, at[0] == UInt8(ascii: ","), at[1] == UInt8(ascii: "\"") else { return false }
+        at += 2
+        return true
+    }
+
     /// The rest of a string whose opening quote is taken.
     ///
     /// Source: RFC 8259 §7, §8.1.
-    @inlinable @inline(__always)
+    @inline(__always)
     mutating func scanString() throws(JSONError) -> JSONField {
         let first = at
-        var hasEscapes = false
+        var marks = 0
         // A copy, so that the position stays in a register while nothing else needs it.
         var next = at
         while true {
-            // Eight bytes at a time while nothing needs a look: quote, backslash, control, or beyond ASCII.
-            while end - next >= 8 {
-                let word = UInt64(littleEndian: UnsafeRawPointer(next).loadUnaligned(as: UInt64.self))
-                let plain = Self.marks(in: word).trailingZeroBitCount >> 3
-                next += plain
-                if plain < 8 { break }
+            // Sixteen bytes at a time, and eight near the end, while nothing needs a look: quote, backslash, control, or
+            // beyond ASCII.
+            words: do {
+                while end - next >= 16 {
+                    let plain = cb_json_plain16(next)
+                    next += plain
+                    if plain < 16 { break words }
+                }
+                while end - next >= 8 {
+                    let word = UInt64(littleEndian: UnsafeRawPointer(next).loadUnaligned(as: UInt64.self))
+                    let plain = Self.marks(in: word).trailingZeroBitCount >> 3
+                    next += plain
+                    if plain < 8 { break words }
+                }
             }
             at = next
             guard next < end else { throw error(.unexpectedEnd) }
             let byte = next.pointee
             if byte == UInt8(ascii: "\"") {
                 at = next + 1
-                return JSONField(base: first, count: next - first, kind: .string, hasEscapes: hasEscapes)
+                return JSONField(base: first, count: next - first, kind: .string, marks: marks)
             } else if byte == UInt8(ascii: "\\") {
-                hasEscapes = true
+                marks |= JSONField.escapes
                 try scanEscape()
                 next = at
             } else if byte < 0x20 {
@@ -251,6 +298,7 @@ struct JSONScanner {
             } else if byte < 0x80 {
                 next += 1
             } else {
+                marks |= JSONField.beyondASCII
                 repeat {
                     let length = Self.sequenceLength(at: next, end: end)
                     at = next
@@ -263,11 +311,11 @@ struct JSONScanner {
 
     /// Sets the top bit of the lowest byte that is a quote, a backslash, a control or beyond ASCII; bits above it may be
     /// set by borrow and mean nothing.
-    @inlinable @inline(__always)
+    @inline(__always)
     static func marks(in word: UInt64) -> UInt64 { (specials(in: word) | word) & 0x8080_8080_8080_8080 }
 
     /// The same for quote, backslash and control only. Top bits of bytes beyond ASCII mean nothing here.
-    @inlinable @inline(__always)
+    @inline(__always)
     static func specials(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let quotes = (word ^ (ones &* 0x22)) &- ones
@@ -276,7 +324,6 @@ struct JSONScanner {
         return quotes | backslashes | controls
     }
 
-    @usableFromInline
     mutating func scanEscape() throws(JSONError) {
         guard end - at >= 2 else { throw error(.unexpectedEnd) }
         switch at[1] {
@@ -326,7 +373,6 @@ struct JSONScanner {
     /// Length in bytes of the well-formed sequence beyond ASCII at `at`; 0 when there is none.
     ///
     /// Source: The Unicode Standard, table 3-7.
-    @usableFromInline
     static func sequenceLength(at: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Int {
         let left = end - at
         let first = at[0]

@@ -1,3 +1,5 @@
+import CSystem
+
 /// Builds one JSON document.
 ///
 /// ```swift
@@ -54,7 +56,7 @@ public struct JSONWriter: ~Copyable {
     public mutating func endArray() { close(UInt8(ascii: "]")) }
 
     /// The name of the member whose value comes next. `name` must need no escapes.
-    @inlinable
+    @inlinable @inline(__always)
     public mutating func key(_ name: StaticString) {
         let length = name.utf8CodeUnitCount
         reserve(length + 4)
@@ -109,24 +111,32 @@ public struct JSONWriter: ~Copyable {
     /// Room for 20 bytes is reserved.
     @inline(__always)
     private mutating func digits(_ value: UInt64) {
-        var length = 1
-        var bound: UInt64 = 10
-        while value >= bound {
-            length += 1
-            let (next, isOver) = bound.multipliedReportingOverflow(by: 10)
-            if isOver { break }
-            bound = next
-        }
+        // 1233/4096 is nearly the decimal logarithm of two: never too long, and too short by one at most.
+        var length = ((UInt64.bitWidth - (value | 1).leadingZeroBitCount) &* 1233) >> 12
+        if length < Self.tens.count, value >= Self.tens[length] { length += 1 }
+        length = max(length, 1)
         var rest = value
         var index = written + length
         written = index
-        repeat {
-            index -= 1
-            let quotient = rest / 10
-            base[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest &- quotient &* 10)
+        while rest >= 10 {
+            // Two at a time: one division of the whole number for both.
+            let quotient = rest / 100
+            let pair = rest &- quotient &* 100
+            let ten = pair / 10
+            base[index - 1] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: pair &- ten &* 10)
+            base[index - 2] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: ten)
+            index -= 2
             rest = quotient
-        } while rest > 0
+        }
+        if index > written - length { base[index - 1] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest) }
     }
+
+    /// Powers of ten within 64 bits.
+    private static let tens: InlineArray<20, UInt64> = [
+        1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000,
+        100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000, 1_000_000_000_000_000,
+        10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
+    ]
 
     /// The shortest digits that read back as `value`, integral values without a fraction; `null` for infinities and NaN,
     /// which JSON does not have.
@@ -180,7 +190,7 @@ public struct JSONWriter: ~Copyable {
     }
 
     /// A string that needs no escapes.
-    @inlinable
+    @inlinable @inline(__always)
     public mutating func string(_ text: StaticString) {
         let length = text.utf8CodeUnitCount
         reserve(length + 3)
@@ -285,6 +295,13 @@ public struct JSONWriter: ~Copyable {
         var write = base + count
         while read < end {
             // There is always room for what is left, so words may be stored before they are judged.
+            while end - read >= 16 {
+                let plain = cb_json_plain16(read)
+                UnsafeMutableRawPointer(write).copyMemory(from: read, byteCount: 16)
+                read += plain
+                write += plain
+                if plain < 16 { break }
+            }
             while end - read >= 8 {
                 let word = UnsafeRawPointer(read).loadUnaligned(as: UInt64.self)
                 UnsafeMutableRawPointer(write).storeBytes(of: word, as: UInt64.self)

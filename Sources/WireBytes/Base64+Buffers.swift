@@ -1,3 +1,5 @@
+import CSystem
+
 // Base64 from buffer to buffer, for frames that carry a document inside a string.
 
 extension Base64 {
@@ -20,6 +22,11 @@ extension Base64 {
         var write = target.assumingMemoryBound(to: UInt8.self)
         let digits = standard.utf8Start
         let end = read + bytes.count
+        // Sixteen bytes are read for the twelve that are meant.
+        while end - read >= 16, cb_base64_encode12(read, write) {
+            read += 12
+            write += 16
+        }
         while end - read >= 3 {
             let group = UInt32(read[0]) << 16 | UInt32(read[1]) << 8 | UInt32(read[2])
             write[0] = digits[Int(group >> 18)]
@@ -58,6 +65,11 @@ extension Base64 {
         var write = start
         let end = read + count
         var flaws: UInt8 = 0
+        // Fourteen bytes are written for the twelve that are meant: there is room for them while more digits follow.
+        while end - read >= 24, cb_base64_decode16(read, write) {
+            read += 16
+            write += 12
+        }
         while end - read >= 4 {
             let (a, b, c, d) = (value(read[0]), value(read[1]), value(read[2]), value(read[3]))
             flaws |= a | b | c | d
