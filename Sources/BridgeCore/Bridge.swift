@@ -109,7 +109,7 @@ public final class Bridge {
     /// Opens the links of all rooms that have one whoever is there.
     public func start(now: Now) {
         context.now = now
-        for account in backends where account.settings.authenticates { account.start(context) }
+        for account in backends where account.settings.authenticates && !account.settings.isOnDemand { account.start(context) }
         for room in rooms where room.settings.connect == .always { room.link.start(context) }
         askForTemplateRooms()
     }
@@ -218,13 +218,22 @@ public final class Bridge {
 
     public func upstreamConnected(_ room: RoomID, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.transportOpened(context), context)
+        drive(room) { link, _ in link.transportOpened(context) }
     }
 
     private func connectSlotGranted(_ id: RoomID) {
-        guard let room = room(id) else { return }
-        room.handle(room.link.slotGranted(context), context)
+        // Whoever waited may be gone since.
+        if room(id) == nil, context.ownLinks[id] == nil { return context.endConnectTurns(of: id) }
+        drive(id) { link, _ in link.slotGranted(context) }
+    }
+
+    /// Tells a room's link, or an account's own, what happened.
+    func drive(_ id: RoomID, _ verb: (UpstreamSession, DialectContext) -> [LinkEvent]) {
+        if let room = room(id) {
+            room.handle(verb(room.link, room.dialectContext), context)
+        } else if let (room, own) = ownLink(id) {
+            room.handle(verb(own.link, own.dialectContext), from: own, context)
+        }
     }
 
     /// The room's credentials were read, or could not be.
@@ -232,33 +241,45 @@ public final class Bridge {
         _ room: RoomID, _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, now: Now
     ) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.credentialsRead(outcome, dialectContext: room.dialectContext, context), context)
+        drive(room) { $0.credentialsRead(outcome, dialectContext: $1, context) }
     }
 
     /// TLS stands on a connection through a proxy.
     public func upstreamSecured(_ room: RoomID, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.transportSecured(context), context)
+        drive(room) { link, _ in link.transportSecured(context) }
     }
 
     public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        let wasUp = room.link.isUp
-        room.handle(
-            room.link.bytesReceived(bytes, dialectContext: room.dialectContext, context), context)
-        noteLink(of: room, wasUp: wasUp)
+        if let known = self.room(room) {
+            let wasUp = known.link.isUp
+            drive(room) { $0.bytesReceived(bytes, dialectContext: $1, context) }
+            noteLink(of: known, wasUp: wasUp)
+        } else if let own = context.ownLinks[room] {
+            let wasUp = own.link.isUp
+            drive(room) { $0.bytesReceived(bytes, dialectContext: $1, context) }
+            noteLink(of: own, wasUp: wasUp)
+        }
         finishIfIdle()
     }
 
     /// The connection ended or could not be made; `reason` is a sentence without a full stop.
     public func upstreamClosed(_ room: RoomID, reason: String, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.transportClosed(reason: reason, context), context)
+        drive(room) { link, _ in link.transportClosed(reason: reason, context) }
         finishIfIdle()
+    }
+
+    /// An account's own link and its room.
+    func ownLink(_ id: RoomID) -> (room: Room, own: OwnLink)? {
+        guard let own = context.ownLinks[id], let room = room(own.room) else { return nil }
+        return (room, own)
+    }
+
+    /// The room, and the account whose login is shown, where `id` is an account's own link and not a room.
+    public func ownLogin(of id: RoomID) -> (room: RoomID, account: String)? {
+        context.ownLinks[id].map { ($0.room, $0.account) }
     }
 
     func room(_ id: RoomID) -> Room? {
@@ -282,9 +303,15 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
-            case .link(let id):
-                guard let room = room(id) else { break }
-                room.handle(room.link.timerFired(dialectContext: room.dialectContext, context), context)
+            case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
+            case .outbox(let id) where context.ownLinks[id] != nil:
+                if let (room, own) = ownLink(id) { room.outboxTimerFired(own, context) }
+            case .markRead(let id) where context.ownLinks[id] != nil:
+                if let (room, own) = ownLink(id) { room.markReadTimerFired(own, context) }
+            case .linger(let id) where context.ownLinks[id] != nil:
+                if let (room, own) = ownLink(id) { room.ownLingerTimerFired(own, context) }
+            case .ownIdentity(let id):
+                if let (room, own) = ownLink(id) { room.ownIdentityTimerFired(own, context) }
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
@@ -521,11 +548,20 @@ public final class Bridge {
             room.isLeaving = false
             room.handle(room.link.stop(context), context)
         }
+        for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index }) {
+            own.isClosing = false
+            drive(own.id) { link, _ in link.stop(context) }
+        }
     }
 
     private func finishIfIdle() {
-        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }) { beginClosing() }
-        if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }) {
+        let own = context.ownLinks.values
+        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
+            beginClosing()
+        }
+        if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }),
+            own.allSatisfy({ $0.link.state == .stopped })
+        {
             phase = .stopped
             context.emit(.stopped)
         }

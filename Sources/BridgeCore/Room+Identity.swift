@@ -17,10 +17,12 @@ extension Room {
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
         if let id = person.id { dialectContext.selfIDs.insert(id) }
         if let name = person.name { dialectContext.selfNames.insert(name) }
+        for own in ownLinks.values { barIfShared(own, context) }
     }
 
     /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.
     func upstreamPerson(_ person: Person, _ puppet: ChatID) -> ChatPerson {
+        if let own = ownLink(of: person) { return own.speaker(nick: person.nick) }
         guard settings.identity == .single else { return ChatPerson(id: puppet, name: person.nick) }
         return sendsSenderName ? ChatPerson(id: accountPerson.id, name: person.nick) : accountPerson
     }
@@ -28,9 +30,9 @@ extension Room {
     private var sendsSenderName: Bool { settings.dialect.traits.sendsSenderName }
 
     /// What stands in front of an IRC user's words where the one account says them.
-    private func prefix(of nick: String) -> String {
-        settings.identity == .single && !sendsSenderName
-            ? settings.singlePrefix.replacing("{nick}", with: nick) : ""
+    private func prefix(of person: Person) -> String {
+        settings.identity == .single && !sendsSenderName && ownLink(of: person) == nil
+            ? settings.singlePrefix.replacing("{nick}", with: person.nick) : ""
     }
 
     /// What goes up of an IRC user's text. `quoting`: the message that it answers, where the wire cannot say which.
@@ -40,7 +42,7 @@ extension Room {
         var whole = MessageRendering.withoutFormatting(words.map { "* \(person.nick) \($0)" } ?? text)
         if let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
         // An action names its author already, unless the quotation stands in front of it.
-        return words != nil && answered == nil ? whole : prefix(of: person.nick) + whole
+        return words != nil && answered == nil ? whole : prefix(of: person) + whole
     }
 
     // MARK: - The account's own words
@@ -77,8 +79,10 @@ extension Room {
     var typingRepeat: Duration { settings.dialect.traits.typingRefresh }
 
     /// When it was last said that the one account types, if that still holds; nil where everybody types for themselves.
-    func accountTypingTold(within interval: Duration, _ context: BridgeContext) -> MonotonicInstant? {
-        guard settings.identity == .single, let told = accountTypingToldAt, context.now.monotonic - told < interval
+    func accountTypingTold(
+        within interval: Duration, by member: LocalMember, _ context: BridgeContext
+    ) -> MonotonicInstant? {
+        guard ownLink(of: member, context) == nil, settings.identity == .single, let told = accountTypingToldAt, context.now.monotonic - told < interval
         else { return nil }
         return told
     }

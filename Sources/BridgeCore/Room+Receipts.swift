@@ -210,6 +210,7 @@ extension Room {
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
+        if let own = ownLink(of: person) { return reportOwnReading(Array(unread), reader: reader, own, context) }
         reportReading(Array(unread), reader: reader, context)
         // More than this waits only when the rate is far exceeded; the newest say most.
         let most = 4 * Self.maxReceiptsPerMarker
