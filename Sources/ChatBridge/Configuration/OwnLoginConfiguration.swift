@@ -99,9 +99,11 @@ extension ConfigurationCompletion {
             for login in account.upstream {
                 let at = "accounts[\(index)].upstream.\(login.room)"
                 let place = origin(at) ?? origin("accounts[\(index)]") ?? .builtIn
-                guard let position = configuration.rooms.firstIndex(where: { $0.name == login.room }),
-                    !configuration.rooms[position].isTemplate
-                else {
+                if login.room == RoomConfiguration.templateName {
+                    reader.report(place, "the room \"*\" stands for many; a login of an account's own is for one room")
+                    continue
+                }
+                guard let position = configuration.rooms.firstIndex(where: { $0.name == login.room }) else {
                     let names = configuration.rooms.filter { !$0.isTemplate }.map(\.name)
                     let hint = NearestName.hint(for: login.room, among: names)
                     reader.report(
@@ -127,7 +129,7 @@ extension ConfigurationCompletion {
         _ login: OwnLoginConfiguration, _ room: RoomConfiguration, _ position: Int, at path: String,
         place: ConfigurationOrigin
     ) {
-        if isRefused("\(path).type") { return }
+        if isRefused(path) || isRefused("\(path).type") { return }
         switch login.auth.type {
         case .none:
             return reader.report(

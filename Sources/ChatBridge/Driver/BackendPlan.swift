@@ -57,5 +57,9 @@ struct BackendPlan: Sendable {
             userAgent: room.userAgent, tls: room.tls.settings(),
             proxies: room.proxy.rules(environment: environmentProxies))
         source = AccountSecrets.Source(auth: room.auth, isLogin: login != nil, user: user ?? "", password: password)
+        // Where the dialect's own clients put the token into the address of the socket, and only there.
+        if case .query = LoginSettings.Placement.usual(for: dialect.traits) {
+            source.callsShowBearer = room.auth.type == .query
+        }
     }
 }

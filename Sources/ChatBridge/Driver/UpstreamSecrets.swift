@@ -86,6 +86,8 @@ struct AccountSecrets: Sendable {
         var isLogin: Bool
         var user: String
         var password: SecretSource?
+        /// The token stands in the socket's address, and calls show it as a bearer token.
+        var callsShowBearer = false
     }
 
     /// By the index of the backend.
@@ -100,7 +102,10 @@ struct AccountSecrets: Sendable {
         let source = sources[backend.index]
         do throws(InterpolationError) {
             guard source.isLogin else {
-                return .success(.fixed(try UpstreamSecrets.credentials(source.auth, surroundings)))
+                let shown = try UpstreamSecrets.credentials(source.auth, surroundings)
+                guard source.callsShowBearer, let token = shown.query.first?.value else { return .success(.fixed(shown)) }
+                let header = UpstreamCredentials.Item(name: "Authorization", value: "Bearer " + token)
+                return .success(.fixed(UpstreamCredentials(headers: [header])))
             }
             let password = try source.password?.read(surroundings).revealed ?? ""
             return .success(.login(user: source.user, password: password))
