@@ -169,7 +169,8 @@ extension Bridge {
             }
         }
         guard account.settings.authenticates, !account.settings.isOnDemand, !account.isIdentified,
-            account.offers(.whoAmI) else { return }
+            account.offers(.whoAmI)
+        else { return }
         account.isIdentified = true
         settle(
             account.submit(.whoAmI, .whoAmI, dialectContext: DialectContext(room: ""), context), account)

@@ -109,7 +109,9 @@ public final class Bridge {
     /// Opens the links of all rooms that have one whoever is there.
     public func start(now: Now) {
         context.now = now
-        for account in backends where account.settings.authenticates && !account.settings.isOnDemand { account.start(context) }
+        for account in backends where account.settings.authenticates && !account.settings.isOnDemand {
+            account.start(context)
+        }
         for room in rooms where room.settings.connect == .always { room.link.start(context) }
         askForTemplateRooms()
     }
@@ -227,15 +229,6 @@ public final class Bridge {
         drive(id) { link, _ in link.slotGranted(context) }
     }
 
-    /// Tells a room's link, or an account's own, what happened.
-    func drive(_ id: RoomID, _ verb: (UpstreamSession, DialectContext) -> [LinkEvent]) {
-        if let room = room(id) {
-            room.handle(verb(room.link, room.dialectContext), context)
-        } else if let (room, own) = ownLink(id) {
-            room.handle(verb(own.link, own.dialectContext), from: own, context)
-        }
-    }
-
     /// The room's credentials were read, or could not be.
     public func credentialsRead(
         _ room: RoomID, _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, now: Now
@@ -271,17 +264,6 @@ public final class Bridge {
         finishIfIdle()
     }
 
-    /// An account's own link and its room.
-    func ownLink(_ id: RoomID) -> (room: Room, own: OwnLink)? {
-        guard let own = context.ownLinks[id], let room = room(own.room) else { return nil }
-        return (room, own)
-    }
-
-    /// The room, and the account whose login is shown, where `id` is an account's own link and not a room.
-    public func ownLogin(of id: RoomID) -> (room: RoomID, account: String)? {
-        context.ownLinks[id].map { ($0.room, $0.account) }
-    }
-
     func room(_ id: RoomID) -> Room? {
         if rooms.indices.contains(id.index), rooms[id.index].id == id { return rooms[id.index] }
         return templateRooms[id]
@@ -299,19 +281,12 @@ public final class Bridge {
     public func timerFired(now: Now) {
         context.now = now
         while let key = context.timers.popDue(now.monotonic) {
+            if fireOwnLinkTimer(key) { continue }
             switch key {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
-            case .outbox(let id) where context.ownLinks[id] != nil:
-                if let (room, own) = ownLink(id) { room.outboxTimerFired(own, context) }
-            case .markRead(let id) where context.ownLinks[id] != nil:
-                if let (room, own) = ownLink(id) { room.markReadTimerFired(own, context) }
-            case .linger(let id) where context.ownLinks[id] != nil:
-                if let (room, own) = ownLink(id) { room.ownLingerTimerFired(own, context) }
-            case .ownIdentity(let id):
-                if let (room, own) = ownLink(id) { room.ownIdentityTimerFired(own, context) }
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
@@ -323,6 +298,7 @@ public final class Bridge {
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
+            case .ownIdentity: break
             case .shutdown: beginClosing()
             }
         }

@@ -104,7 +104,8 @@ final class BridgeContext {
     func leave(_ own: OwnLink) {
         ownLinks[own.id] = nil
         roomsWithAccount.remove(own.id)
-        for timer in [TimerKey.link(own.id), .outbox(own.id), .markRead(own.id), .linger(own.id), .ownIdentity(own.id)] {
+        for timer in [TimerKey.link(own.id), .outbox(own.id), .markRead(own.id), .linger(own.id), .ownIdentity(own.id)]
+        {
             timers.cancel(timer)
         }
     }

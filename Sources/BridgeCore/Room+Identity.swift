@@ -82,7 +82,8 @@ extension Room {
     func accountTypingTold(
         within interval: Duration, by member: LocalMember, _ context: BridgeContext
     ) -> MonotonicInstant? {
-        guard ownLink(of: member, context) == nil, settings.identity == .single, let told = accountTypingToldAt, context.now.monotonic - told < interval
+        guard ownLink(of: member, context) == nil, settings.identity == .single, let told = accountTypingToldAt,
+            context.now.monotonic - told < interval
         else { return nil }
         return told
     }

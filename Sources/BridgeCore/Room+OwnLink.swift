@@ -119,7 +119,8 @@ extension Room {
     @discardableResult
     func barIfShared(_ own: OwnLink, _ context: BridgeContext) -> Bool {
         guard settings.identity == .single, !own.isBarred else { return own.isBarred }
-        let isRoomsIDKnown = accountPerson.id != context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
+        let isRoomsIDKnown =
+            accountPerson.id != context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
         // Two people may have one name where there are ids.
         let isSameName = !own.dialectContext.selfNames.isDisjoint(with: dialectContext.selfNames)
         let isShared =
@@ -132,7 +133,8 @@ extension Room {
             .error, "own-login-barred", "an account's own login is the account that the room itself uses",
             ["room": settings.name, "account": own.account])
         tell(
-            own, "Your own login at \(settings.url.host) is the one that the bridge itself uses in this room, so it "
+            own,
+            "Your own login at \(settings.url.host) is the one that the bridge itself uses in this room, so it "
                 + "cannot be yours. What you write here is not sent; have the operator give you another.", context)
         return true
     }
@@ -143,7 +145,8 @@ extension Room {
         guard !own.isIdentityTroubleTold else { return }
         own.isIdentityTroubleTold = true
         tell(
-            own, "\(settings.url.host) has not said yet who you are there. What you write here is kept and sent when it "
+            own,
+            "\(settings.url.host) has not said yet who you are there. What you write here is kept and sent when it "
                 + "has.", context)
     }
 
@@ -277,7 +280,7 @@ extension Room {
         if !own.isPerson(message.sender) {
             // The backend has another id for us than the one we gave. Nobody else can know a fresh id before the backend
             // sends it round, so the first that bears one is ours; later ones prove nothing.
-            guard !own.isLearned else { return false }
+            guard own.outbox.contains(id: id) || !own.isLearned else { return false }
             if let id = message.sender.id { own.dialectContext.selfIDs.insert(id) }
             if message.sender.id == nil, let name = message.sender.name { own.dialectContext.selfNames.insert(name) }
             claim(own, context)
@@ -314,7 +317,8 @@ extension Room {
             }
         }
         if entry == nil {
-            late = message.ref.flatMap { own.outbox.takeLate(ref: ChatID($0)) }
+            late =
+                message.ref.flatMap { own.outbox.takeLate(ref: ChatID($0)) }
                 ?? own.outbox.takeLate(sender: nil, text: message.text)
         }
         if let entry = entry ?? late {
@@ -328,7 +332,8 @@ extension Room {
             // Over the own link too it may come, and must stay known until the room's link had it.
             guard link == nil else { return true }
             let now = context.now.monotonic
-            let msgid = isHistory ? own.sent.takeNewest(text: message.text) : own.sent.takeLive(text: message.text, now: now)
+            let msgid =
+                isHistory ? own.sent.takeNewest(text: message.text) : own.sent.takeLive(text: message.text, now: now)
             if msgid == nil { show(message, context) }
             return true
         }
@@ -360,7 +365,9 @@ extension Room {
             if let late { tellLateArrival(late, context) }
             guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
             let upstreamID = isServerID ? receipt.ids.first : entry.message.id
-            if let upstreamID, isServerID, !duplicates.insert(duplicateKey(upstreamID, nil)) { return arm(own, context) }
+            if let upstreamID, isServerID, !duplicates.insert(duplicateKey(upstreamID, nil)) {
+                return arm(own, context)
+            }
             return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context)
         }
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }

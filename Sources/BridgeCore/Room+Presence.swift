@@ -149,7 +149,8 @@ extension Room {
     /// no news.
     func presenceReceived(_ presence: ChatPresence, _ context: BridgeContext) {
         // Ours are told about by themselves.
-        guard !dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil, let personID = present(presence.user, context),
+        guard !dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil,
+            let personID = present(presence.user, context),
             let person = context.identities[personID]
         else { return }
         let away = presence.state == .online ? nil : presence.state.rawValue

@@ -88,7 +88,8 @@ extension Room {
         case .history(let history): historyReceived(history, context)
         case .typing(let typing): typingReceived(typing, context)
         case .receipt(let receipt): receiptReceived(receipt, context)
-        case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil: _ = present(membership.user, context)
+        case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil:
+            _ = present(membership.user, context)
         case .leave(let membership) where !membership.isSelf:
             let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
             if let person = context.identities.known(key) { remoteLeft(person, reason: nil, context) }
@@ -207,8 +208,9 @@ extension Room {
         guard !bodies.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         recent.append(
-            msgid: msgid, upstreamID: message.id, 
-            puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet }, nick: quoted?.nick ?? person.nick,
+            msgid: msgid, upstreamID: message.id,
+            puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
+            nick: quoted?.nick ?? person.nick,
             text: quoted?.text ?? message.text, at: at)
         for (index, body) in bodies.enumerated() {
             // One msgid, one message: the lines after the first are its continuation.
@@ -233,7 +235,8 @@ extension Room {
 
     private func typingReceived(_ typing: ChatTyping, _ context: BridgeContext) {
         // What an account types here was told already, and its typing elsewhere is nobody's business here.
-        guard !typing.isSelf, ownLink(speaking: typing.sender) == nil, let personID = present(typing.sender, context) else { return }
+        guard !typing.isSelf, ownLink(speaking: typing.sender) == nil, let personID = present(typing.sender, context)
+        else { return }
         switch typing.state {
         case .stop: endTyping(personID, announced: true, context)
         case .start:

@@ -22,7 +22,8 @@ final class OwnLinkStage {
     var me: String? = #"{"id":"7","name":"Alice B"}"#
 
     init(
-        _ dialect: StubDialect, person: String? = nil, asks: Bool = true, rooms change: (inout RoomSettings) -> Void = { _ in }
+        _ dialect: StubDialect, person: String? = nil, asks: Bool = true,
+        rooms change: (inout RoomSettings) -> Void = { _ in }
     ) throws {
         var dialect = dialect
         dialect.calls = StubCalls()
@@ -42,7 +43,8 @@ final class OwnLinkStage {
                 limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: [room],
                 backends: [
                     BackendSettings(name: "b", dialect: dialect, httpBase: base),
-                    BackendSettings(name: "own", dialect: dialect, httpBase: base, authenticates: true, isOnDemand: true),
+                    BackendSettings(
+                        name: "own", dialect: dialect, httpBase: base, authenticates: true, isOnDemand: true),
                 ]))
         harness.accounts.secrets[1] = .success(.fixed(UpstreamCredentials()))
         harness.accounts.server = { [weak self] call in
@@ -124,6 +126,17 @@ final class OwnLinkStage {
                 frame["text"]?.string ?? frame["emoji"]?.string ?? frame["state"]?.string
                 ?? frame["ids"]?.array?.compactMap(\.string).joined(separator: ",") ?? ""
             return "\(link) \(frame["kind"]?.string ?? "?")\(sender) \(what)"
+        }
+    }
+
+    /// The messages that went up since the last look, and nothing else.
+    func takeMessages() -> [(link: Int, id: String, sender: String, text: String)] {
+        look()
+        defer { frames = [] }
+        return frames.compactMap { link, frame in
+            guard frame["kind"]?.string == "message", let id = frame["id"]?.string, let text = frame["text"]?.string
+            else { return nil }
+            return (link, id, frame["sender"]?["id"]?.string ?? "", text)
         }
     }
 

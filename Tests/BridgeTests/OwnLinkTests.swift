@@ -23,7 +23,9 @@ struct OwnLinkTests {
         stage.harness.send(2, "PRIVMSG #lobby :hi")
         stage.harness.send(1, "PRIVMSG #lobby :\u{1}ACTION nods\u{1}")
         #expect(
-            stage.sent() == ["-1 message Alice B: hello", "0 message chatbridge: <bob> hi", "-1 message Alice B: * alice nods"])
+            stage.sent() == [
+                "-1 message Alice B: hello", "0 message chatbridge: <bob> hi", "-1 message Alice B: * alice nods",
+            ])
         #expect(stage.said(2) == ["alice: hello", "bob: hi", "alice: \u{1}ACTION nods\u{1}"])
         #expect(stage.harness.violations.isEmpty)
     }
@@ -207,19 +209,24 @@ struct OwnLinkTests {
     func refused() throws {
         let stage = try stage()
         stage.harness.acceptsConnections = false
-        stage.harness.credentials[OwnLinkStage.own] = .success(UpstreamCredentials(headers: [.init(name: "A", value: "old")]))
+        stage.harness.credentials[OwnLinkStage.own] = .success(
+            UpstreamCredentials(headers: [.init(name: "A", value: "old")]))
         stage.loseOwn()
         stage.harness.advance(by: .seconds(2))
         stage.harness.refuse(OwnLinkStage.own, status: 401)
         stage.harness.refuse(OwnLinkStage.own, status: 401)
         let told = stage.heard(1)
-        #expect(told.contains { $0.contains("chat.example refuses your own login") && $0.contains("Have the operator renew it") })
+        #expect(
+            told.contains {
+                $0.contains("chat.example refuses your own login") && $0.contains("Have the operator renew it")
+            })
         #expect(stage.heard(2).isEmpty)
         stage.harness.send(1, "PRIVMSG #lobby :mine")
         stage.harness.send(2, "PRIVMSG #lobby :fine")
         #expect(stage.sent() == ["0 message chatbridge: <bob> fine"])
         stage.harness.acceptsConnections = true
-        stage.harness.credentials[OwnLinkStage.own] = .success(UpstreamCredentials(headers: [.init(name: "A", value: "new")]))
+        stage.harness.credentials[OwnLinkStage.own] = .success(
+            UpstreamCredentials(headers: [.init(name: "A", value: "new")]))
         stage.harness.advance(by: .seconds(11))
         #expect(stage.sent() == ["-1 message Alice B: mine"])
     }
@@ -277,11 +284,12 @@ struct OwnLinkTests {
         stage.harness.acceptsConnections = true
         stage.harness.accept(0)
         #expect(stage.harness.takeHistoryQueries().count == 1)
+        let at = stage.harness.clock.now.wall
         stage.harness.answerHistory(
             .success([
-                ChatMessage(id: ChatID("1"), sender: ChatPerson(name: "Remy"), text: "before"),
-                ChatMessage(id: ChatID("2"), sender: ChatPerson(name: "Alice B"), text: "meanwhile"),
-                ChatMessage(id: ChatID("3"), sender: ChatPerson(name: "Alice B"), text: "from my phone"),
+                ChatMessage(id: ChatID("1"), sender: ChatPerson(name: "Remy"), text: "before", at: at),
+                ChatMessage(id: ChatID("2"), sender: ChatPerson(name: "Alice B"), text: "meanwhile", at: at),
+                ChatMessage(id: ChatID("3"), sender: ChatPerson(name: "Alice B"), text: "from my phone", at: at),
             ]), isComplete: true)
         #expect(stage.said(2) == ["alice: from my phone"])
     }
@@ -429,6 +437,16 @@ struct OwnPuppetTests {
         #expect(stage.own?.outbox.isEmpty == true)
     }
 
+    @Test("a person that is configured wrongly is corrected by the first echo")
+    func misconfigured() throws {
+        let stage = try OwnLinkStage(OwnLinkStage.echoing(), person: "nobody", asks: false)
+        stage.enterBoth()
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        let id = stage.newestSentID()
+        for link in [0, OwnLinkStage.own] { stage.echo(id, "hello", by: "user-7", over: link) }
+        #expect(stage.heard(2) == [":alice PRIVMSG #lobby :hello"])
+    }
+
     @Test("the configured person is the sender, and is the IRC user from the start")
     func configured() throws {
         let stage = try OwnLinkStage(OwnLinkStage.echoing(), person: "user-7", asks: false)
@@ -457,5 +475,85 @@ struct OwnPuppetTests {
         stage.harness.send(1, "@+typing=active TAGMSG #lobby")
         stage.harness.send(1, "@+draft/react=👍;+reply=\(entry.msgid) TAGMSG #lobby")
         #expect(stage.sent().map { String($0.prefix(11)) }.sorted() == ["-1 reaction", "-1 receipt ", "-1 typing a"])
+    }
+}
+
+@Suite("Accounts with a link of their own, whatever happens")
+struct OwnLinkLawTests {
+    /// A relay that sends everything to everybody, as far as it is connected, and stamps senders with who they are.
+    private final class Relay {
+        let stage: OwnLinkStage
+        /// What was sent and not looked at yet, by link.
+        private(set) var received: [(link: Int, id: String, text: String)] = []
+        private var waiting: [Int: [String]] = [0: [], OwnLinkStage.own: []]
+
+        init(_ stage: OwnLinkStage) { self.stage = stage }
+
+        /// Takes what went up, and has it wait for both links.
+        func take() {
+            for frame in stage.takeMessages() {
+                received.append((frame.link, frame.id, frame.text))
+                let sender = frame.link == 0 ? frame.sender : "user-7"
+                let json =
+                    #"{"kind":"message","id":"\#(frame.id)","sender":{"id":"\#(sender)"},"text":"\#(frame.text)"}"#
+                for link in waiting.keys { waiting[link, default: []].append(json) }
+            }
+        }
+
+        /// Hands a link what waits for it, or a part.
+        func deliver(_ link: Int, _ count: Int) {
+            guard stage.harness.upstream(link).state == .open else { return }
+            for _ in 0..<count where waiting[link]?.isEmpty == false {
+                stage.backend(waiting[link]?.removeFirst() ?? "", over: link)
+            }
+        }
+
+        func lost(_ link: Int) { waiting[link] = [] }
+        var isIdle: Bool { waiting.values.allSatisfy(\.isEmpty) }
+    }
+
+    @Test(
+        "each word is shown once, under its author's nick, and went over the author's link",
+        arguments: LawSeeds.seeds(20))
+    func law(seed: UInt64) throws {
+        let stage = try OwnLinkStage(OwnLinkStage.echoing(), asks: false) { $0.queueMaxAge = .seconds(100_000) }
+        stage.enterBoth()
+        let relay = Relay(stage)
+        var random = SeededGenerator(seed: seed)
+        var said: [String: String] = [:]
+        var shown: [String: Int] = [:]
+        func look() {
+            for line in stage.said(2) { shown[line, default: 0] += 1 }
+        }
+        for step in 0..<120 {
+            switch UInt64.random(in: 0..<12, using: &random) {
+            case 0...3:
+                let client: UInt64 = Bool.random(using: &random) ? 1 : 2
+                said["word \(step)"] = client == 1 ? "alice" : "bob"
+                stage.harness.send(client, "PRIVMSG #lobby :word \(step)")
+            case 4, 5: relay.take()
+            case 6, 7: relay.deliver(0, Int.random(in: 1...3, using: &random))
+            case 8, 9: relay.deliver(OwnLinkStage.own, Int.random(in: 1...3, using: &random))
+            case 10:
+                let link = Bool.random(using: &random) ? 0 : OwnLinkStage.own
+                // What the backend took is delivered to the other one all the same.
+                relay.take()
+                relay.lost(link)
+                stage.harness.endTransport(link, reason: "reset")
+            default: stage.harness.advance(by: .seconds(Int.random(in: 0...40, using: &random)))
+            }
+            look()
+        }
+        for _ in 0..<50 {
+            stage.harness.advance(by: .seconds(40))
+            relay.take()
+            for link in [0, OwnLinkStage.own] { relay.deliver(link, 1000) }
+            look()
+        }
+        #expect(shown == Dictionary(uniqueKeysWithValues: said.map { ("\($0.value): \($0.key)", 1) }))
+        for frame in relay.received {
+            #expect(said[frame.text] == (frame.link == 0 ? "bob" : "alice"), "\(frame)")
+        }
+        #expect(stage.harness.violations.isEmpty)
     }
 }

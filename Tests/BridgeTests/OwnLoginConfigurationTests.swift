@@ -53,7 +53,8 @@ struct OwnLoginConfigurationTests {
             "chatbridge.toml:8:22: an account's own login needs a type: bearer, basic, query, header, message or login"),
         ProblemRow(
             "a certificate", "{ lobby = { type = \"client-cert\" } }",
-            "chatbridge.toml:8:31: a certificate belongs to the room's connections and cannot be an account's own login"),
+            "chatbridge.toml:8:31: a certificate belongs to the room's connections and cannot be an account's own login"
+        ),
         ProblemRow(
             "a room that is its certificate", "{ cert = { type = \"bearer\", token = \"x\" } }",
             "chatbridge.toml:8:21: room \"cert\" is proven by its certificate, so an account cannot be somebody else "
@@ -94,14 +95,19 @@ struct OwnLoginConfigurationTests {
     @Test("check --print blanks the secrets and loads again")
     func prints() throws {
         let written = Self.account(
-            "{ lobby = { type = \"query\", param = \"token\", token = \"hunter2\", as = \"A B\" } }")
-            .replacing(#/.*client-cert.*\n/#, with: "")
+            "{ lobby = { type = \"query\", param = \"token\", token = \"hunter2\", as = \"A B\" } }"
+        )
+        .replacing(#/.*client-cert.*\n/#, with: "")
         let loaded = try load(written, files: Self.files)
         let printed = ConfigurationPrinter.text(loaded)
         #expect(!printed.contains("hunter2"))
-        #expect(printed.contains("upstream = { lobby = { type = \"query\", token = \"***\", param = \"token\", as = \"A B\" } }"))
-        #expect(try load(
-                printed.replacing("password = \"***\"", with: "password = \"\(examplePasswordHash)\""), files: Self.files
+        #expect(
+            printed.contains(
+                "upstream = { lobby = { type = \"query\", token = \"***\", param = \"token\", as = \"A B\" } }"))
+        #expect(
+            try load(
+                printed.replacing("password = \"***\"", with: "password = \"\(examplePasswordHash)\""),
+                files: Self.files
             ).accounts[0].upstream[0].person == "A B")
     }
 

@@ -107,7 +107,8 @@ extension ConfigurationCompletion {
                     let names = configuration.rooms.filter { !$0.isTemplate }.map(\.name)
                     let hint = NearestName.hint(for: login.room, among: names)
                     reader.report(
-                        place, "account \"\(account.name)\" has an upstream room \"\(login.room)\" that is not in "
+                        place,
+                        "account \"\(account.name)\" has an upstream room \"\(login.room)\" that is not in "
                             + "[[rooms]]\(hint)")
                     continue
                 }
@@ -142,7 +143,8 @@ extension ConfigurationCompletion {
         }
         if room.auth.type == .clientCertificate {
             return reader.report(
-                place, "room \"\(room.name)\" is proven by its certificate, so an account cannot be somebody else there")
+                place, "room \"\(room.name)\" is proven by its certificate, so an account cannot be somebody else there"
+            )
         }
         var own = configuration.room(room, with: login)
         // Name and password of the backend's table are not the account's.
@@ -156,7 +158,8 @@ extension ConfigurationCompletion {
         if isSingle, !knowsWho || room.effectiveHTTPBase == nil {
             reader.report(
                 place,
-                "nobody can be asked as whom \"\(room.name)\" shows this account; write it: as = \"the id, or the name\"")
+                "nobody can be asked as whom \"\(room.name)\" shows this account; write it: as = \"the id, or the name\""
+            )
         }
     }
 }

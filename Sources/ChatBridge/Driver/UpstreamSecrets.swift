@@ -103,7 +103,9 @@ struct AccountSecrets: Sendable {
         do throws(InterpolationError) {
             guard source.isLogin else {
                 let shown = try UpstreamSecrets.credentials(source.auth, surroundings)
-                guard source.callsShowBearer, let token = shown.query.first?.value else { return .success(.fixed(shown)) }
+                guard source.callsShowBearer, let token = shown.query.first?.value else {
+                    return .success(.fixed(shown))
+                }
                 let header = UpstreamCredentials.Item(name: "Authorization", value: "Bearer " + token)
                 return .success(.fixed(UpstreamCredentials(headers: [header])))
             }
