@@ -93,7 +93,10 @@ extension Room {
         var unread = entries
         if settings.identity == .single {
             // The account has read what any of its users has; its own messages need no reading.
-            unread = unread.filter { $0.puppet == nil && $0.sequence > accountReadSequence }
+            unread = unread.filter { entry in
+                let isOurs = entry.puppet.map { puppet in !ownLinks.contains { $0.value.puppet == puppet } } ?? false
+                return !isOurs && entry.sequence > accountReadSequence
+            }
             accountReadSequence = max(accountReadSequence, entries.last?.sequence ?? -1)
         }
         switch settings.dialect.traits.readReport {

@@ -294,6 +294,33 @@ struct OwnLinkTests {
         #expect(stage.said(2) == ["alice: from my phone"])
     }
 
+    @Test(
+        "what was written over a lost own link is looked up in the history, and sent again only if it is not there",
+        arguments: [true, false])
+    func settles(_ hasArrived: Bool) throws {
+        let stage = try stage {
+            $0.history = .call
+            $0.confirmation = .receipt
+        }
+        stage.harness.send(1, "PRIVMSG #lobby :perhaps")
+        #expect(stage.sent() == ["-1 message Alice B: perhaps"])
+        stage.loseOwn()
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.own?.link.isUp == true)
+        #expect(stage.sent().isEmpty)
+        #expect(stage.harness.takeHistoryQueries().count == 1)
+        let found = ChatMessage(
+            id: ChatID("8"), sender: ChatPerson(name: "Alice B"), text: "perhaps", at: stage.harness.clock.now.wall)
+        stage.harness.answerHistory(.success(hasArrived ? [found] : []), isComplete: true)
+        #expect(stage.sent() == (hasArrived ? [] : ["-1 message Alice B: perhaps"]))
+        if !hasArrived {
+            #expect(stage.said(2).isEmpty)
+            stage.relay("8", "perhaps", by: "Alice B")
+        }
+        #expect(stage.said(2) == ["alice: perhaps"])
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
     // MARK: - Coming and going
 
     @Test("the link goes five minutes after the last client, once everything is said")

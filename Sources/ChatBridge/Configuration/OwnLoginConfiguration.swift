@@ -15,9 +15,16 @@ struct OwnLoginConfiguration: Equatable, Sendable {
     static let keys: [ConfigurationKey<OwnLoginConfiguration>] =
         ConfigurationSchema.auth.map { $0.lifted(to: \.auth) } + [
             ConfigurationKey(
-                "as", \.person, ConfigurationForm<String>.string(ConfigurationChecks.oneLine),
+                "as", \.person, personText,
                 "as whom the backend shows it: the id, or the name where it has no ids; default: the backend is asked")
         ]
+
+    /// Not printed where it is not written.
+    private static var personText: ConfigurationForm<String> {
+        let text = ConfigurationForm<String>.string(ConfigurationChecks.oneLine)
+        return ConfigurationForm(
+            expected: text.expected, shape: text.shape, read: text.read, write: { $0.isEmpty ? nil : text.write($0) })
+    }
 
     /// Names the account's tokens and calls; no backend of the configuration can be called so.
     func backendName(account: String) -> String {
