@@ -2,7 +2,7 @@
 #
 #   make run                  the demo: IRC on 127.0.0.1:6667 in front of a small chat backend
 #   make run CONFIG=file      the bridge, with your configuration
-#   make test                 all tests
+#   make test                 all tests, and a minute of the built program against a backend of each dialect
 #   make check                formatting, dependency directions, warnings, sanitizers
 #   make conformance          the long suites: laws with many seeds, both sides driven from outside, real IRC clients,
 #                             and the Autobahn TestSuite
@@ -27,6 +27,7 @@ run: build
 
 test: setup
 	$(SWIFT) test $(STRICT) --disable-xctest $(if $(TESTS),--filter "$(TESTS)")
+	$(if $(TESTS),,CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/end-to-end --quick)
 
 check: setup
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources

@@ -155,8 +155,8 @@ extension Bridge {
                 // It waits because there was nothing to show.
                 if room.link.state == .waiting { room.link.start(context) }
             } else if account.given[room.id] != nil {
+                if room.link.takesRenewedCredentials { account.reissued(to: room.id) }
                 room.tokenRenewed(account.credentials, context)
-                account.reissued(to: room.id)
             }
         }
         for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index })

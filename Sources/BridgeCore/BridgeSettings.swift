@@ -176,12 +176,16 @@ public struct RoomSettings: Sendable {
     public var headers: [(name: String, value: String)]
     /// Each attempt begins with reading credentials.
     public var authenticates: Bool
+    /// HTTP statuses and close codes that mean that what we showed is not taken.
+    public var refusalCodes: Set<Int> = [401, 403, 1008, 4001, 4003]
     /// Which way the connection takes.
     public var proxies: HTTPProxyRules
     public var userAgent: String
     public var connectTimeout: Duration
     public var handshakeTimeout: Duration
     public var ping: Duration
+    /// Where nobody chose another.
+    public static let usualPing: Duration = .seconds(20)
     public var pongTimeout: Duration
     public var webSocketLimits: WebSocketLimits
     /// What is offered to the backend; nil: nothing.
@@ -204,7 +208,7 @@ public struct RoomSettings: Sendable {
         requiresSubprotocol: Bool = false, headers: [(name: String, value: String)] = [], authenticates: Bool = false,
         proxies: HTTPProxyRules = .direct, userAgent: String = "chatbridge",
         connectTimeout: Duration = .seconds(10), handshakeTimeout: Duration = .seconds(10),
-        ping: Duration = .seconds(20), pongTimeout: Duration = .seconds(10),
+        ping: Duration = RoomSettings.usualPing, pongTimeout: Duration = .seconds(10),
         webSocketLimits: WebSocketLimits = WebSocketLimits(), compression: WebSocketCompression? = nil,
         backoff: BackoffTraits? = nil,
         backoffResetAfter: Duration = .seconds(10), queueMaxMessages: Int = 1000,

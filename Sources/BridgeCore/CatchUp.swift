@@ -61,12 +61,18 @@ struct CatchUp {
     private var heldBytes = 0
     /// Counts links, for messages without ids.
     private(set) var connection = 0
+    /// When the present link became usable, by our own clock.
+    private(set) var openedAt: ChatTimestamp?
+    /// Messages of the first history that were said after the link had opened: their own frames are still on their way,
+    /// and are news.
+    private var quiet: Set<DuplicateRing.Key> = []
 
     // MARK: - The link
 
     mutating func fetchingBegan() { state = .fetching }
 
-    mutating func linkCameUp() {
+    mutating func linkCameUp(wall: ChatTimestamp) {
+        openedAt = wall
         connection += 1
         state = .fetching
     }
@@ -75,6 +81,7 @@ struct CatchUp {
 
     mutating func linkLost() {
         if gap == nil { openGap() }
+        quiet = []
         state = .closed
         tries = 0
     }
@@ -138,9 +145,17 @@ struct CatchUp {
     }
 
     /// Whether messages, oldest first, reach back to the gap.
+    ///
+    /// The newest known one being among them is not enough: a backend that orders by whole seconds cuts the oldest of them
+    /// anywhere, and may keep what is known of it and leave out what came after. With something older in hand, that second
+    /// is whole.
     func reaches(_ messages: [ChatMessage], isComplete: Bool) -> Bool {
-        guard case .after(let mark) = gap, !isComplete, limit != nil else { return true }
-        if let id = mark.id { return messages.contains { $0.id == id } }
+        guard case .after(let mark) = gap, !isComplete, let limit else { return true }
+        if let id = mark.id {
+            guard let known = messages.first(where: { $0.id == id }) else { return false }
+            guard messages.count >= limit, let at = known.at, let oldest = messages.first?.at else { return true }
+            return oldest < at
+        }
         guard let at = mark.at, let oldest = messages.first?.at else { return messages.isEmpty }
         return oldest <= at
     }
@@ -156,6 +171,19 @@ struct CatchUp {
 
     /// The first history was taken in. `wall`: our own time, where the backend said nothing.
     mutating func remembered(oldest: ChatTimestamp?) { horizon = oldest }
+
+    /// Times of what was said as the link opened may lie before that by this much: some count whole seconds.
+    private static let openingTolerance: Int64 = 2000
+
+    /// A message of the first history was remembered and not shown.
+    mutating func remembered(_ key: DuplicateRing.Key, at: ChatTimestamp?) {
+        guard let at, let openedAt else { return }
+        let age = openedAt.milliseconds.subtractingReportingOverflow(at.milliseconds)
+        if !age.overflow, age.partialValue <= Self.openingTolerance { quiet.insert(key) }
+    }
+
+    /// Whether a frame that came live is the first to show a message of the first history.
+    mutating func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 
     /// There is no knowing what was said before now.
     mutating func gaveUpOnThePast(wall: ChatTimestamp) {

@@ -218,6 +218,27 @@ struct Outbox {
         return taken
     }
 
+    /// When the oldest entry that waits for its confirmation was written; nil: none does, or only ones in doubt.
+    var oldestWritten: MonotonicInstant? {
+        for entry in entries[..<nextToWrite] {
+            if case .written(let at) = entry.state { return at }
+        }
+        return nil
+    }
+
+    /// Takes out what was written at `time` or before and is not confirmed, oldest first.
+    mutating func takeWritten(upTo time: MonotonicInstant) -> [OutboxEntry] {
+        var taken: [OutboxEntry] = []
+        while nextToWrite > 0 {
+            switch entries[0].state {
+            case .written(let at) where at > time: return taken
+            case .written, .doubtful: taken.append(remove(at: 0))
+            case .queued, .unsettled: return taken
+            }
+        }
+        return taken
+    }
+
     /// The oldest given up with this sender and text: for wires on which the server makes the ids.
     mutating func takeLate(sender: ChatID?, text: String) -> OutboxEntry? {
         failed.firstIndex {

@@ -58,6 +58,8 @@ final class OwnLink {
     var dialectContext: DialectContext
     var outbox = Outbox()
     var sendBudget: TokenBucket
+    /// When the server was last asked whether it has read what nobody acknowledged.
+    var askedServerAt: MonotonicInstant?
     var typingBudget = TokenBucket(rate: 10, burst: 20)
     var sent = OwnSentMessages()
     var reactions = OwnReactions()

@@ -106,8 +106,13 @@ struct RecentMessages {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
-    /// Messages later than `after` and not later than `upTo`, oldest first.
-    func between(after: ChatTimestamp, upTo: ChatTimestamp) -> [Entry] {
-        (0..<ring.count).lazy.map { ring[(oldest + $0) % ring.count] }.filter { $0.at > after && $0.at <= upTo }
+    /// Messages that a read marker passes when it moves to `upTo`, oldest first: those that came after what it passed
+    /// before, or after its owner, and those that bear a later time.
+    func passed(from marker: ReadMarker?, joinedAfter: Int, upTo: ChatTimestamp) -> [Entry] {
+        (0..<ring.count).lazy.map { ring[(oldest + $0) % ring.count] }.filter { entry in
+            guard entry.at <= upTo else { return false }
+            guard let marker else { return entry.sequence > joinedAfter }
+            return entry.sequence > marker.sequence || entry.at > marker.at
+        }
     }
 }

@@ -262,7 +262,13 @@ extension Room {
         return nil
     }
 
-    func reactionReceived(_ reaction: ChatReaction, _ context: BridgeContext) {
+    func reactionReceived(_ reaction: ChatReaction, _ context: BridgeContext, isLookedUp: Bool = false) {
+        if !isLookedUp, recent.entry(upstreamID: reaction.target) == nil {
+            let isAwaited = awaitIDs(context) { [weak self] in
+                self?.reactionReceived(reaction, context, isLookedUp: true)
+            }
+            if isAwaited { return }
+        }
         guard let original = recent.entry(upstreamID: reaction.target), !original.isTakenBack,
             !reaction.emoji.isEmpty, reaction.emoji.utf8.count <= Self.maxReactionBytes
         else { return }
@@ -292,7 +298,11 @@ extension Room {
 
     // MARK: - Edits
 
-    func editReceived(_ edit: ChatEdit, _ context: BridgeContext) {
+    func editReceived(_ edit: ChatEdit, _ context: BridgeContext, isLookedUp: Bool = false) {
+        if !isLookedUp, recent.entry(upstreamID: edit.id) == nil {
+            let isAwaited = awaitIDs(context) { [weak self] in self?.editReceived(edit, context, isLookedUp: true) }
+            if isAwaited { return }
+        }
         // IRC users edit nothing, so an edit of the one account was made at another device. Of somebody with an id of ours,
         // it is none.
         guard !edit.isSelf || settings.identity == .single, let original = recent.entry(upstreamID: edit.id),

@@ -64,6 +64,32 @@ extension Room {
         }
     }
 
+    // MARK: - Wires on which people confirm
+
+    /// How long somebody's client may take before the server is asked.
+    static let acknowledgementWait: Duration = .milliseconds(500)
+
+    /// When the server is asked next whether it has read what nobody acknowledged.
+    var acknowledgementDue: MonotonicInstant? {
+        guard traits.acknowledgedByPeople, isLive, let written = outbox.oldestWritten else { return nil }
+        return max(written, askedServerAt ?? written) + Self.acknowledgementWait
+    }
+
+    func askServer(_ context: BridgeContext) {
+        guard let due = acknowledgementDue, due <= context.now.monotonic else { return }
+        askedServerAt = context.now.monotonic
+        link.checkLiveness(dialectContext, context)
+    }
+
+    /// What was written before `sentAt` has arrived.
+    func serverHasRead(upTo sentAt: MonotonicInstant, _ context: BridgeContext) {
+        guard traits.acknowledgedByPeople else { return }
+        for entry in outbox.takeWritten(upTo: sentAt) {
+            if let id = entry.message.id { _ = duplicates.insert(duplicateKey(id, entry.message.sender.id)) }
+            confirmed(entry, upstreamID: entry.message.id, at: nil, context)
+        }
+    }
+
     // MARK: - Refusals
 
     func errorReceived(_ error: ChatError, _ context: BridgeContext) {

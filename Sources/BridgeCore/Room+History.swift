@@ -17,7 +17,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp()
+        catchUp.linkCameUp(wall: context.now.wall)
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = traits.history
         guard source != .none, catchUp.gap != .everything || settings.historyLimit > 0 else {
@@ -87,6 +87,7 @@ extension Room {
     // MARK: - What comes meanwhile
 
     func chatArrived(_ event: ChatEvent, _ context: BridgeContext) {
+        guard concernsUs(event.room, context) else { return }
         guard catchUp.state != .live else { return chatReceived(event, context) }
         switch event {
         case .history, .ready, .auth, .error, .ping, .pong: chatReceived(event, context)
@@ -99,6 +100,24 @@ extension Room {
             }
             if !hasRoom { tooMuchHeld(context) }
         }
+    }
+
+    /// Whether what names `room` is of this one. Some sockets carry several rooms.
+    ///
+    /// Where the backend tells its own name of the room, ours proves nothing before that.
+    private func concernsUs(_ room: String?, _ context: BridgeContext) -> Bool {
+        guard let room, room != settings.upstreamRoom, room != dialectContext.announcedRoom else { return true }
+        if traits.waitsForReady, dialectContext.announcedRoom == nil { return true }
+        if !isOtherRoomNoted {
+            isOtherRoomNoted = true
+            context.note(
+                .info, "other-room", "what the backend says of other rooms is not shown here",
+                [
+                    "room": settings.name, "upstream-room": settings.upstreamRoom,
+                    "other": UpstreamSession.printable(room),
+                ])
+        }
+        return false
     }
 
     private func tooMuchHeld(_ context: BridgeContext) {
@@ -208,7 +227,7 @@ extension Room {
     }
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
-        let messages = CatchUp.inOrder(messages)
+        let messages = CatchUp.inOrder(messages.filter { concernsUs($0.room, context) })
         if !catchUp.reaches(messages, isComplete: isComplete), ask(context) { return }
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
@@ -248,6 +267,7 @@ extension Room {
             if takeOwn(message, isHistory: true, context) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             catchUp.saw(id: message.id, at: message.at)
+            if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
             let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
@@ -334,6 +354,22 @@ extension Room {
         catchUp.askedEnough()
         return ask(context)
     }
+
+    /// Something is about a message that is not known here. Where nobody has told us the ids of our own messages, it may
+    /// be one of these: looks them up, then calls `found`, found or not. False, and `found` is not called, when there is
+    /// nothing to look up, or it was tried a moment ago: people upstream must not make a call of each reaction.
+    func awaitIDs(_ context: BridgeContext, then found: @escaping () -> Void) -> Bool {
+        let now = context.now.monotonic
+        guard let msgid = sentMessages.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
+            idWaiters.count < Self.maxIDWaiters, !idWaiters.isEmpty || now >= nextIDLookup
+        else { return false }
+        nextIDLookup = now + Self.idLookupInterval
+        findUpstreamID(of: msgid, context) { _ in found() }
+        return true
+    }
+
+    /// Pause between lookups that people upstream cause.
+    static let idLookupInterval: Duration = .seconds(2)
 
     /// Those who still wait are told that it was not found.
     private func answerIDWaiters() {

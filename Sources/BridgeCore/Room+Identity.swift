@@ -88,6 +88,25 @@ extension Room {
         return told
     }
 
+    /// Tells the backend that a message has reached somebody here, where the wire wants to know that.
+    func reportDelivery(of message: ChatMessage, _ context: BridgeContext) {
+        guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
+            // Over the room's link nobody speaks who has one of their own.
+            let client = locals.filter({ ownLink(of: $0.value, context) == nil }).keys
+                .min(by: { $0.rawValue < $1.rawValue }), let member = locals[client],
+            let person = context.identities[member.person]
+        else { return }
+        pendingReceipts.append((upstreamPerson(person, member.puppet), id, .delivered))
+        trimReceipts()
+        pumpOutbox(context)
+    }
+
+    /// More than this waits only when the rate is far exceeded; the newest say most.
+    func trimReceipts() {
+        let most = 4 * Self.maxReceiptsPerMarker
+        if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }
+    }
+
     /// Tells the backend what an IRC user has read, oldest first, in the way that the wire knows.
     func reportReading(_ entries: [RecentMessages.Entry], reader: ChatPerson, _ context: BridgeContext) {
         var unread = entries
@@ -104,12 +123,12 @@ extension Room {
         case .eachMessage:
             guard link.isUp else { return }
             for entry in unread {
-                if let id = entry.upstreamID { pendingReceipts.append((reader, id)) }
+                if let id = entry.upstreamID { pendingReceipts.append((reader, id, .read)) }
             }
         case .upTo:
             guard link.isUp, let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
             pendingReceipts.removeAll { $0.reader == reader }
-            pendingReceipts.append((reader, newest))
+            pendingReceipts.append((reader, newest, .read))
         case .call:
             guard !unread.isEmpty else { return }
             if context.timers[.markRead(id)] != nil { isMarkReadDue = true } else { callMarkRead(context) }

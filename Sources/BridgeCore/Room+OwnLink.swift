@@ -164,6 +164,7 @@ extension Room {
             case .chat(let chat): ownReceived(chat, own, context)
             // The room's link counts what is not understood, and fetches what was missed.
             case .dropped, .loginRenewed: break
+            case .pong(let sentAt): serverHasRead(upTo: sentAt, own, context)
             case .stopped: ownStopped(own, context)
             }
         }
@@ -452,6 +453,7 @@ extension Room {
             let grant = own.sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
+        if let asks = acknowledgementDue(own) { due = due.map { min($0, asks) } ?? asks }
         if let due { context.timers.set(.outbox(own.id), at: due) } else { context.timers.cancel(.outbox(own.id)) }
     }
 
@@ -462,7 +464,26 @@ extension Room {
         if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
             own.link.checkLiveness(own.dialectContext, context)
         }
+        if let asks = acknowledgementDue(own), asks <= now {
+            own.askedServerAt = now
+            own.link.checkLiveness(own.dialectContext, context)
+        }
         pump(own, context)
+    }
+
+    /// When the server is asked next whether it has read what nobody acknowledged.
+    private func acknowledgementDue(_ own: OwnLink) -> MonotonicInstant? {
+        guard traits.acknowledgedByPeople, own.canSpeak, let written = own.outbox.oldestWritten else { return nil }
+        return max(written, own.askedServerAt ?? written) + Self.acknowledgementWait
+    }
+
+    /// What was written over an own link before `sentAt` has arrived.
+    private func serverHasRead(upTo sentAt: MonotonicInstant, _ own: OwnLink, _ context: BridgeContext) {
+        guard traits.acknowledgedByPeople else { return }
+        for entry in own.outbox.takeWritten(upTo: sentAt) {
+            if let id = entry.message.id { _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id)) }
+            confirmed(entry, upstreamID: entry.message.id, at: nil, own, context)
+        }
     }
 
     /// Sends a command whose loss does no harm; true when it went to the socket.

@@ -110,6 +110,14 @@ struct ReceiptNotices {
     }
 }
 
+/// Up to where somebody has read.
+struct ReadMarker {
+    var at: ChatTimestamp
+    /// The newest message that it passed, by its place in the order of the room. Some wires count whole seconds: what is
+    /// said next may bear the same time.
+    var sequence: Int
+}
+
 extension Room {
     /// One read receipt a message where the wire wants that; more than this many unread ones are not worth telling.
     static let maxReceiptsPerMarker = 50
@@ -171,7 +179,7 @@ extension Room {
 
     // MARK: - Read markers
 
-    func marker(of client: ClientID) -> ChatTimestamp? { locals[client].flatMap { markers[$0.puppet] } }
+    func marker(of client: ClientID) -> ChatTimestamp? { locals[client].flatMap { markers[$0.puppet]?.at } }
 
     func markerMessage(of client: ClientID, _ context: BridgeContext) -> IRCMessage {
         let value = marker(of: client).map { "timestamp=" + IRCServerTime.format(milliseconds: $0.milliseconds) }
@@ -184,13 +192,15 @@ extension Room {
         guard let member = locals[client] else { return false }
         let target = min(at, context.now.wall)
         let old = markers[member.puppet]
-        guard old.map({ target > $0 }) ?? true else { return false }
+        if let old, target < old.at { return false }
         if markers.count >= Self.maxMarkers, old == nil {
             markers = markers.filter { puppets[$0.key] != nil }
         }
-        markers[member.puppet] = target
-        tellReading(by: client, member, after: old ?? member.joinedAt, upTo: target, context)
-        return true
+        let passed = recent.passed(from: old, joinedAfter: member.joinedAfter, upTo: target)
+        let newest = passed.reduce(old?.sequence ?? member.joinedAfter) { max($0, $1.sequence) }
+        markers[member.puppet] = ReadMarker(at: target, sequence: newest)
+        tellReading(passed, by: member, context)
+        return old.map { target > $0.at } ?? true
     }
 
     /// Somebody whose client has no read markers spoke: they read what came before, where the room says so.
@@ -202,19 +212,16 @@ extension Room {
     }
 
     private func tellReading(
-        by client: ClientID, _ member: LocalMember, after: ChatTimestamp, upTo: ChatTimestamp, _ context: BridgeContext
+        _ passed: [RecentMessages.Entry], by member: LocalMember, _ context: BridgeContext
     ) {
         guard member.receipts != .off else { return }
-        let unread = recent.between(after: after, upTo: upTo).filter { $0.puppet != member.puppet }
-            .suffix(Self.maxReceiptsPerMarker)
+        let unread = passed.filter { $0.puppet != member.puppet }.suffix(Self.maxReceiptsPerMarker)
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
         if let own = ownLink(of: person) { return reportOwnReading(Array(unread), reader: reader, own, context) }
         reportReading(Array(unread), reader: reader, context)
-        // More than this waits only when the rate is far exceeded; the newest say most.
-        let most = 4 * Self.maxReceiptsPerMarker
-        if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }
+        trimReceipts()
         pumpOutbox(context)
     }
 }

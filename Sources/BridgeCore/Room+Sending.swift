@@ -55,7 +55,8 @@ extension Room {
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
             text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person),
-            at: context.now.wall, replyTo: replyTo)
+            at: context.now.wall, attachments: ImageLink.attachment(in: submission.text).map { [$0] } ?? [],
+            replyTo: replyTo)
         let entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
@@ -103,7 +104,7 @@ extension Room {
             sendCommand(
                 .receipt(
                     ChatReceipt(
-                        state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
+                        state: receipt.state, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
                         room: settings.upstreamRoom)), context)
         }
         if !outbox.hasQueued, pendingReceipts.isEmpty { sayPresence(context) }
@@ -117,6 +118,7 @@ extension Room {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
+        if let asks = acknowledgementDue { due = due.map { min($0, asks) } ?? asks }
         if let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
         if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
     }
@@ -128,6 +130,7 @@ extension Room {
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
         }
+        askServer(context)
         pumpOutbox(context)
     }
 

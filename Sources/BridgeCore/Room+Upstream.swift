@@ -14,6 +14,7 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
             case .chat(let chat): chatArrived(chat, context)
             case .loginRenewed: loginWasRenewed(context)
+            case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -47,6 +48,8 @@ extension Room {
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: BridgeContext) {
+        // A backend's own words may end as ours must not.
+        let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
             outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
@@ -124,8 +127,12 @@ extension Room {
 
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
         let isServerID = traits.messageIDOrigin == .server
+        let isLateFrame =
+            !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
         // A server's id names one message for good, whoever wrote it.
-        if isServerID, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) { return }
+        if isServerID, !isLateFrame, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) {
+            return
+        }
         catchUp.saw(id: message.id, at: message.at)
         if takeOwn(message, isHistory: isHistory, context) { return }
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
@@ -139,7 +146,7 @@ extension Room {
             return
         }
         if let id = message.id {
-            guard duplicates.insert(duplicateKey(id, message.sender.id)) else { return }
+            guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return }
             if let entry = takeLate(message, id) {
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, context)
@@ -222,6 +229,7 @@ extension Room {
             broadcast(
                 IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
         }
+        reportDelivery(of: message, context)
     }
 
     /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.

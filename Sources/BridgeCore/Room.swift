@@ -34,7 +34,8 @@ final class Room {
     final class LocalMember {
         let person: PersonID
         var puppet: ChatID
-        let joinedAt: ChatTimestamp
+        /// The newest message before the client came, by its place in the order of the room; -1: none.
+        let joinedAfter: Int
         var hasReadMarker: Bool
         /// What of their reading is told.
         var receipts: ReceiptPolicy
@@ -43,11 +44,11 @@ final class Room {
         var typingSentAt: MonotonicInstant?
 
         init(
-            person: PersonID, puppet: ChatID, joinedAt: ChatTimestamp, hasReadMarker: Bool, receipts: ReceiptPolicy
+            person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool, receipts: ReceiptPolicy
         ) {
             self.person = person
             self.puppet = puppet
-            self.joinedAt = joinedAt
+            self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
             self.receipts = receipts
         }
@@ -105,8 +106,8 @@ final class Room {
     var outbox = Outbox()
     var sendBudget: TokenBucket
     var typingBudget = TokenBucket(rate: 10, burst: 20)
-    var markers: [ChatID: ChatTimestamp] = [:]
-    var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
+    var markers: [ChatID: ReadMarker] = [:]
+    var pendingReceipts: [(reader: ChatPerson, id: ChatID, state: ChatReceipt.State)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
     /// When the last IRC user left, in a room that has a link only while somebody is there.
@@ -120,10 +121,16 @@ final class Room {
     var roster: [ChatID: String] = [:]
     /// Who waits for the backend's id of a message of ours, by its msgid.
     var idWaiters: [(msgid: String, found: (ChatID?) -> Void)] = []
+    /// Not before this, people upstream make us look up ids again.
+    var nextIDLookup = MonotonicInstant(nanoseconds: .min)
     /// The backend echoes what by its traits it would not.
     var hasLearnedEcho = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
+    /// The operator was told that the socket carries other rooms too.
+    var isOtherRoomNoted = false
+    /// When the server was last asked whether it has read what nobody acknowledged.
+    var askedServerAt: MonotonicInstant?
     var lastPartGroup: UInt64 = 0
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
@@ -223,7 +230,7 @@ final class Room {
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         locals[client] = LocalMember(
-            person: personID, puppet: puppet, joinedAt: context.now.wall, hasReadMarker: hasReadMarker,
+            person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
             receipts: receipts ?? settings.receipts)
         adopt(puppet, personID)
         audience.add(client, profile: profile)

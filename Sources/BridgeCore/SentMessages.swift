@@ -21,6 +21,7 @@ struct SentMessages {
     private var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
+    var newestMsgid: String? { entries.last?.msgid }
 
     func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
 

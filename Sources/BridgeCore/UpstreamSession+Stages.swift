@@ -130,6 +130,14 @@ extension UpstreamSession {
         }
     }
 
+    /// Whether renewed credentials are what this link shows next; a handshake under way has shown the old ones already.
+    var takesRenewedCredentials: Bool {
+        switch state {
+        case .open, .waiting: true
+        case .stopped, .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking, .closing: false
+        }
+    }
+
     /// There are newer credentials before anybody asked for them: an open session shows them at once.
     func credentialsRenewed(
         _ fresh: UpstreamCredentials, dialectContext: DialectContext, _ context: BridgeContext
@@ -162,8 +170,11 @@ extension UpstreamSession {
 
     // MARK: - Signs of life, and time
 
+    /// A pause that somebody chose holds for every wire; the general one gives way to the wire's own.
     var pingInterval: Duration {
-        guard settings.ping > .zero, traits.liveness == .jsonPing else { return settings.ping }
+        guard settings.ping > .zero, settings.ping == RoomSettings.usualPing, traits.liveness == .jsonPing else {
+            return settings.ping
+        }
         return traits.pingInterval ?? Self.jsonPingSilence
     }
 

@@ -50,6 +50,8 @@ enum LinkEvent: Equatable {
     case chat(ChatEvent)
     /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
     case loginRenewed
+    /// The peer has answered the ping that was sent then, so it has read what was written before.
+    case pong(sentAt: MonotonicInstant)
     case dropped(DropReason, byteCount: Int, typeKey: String?)
     /// Our Close was answered, or nobody waits for it any more.
     case stopped
@@ -128,6 +130,11 @@ final class UpstreamSession {
     private(set) var lastReason: String?
     /// When the ping was sent that has seen no byte since.
     private(set) var pingSentAt: MonotonicInstant?
+    /// When the protocol pings were sent that were not answered yet, oldest first. A peer that answers only the newest of
+    /// several counts as having answered the oldest.
+    private var unansweredPings: [MonotonicInstant] = []
+    /// More than this open at a time say nothing new.
+    private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
     var events: [LinkEvent] = []
@@ -342,7 +349,7 @@ final class UpstreamSession {
                 retryAfter = RetryAfter.delay(value, wallMilliseconds: context.now.wall.milliseconds)
             }
             fail(
-                refusal.sentence, retryAfter: retryAfter, isRefusal: Self.isAuthRefusal(refusal),
+                refusal.sentence, retryAfter: retryAfter, isRefusal: isAuthRefusal(refusal),
                 isOverload: Self.isOverload(refusal), context)
         case .accepted(nil, _) where settings.requiresSubprotocol:
             fail("the server chose none of the subprotocols that were offered, and one is required", context)
@@ -381,8 +388,8 @@ final class UpstreamSession {
         }
     }
 
-    private static func isAuthRefusal(_ refusal: WebSocketRefusal) -> Bool {
-        if case .status(let status, _, _, _) = refusal { return status == 401 || status == 403 }
+    private func isAuthRefusal(_ refusal: WebSocketRefusal) -> Bool {
+        if case .status(let status, _, _, _) = refusal { return settings.refusalCodes.contains(status) }
         return false
     }
 
@@ -391,9 +398,9 @@ final class UpstreamSession {
         return false
     }
 
-    private static func isAuthClose(_ code: WebSocketCloseCode?) -> Bool {
+    private func isAuthClose(_ code: WebSocketCloseCode?) -> Bool {
         guard let code else { return false }
-        return [1008, 4001, 4003].contains(code.rawValue)
+        return settings.refusalCodes.contains(Int(code.rawValue))
     }
 
     private func frameBytesReceived(
@@ -403,11 +410,13 @@ final class UpstreamSession {
             dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
+        var pongs = 0
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
-            case .ping, .pong: break
+            case .ping: break
+            case .pong: pongs += 1
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
@@ -418,6 +427,8 @@ final class UpstreamSession {
             if closed != nil || failure != nil { becomeStopped(context) }
             return
         }
+        for sentAt in unansweredPings.prefix(pongs) { events.append(.pong(sentAt: sentAt)) }
+        unansweredPings.removeFirst(min(pongs, unansweredPings.count))
         // After a Close nobody may say anything.
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, context) }
@@ -433,7 +444,7 @@ final class UpstreamSession {
             let why = closed.reason.isEmpty ? "" : " (\(Self.printable(closed.reason)))"
             fail(
                 "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
-                isRefusal: Self.isAuthClose(closed.code), context)
+                isRefusal: isAuthClose(closed.code), context)
         } else if let failure {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
         }
@@ -472,6 +483,7 @@ final class UpstreamSession {
             _ = connection?.sendPing(
                 UnsafeRawBufferPointer(start: nil, count: 0), output: &context.writer, using: &context.random)
             flush(context)
+            if unansweredPings.count < Self.maxUnansweredPings { unansweredPings.append(context.now.monotonic) }
         }
         pingSentAt = context.now.monotonic
         if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
@@ -572,6 +584,7 @@ final class UpstreamSession {
         isUp = false
         upSince = nil
         pingSentAt = nil
+        unansweredPings = []
         nextPingAt = nil
         stage = .usable
         renewal = .none

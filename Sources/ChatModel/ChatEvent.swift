@@ -13,6 +13,15 @@ public struct ChatPerson: Hashable, Sendable {
     public init(id: ChatID? = nil, name: String? = nil) {
         self.id = id
         self.name = name
+        if let name, name.utf8.count > Self.maxNameBytes { self.name = Self.shortened(name) }
+    }
+
+    /// Longer names, which only attackers have, are cut: people are remembered by them where there are no ids.
+    public static let maxNameBytes = 1024
+
+    @usableFromInline
+    static func shortened(_ name: String) -> String {
+        String(String.UnicodeScalarView(name.unicodeScalars.prefix(maxNameBytes / 4)))
     }
 }
 

@@ -17,6 +17,21 @@ public struct ChatID: Sendable {
 
     @usableFromInline let form: Form
 
+    /// Longer ids, which only attackers make, are kept as their beginning and a hash: thousands of ids are remembered for
+    /// each room.
+    public static let maxBytes = 512
+
+    /// FNV-1a over both halves of the bits. Whoever makes two of their own ids collide loses one of their own messages.
+    private static func shortened(_ text: String) -> String {
+        var (a, b): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9AE1_6A3B_2F90_404F)
+        for byte in text.utf8 {
+            a = (a ^ UInt64(byte)) &* 0x100_0000_01B3
+            b = (b ^ UInt64(byte &+ 0x5B)) &* 0x100_0000_01B3
+        }
+        let front = String(String.UnicodeScalarView(text.unicodeScalars.prefix(maxBytes / 8)))
+        return front + "#" + String(a, radix: 16) + String(b, radix: 16)
+    }
+
     private init(_ form: Form) { self.form = form }
 
     public init(_ rawValue: String) {
@@ -31,7 +46,7 @@ public struct ChatID: Sendable {
         case (let bits, .upper)?: form = .uuid(bits, isLower: false)
         case (let bits, .lower)?: form = .uuid(bits, isLower: true)
         case (let bits, .mixed)?: form = .mixed(MixedUUID(bits, rawValue))
-        case nil: form = .text(rawValue)
+        case nil: form = .text(rawValue.utf8.count > Self.maxBytes ? Self.shortened(rawValue) : rawValue)
         }
     }
 

@@ -236,6 +236,11 @@ public struct DialectTraits: Equatable, Sendable {
     /// Where one account speaks for all: whether a message has a place of its own for the name of who really speaks, so
     /// that the text needs no prefix.
     public var sendsSenderName: Bool
+    /// What confirms a message comes from somebody's client and may never come. That the server answers a ping which was
+    /// sent after the message counts as well.
+    public var acknowledgedByPeople: Bool
+    /// Whether the backend wants to hear of each message that it was shown to somebody.
+    public var reportsDelivery: Bool
     public var backoff: BackoffTraits
 
     public init(
@@ -246,7 +251,8 @@ public struct DialectTraits: Equatable, Sendable {
         liveness: Liveness = .protocolPing, pingInterval: Duration? = nil, connectsInTurn: Bool = false,
         typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        sendsSenderName: Bool = false, backoff: BackoffTraits
+        sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false, reportsDelivery: Bool = false,
+        backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity
@@ -269,6 +275,8 @@ public struct DialectTraits: Equatable, Sendable {
         self.repliesByRule = repliesByRule
         self.deletesOfOtherRooms = deletesOfOtherRooms
         self.sendsSenderName = sendsSenderName
+        self.acknowledgedByPeople = acknowledgedByPeople
+        self.reportsDelivery = reportsDelivery
         self.backoff = backoff
     }
 }

@@ -32,11 +32,12 @@ enum FrameAttachment {
         }
     }
 
-    /// `text`, then the attachments' addresses on lines of their own; for wires that carry only text.
+    /// `text`, then the attachments' addresses on lines of their own, unless the text ends in one; for wires that carry
+    /// only text.
     static func textWithLinks(_ text: String, _ attachments: [ChatAttachment]) -> String {
         var whole = text
         for attachment in attachments {
-            guard let url = attachment.url, !url.isEmpty else { continue }
+            guard let url = attachment.url, !url.isEmpty, !whole.hasSuffix(url) else { continue }
             if !whole.isEmpty { whole += "\n" }
             whole += url
         }

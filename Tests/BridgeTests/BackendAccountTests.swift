@@ -262,6 +262,22 @@ struct BackendAccountTests {
         #expect(world.isUp(0) && world.isUp(1))
     }
 
+    @Test("a room whose handshake was under way while the token was renewed causes no second renewal")
+    func refusedAfterRenewal() throws {
+        let world = try world()
+        _ = world.server.takeLog()
+        world.server.expireAccess()
+        world.harness.acceptsConnections = false
+        for room in 0..<2 { world.harness.endTransport(room, reason: "gone") }
+        world.harness.advance(by: .seconds(3))
+        for room in 0..<2 { world.harness.refuse(room, status: 403) }
+        world.harness.advance(by: .seconds(1))
+        #expect(world.server.takeLog() == ["/refresh"])
+        for room in 0..<2 { world.harness.accept(room) }
+        #expect(world.shown(0) == "acc-secret-2" && world.shown(1) == "acc-secret-2")
+        #expect(world.isUp(0) && world.isUp(1))
+    }
+
     @Test("a refused refresh leads to a login with the password")
     func refreshRefused() throws {
         let world = try world()

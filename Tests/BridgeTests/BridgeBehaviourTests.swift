@@ -219,6 +219,33 @@ struct BridgeBehaviourTests {
         #expect(later.last?.contains("\"m199\"") == true)
     }
 
+    @Test("whole seconds on the wire do not put what was just said behind a read marker")
+    func wholeSecondsAndMarkers() throws {
+        let harness = try Self.harness()
+        harness.advance(by: .milliseconds(300))
+        Self.enter(harness, 1, caps: "draft/read-marker")
+        func receipts(after milliseconds: Int, _ ids: [String]) -> [String] {
+            harness.advance(by: .milliseconds(milliseconds))
+            for id in ids {
+                harness.sendFrame(
+                    0,
+                    #"{"event":"message","message_id":"\#(id)","sender_id":"s","sender_name":"S","body":"b","sent_at":1795262400}"#
+                )
+            }
+            _ = harness.takeOutputs()
+            harness.send(1, "MARKREAD #lobby timestamp=2026-11-21T12:00:00.000Z")
+            return harness.takeOutputs().compactMap { output in
+                guard case .upstream(_, .frame(let bytes, _)) = output else { return nil }
+                return String(decoding: bytes, as: UTF8.self)
+            }
+        }
+        let first = receipts(after: 200, ["m1", "m2"])
+        #expect(first.count == 2 && first.last?.contains("\"m2\"") == true, "said after they came: \(first)")
+        let second = receipts(after: 200, ["m3"])
+        #expect(second.count == 1 && second.last?.contains("\"m3\"") == true, "said after they read: \(second)")
+        #expect(receipts(after: 200, []).isEmpty, "nothing twice")
+    }
+
     @Test("a message of an IRC user goes before the receipts that wait")
     func messagesBeforeReceipts() throws {
         let harness = try Self.harness()

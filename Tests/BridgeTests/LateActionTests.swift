@@ -50,6 +50,33 @@ struct LateActionTests {
             ])
     }
 
+    @Test("a reaction to a message whose id nobody told us is shown when the history has told it")
+    func reactionFromUpstream() throws {
+        let stage = try stage()
+        let msgid = stage.newestMsgid()
+        stage.backend("react|target=7|emoji=👍|op=add|from=s|name=Sam")
+        #expect(stage.happened() == [])
+        #expect(stage.harness.takeHistoryQueries().count == 1)
+        answer(stage, [soup(stage)])
+        #expect(stage.happened().contains { $0.contains("+reply=\(msgid);") && $0.contains("+draft/react=👍 :Sam!") })
+    }
+
+    @Test("reactions to messages that nobody knows make a call every two seconds at most, and show nothing")
+    func strangersReactions() throws {
+        let stage = try stage()
+        for number in 0..<50 {
+            stage.backend("react|target=x\(number)|emoji=👍|op=add|from=s|name=Sam")
+            if number == 20 { answer(stage, []) }
+            stage.harness.advance(by: .milliseconds(10))
+        }
+        #expect(stage.harness.takeHistoryQueries().count == 1)
+        stage.harness.advance(by: .seconds(2))
+        stage.backend("react|target=y|emoji=👍|op=add|from=s|name=Sam")
+        #expect(stage.harness.takeHistoryQueries().count == 1)
+        answer(stage, [])
+        #expect(!stage.happened().contains { $0.contains("react") })
+    }
+
     @Test("where the history does not have it, the answer says so, with the label")
     func notFound() throws {
         let stage = try stage()

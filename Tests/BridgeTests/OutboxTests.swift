@@ -240,11 +240,19 @@ struct RecentMessagesTests {
         if oldest > 0 { #expect(recent.entry(upstreamID: ChatID("u\(oldest - 1)")) == nil) }
     }
 
-    @Test("between is after the first, up to the second, oldest first")
-    func between() {
+    @Test("a marker passes what lies between its old place and its new one, oldest first")
+    func passed() {
         let recent = filled(2500)
-        let found = recent.between(after: ChatTimestamp(milliseconds: 2400), upTo: ChatTimestamp(milliseconds: 2403))
-        #expect(found.map(\.msgid) == ["m2401", "m2402", "m2403"])
+        let upTo = ChatTimestamp(milliseconds: 2403)
+        let marker = ReadMarker(at: ChatTimestamp(milliseconds: 2400), sequence: 2400)
+        let further = ["m2401", "m2402", "m2403"]
+        #expect(recent.passed(from: marker, joinedAfter: 0, upTo: upTo).map(\.msgid) == further)
+        #expect(recent.passed(from: nil, joinedAfter: 2400, upTo: upTo).map(\.msgid) == further)
+        // Came later, bears the same time; came earlier, bears a later time.
+        let early = ReadMarker(at: ChatTimestamp(milliseconds: 2403), sequence: 2401)
+        #expect(recent.passed(from: early, joinedAfter: 0, upTo: upTo).map(\.msgid) == ["m2402", "m2403"])
+        let late = ReadMarker(at: ChatTimestamp(milliseconds: 2401), sequence: 2403)
+        #expect(recent.passed(from: late, joinedAfter: 0, upTo: upTo).map(\.msgid) == ["m2402", "m2403"])
     }
 
     @Test("an id that is used again means its last message, also when the first is pushed out")

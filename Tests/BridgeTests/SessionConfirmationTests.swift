@@ -54,6 +54,68 @@ struct SessionConfirmationTests {
             + "\"text\":\"\(text)\"}"
     }
 
+    // MARK: - Acknowledged by people
+
+    @Test("where people acknowledge, a ping that the server answers after the message confirms it too")
+    func pongConfirms() throws {
+        let stage = try Self.stage(.receipt, .client) { $0.acknowledgedByPeople = true }
+        let first = Self.say("one", stage)
+        _ = Self.say("two", stage)
+        #expect(stage.said(2) == [])
+        stage.harness.advance(by: .milliseconds(499))
+        #expect(stage.seen() == ["0 message", "0 message"])
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(stage.seen() == ["0 [ping]"])
+        #expect(stage.said(1) == ["bob: one", "bob: two"] && stage.said(2) == ["bob: one", "bob: two"])
+        // The acknowledgement that comes after all is nothing new.
+        stage.backend("{\"kind\":\"receipt\",\"state\":\"read\",\"ids\":[\"\(Self.id(first))\"]}")
+        stage.harness.advance(by: .seconds(60))
+        #expect(stage.said(1) == [] && stage.seen() == [])
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("an answer to a ping that was sent before the message confirms nothing")
+    func earlierPong() throws {
+        let stage = try Self.stage(.receipt, .client) { $0.acknowledgedByPeople = true }
+        stage.harness.upstreams[0].isSilent = true
+        _ = Self.say("one", stage)
+        stage.harness.advance(by: .seconds(5))
+        #expect(stage.said(2) == [])
+        stage.loseLink()
+        stage.harness.upstreams[0].isSilent = false
+        stage.harness.advance(by: .seconds(5))
+        #expect(stage.said(2) == ["bob: one"], "sent again over the next link, and settled there")
+    }
+
+    // MARK: - Other rooms, and deliveries
+
+    @Test("what the backend says of another room is not shown, and the operator hears of it once")
+    func otherRooms() throws {
+        let stage = try Self.stage(.receipt, .client)
+        stage.backend(S.message("1", "here", more: "\"room\":\"lobby\","))
+        for id in ["2", "3"] { stage.backend(S.message(id, "elsewhere", more: "\"room\":\"kitchen\",")) }
+        stage.backend(S.message("4", "nowhere in particular"))
+        #expect(stage.said(1) == ["ann: here", "ann: nowhere in particular"])
+        #expect(stage.notes("other-room").count == 1)
+    }
+
+    @Test("a room that the backend calls by another name counts from its announcement on")
+    func announcedRooms() throws {
+        let stage = try Self.stage(.receipt, .client) { $0.waitsForReady = true }
+        stage.backend("{\"kind\":\"ready\",\"room\":\"7\"}")
+        for room in ["7", "lobby", "8"] { stage.backend(S.message(room, room, more: "\"room\":\"\(room)\",")) }
+        #expect(stage.said(1) == ["ann: 7", "ann: lobby"])
+    }
+
+    @Test("each message that was shown is reported where the backend wants that")
+    func deliveries() throws {
+        let stage = try Self.stage(.receipt, .client) { $0.reportsDelivery = true }
+        stage.backend(S.message("1", "here"))
+        let receipts = stage.sent()
+        #expect(receipts.map { $0["state"]?.string } == ["delivered"])
+        #expect(receipts.first?["ids"]?.array?.map(\.string) == ["1"])
+    }
+
     // MARK: - Confirmed
 
     @Test("the own message comes back under our id")

@@ -57,6 +57,21 @@ struct SessionHistoryTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test("a message that the first history has and whose own frame comes after it is shown, once")
+    func frameBehindHistory() throws {
+        let stage = try Self.stage()
+        stage.harness.advance(by: .seconds(1))
+        stage.backend(S.history([S.message("1", "old", at: -5), S.message("2", "slow", at: 1)]))
+        #expect(stage.said() == [], "the history itself is no news")
+        stage.backend(S.message("2", "slow", at: 1))
+        #expect(stage.said() == ["ann: slow"])
+        for (id, text, at) in [("1", "old", -5), ("2", "slow", 1)] {
+            stage.backend(S.message(id, text, at: Int64(at)))
+        }
+        #expect(stage.said() == [])
+        #expect(stage.harness.violations == [])
+    }
+
     @Test("of the first history as many as the setting says are remembered, and none are asked for with 0")
     func historyLimit() throws {
         let stage = try Self.stage(limit: 2)
@@ -278,6 +293,20 @@ struct SessionHistoryTests {
         _ stage: SessionStage, _ outcome: Result<[ChatMessage], BackendCallFailure>, isComplete: Bool = false
     ) {
         stage.harness.answerHistory(outcome, isComplete: isComplete)
+    }
+
+    @Test("a full page within the second of the newest known message is no proof that nothing is missing")
+    func cutWithinASecond() throws {
+        let stage = try Self.settled(limit: 3)
+        Self.outage(stage)
+        func page(_ newest: Int) -> String {
+            S.history((1...newest).map { S.message("\($0)", "m\($0)", at: -60) })
+        }
+        stage.backend(page(3))
+        #expect(stage.said() == [])
+        stage.backend(page(5))
+        #expect(stage.sent().map { $0["limit"]?.integer } == [3, 12])
+        #expect(stage.said() == (2...5).map { "ann: m\($0)" })
     }
 
     @Test("beside the socket the same: first silent, then what was missed, wider where it must be")

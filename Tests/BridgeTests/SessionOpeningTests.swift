@@ -218,6 +218,15 @@ struct SessionOpeningTests {
         #expect(stage.room.link.lastReason == "the backend did not answer a ping in time")
     }
 
+    @Test("a pause that somebody chose holds for pings inside the JSON too")
+    func chosenJSONPing() throws {
+        let stage = try SessionStage(StubDialect { $0.liveness = .jsonPing }) { $0.ping = .seconds(3) }
+        stage.harness.start()
+        _ = stage.seen()
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.seen() == ["0 ping"])
+    }
+
     // MARK: - Renewing the login
 
     private static func live(_ change: (inout DialectTraits) -> Void = { _ in }) throws -> SessionStage {
@@ -336,6 +345,43 @@ struct SessionOpeningTests {
         #expect(stage.seen() == [])
         stage.harness.advance(by: .seconds(2))
         #expect(stage.seen().filter { $0.hasSuffix("connect") }.count == 1)
+    }
+
+    @Test("where frames name rooms, those of other rooms are left alone")
+    func otherRooms() throws {
+        let stage = try SessionStage(StubDialect())
+        stage.harness.start()
+        stage.enter("bob")
+        stage.backend(SessionStage.message("1", "here", more: #""room":"lobby","#))
+        stage.backend(SessionStage.message("2", "elsewhere", more: #""room":"attic","#))
+        stage.backend(SessionStage.message("3", "anywhere"))
+        #expect(stage.said() == ["ann: here", "ann: anywhere"])
+    }
+
+    @Test("where the wire wants it, a message that reached somebody is acknowledged, one's own is not")
+    func delivered() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.reportsDelivery = true
+                $0.confirmation = .echoByID
+            })
+        stage.harness.start()
+        stage.backend(SessionStage.message("1", "to nobody"))
+        stage.enter("bob")
+        _ = stage.sent()
+        stage.backend(SessionStage.message("2", "to bob"))
+        let receipts = stage.sent().filter { $0["kind"]?.string == "receipt" }
+        #expect(receipts.map { $0["state"]?.string } == ["delivered"])
+        #expect(receipts.first?["ids"]?.array?.compactMap(\.string) == ["2"])
+    }
+
+    @Test("a backend's own words that end in a full stop do not end in two")
+    func fullStops() throws {
+        let stage = try SessionStage(StubDialect())
+        stage.harness.start()
+        stage.enter("bob")
+        stage.harness.endTransport(0, reason: "it is late.")
+        #expect(stage.heard().contains { $0.contains("it is late. What") })
     }
 
     @Test("rooms of other backends do not wait")

@@ -53,6 +53,18 @@ struct ChatIDTests {
         }
     }
 
+    @Test("an id of any length costs little, and different ones stay different")
+    func long() {
+        let long = String(repeating: "é", count: 1_000_000)
+        #expect(ChatID(long).utf8Count <= ChatID.maxBytes)
+        #expect(ChatID(long) == ChatID(long))
+        #expect(ChatID(long) != ChatID(long + "x"))
+        #expect(ChatID("x" + long) != ChatID("y" + long))
+        let most = String(repeating: "x", count: ChatID.maxBytes)
+        #expect(ChatID(most).rawValue == most)
+        #expect(ChatPerson(name: long).name?.utf8.count ?? .max <= ChatPerson.maxNameBytes)
+    }
+
     @Test("UUIDs compare without case, everything else byte by byte")
     func comparing() {
         let mixed = "3f2504E0-4F89-41D3-9A0C-0305E82C3301"

@@ -277,9 +277,15 @@ OPEN_LIMITS = 'messages_per_second = "off"\nupstream_messages_per_second = "off"
 
 
 class Bridge:
-    """`chatbridge run` with a configuration of its own. `directory` keeps configuration, state and log."""
+    """`chatbridge run` with a configuration of its own. `directory` keeps configuration, state and log.
 
-    def __init__(self, rooms, limits=OPEN_LIMITS, room_extra="", server_extra="", directory=None, port=0):
+    `tables` is more of the configuration, as it is written.
+    """
+
+    def __init__(
+        self, rooms, limits=OPEN_LIMITS, room_extra="", server_extra="", directory=None, port=0, tables="",
+        log_extra='level = "debug"',
+    ):
         self.owns_directory = directory is None
         self.directory = directory or tempfile.mkdtemp(prefix="chatbridge-")
         text = ['[server]\nname = "bridge.test"\nstate_dir = "%s/state"\n%s' % (self.directory, server_extra)]
@@ -289,8 +295,9 @@ class Bridge:
                 '[[rooms]]\nname = "%s"\nurl = "%s"\nbackoff = { min = "100ms", max = "400ms", jitter = 0 }\n%s'
                 % (name, url, room_extra)
             )
+        text.append(tables)
         text.append("[limits]\n" + limits)
-        text.append('[log]\nformat = "json"\nlevel = "debug"')
+        text.append('[log]\nformat = "json"\n' + log_extra)
         self.config_path = os.path.join(self.directory, "chatbridge.toml")
         self.log_path = os.path.join(self.directory, "log")
         with open(self.config_path, "w", encoding="utf-8") as file:

@@ -152,5 +152,6 @@ extension RoomSettings {
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined)
+        if let codes = room.auth.login.staleCodes, room.auth.type == .login { refusalCodes = Set(codes) }
     }
 }

@@ -1,0 +1,101 @@
+import Dialects
+import Foundation
+import JSONText
+import Testing
+
+@testable import ChatBridge
+
+/// A configuration that a page shows.
+struct DocumentedConfiguration: Sendable, CustomTestStringConvertible {
+    var page: String
+    var line: Int
+    var text: String
+
+    var testDescription: String { "\(page):\(line)" }
+
+    /// The fenced blocks of a page that say `toml`.
+    static func all(in page: String) throws -> [Self] {
+        var found: [Self] = []
+        var open: Self?
+        let text = try DocumentationTests.text(of: page)
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            if line == "```toml" {
+                open = Self(page: page, line: index + 2, text: "")
+            } else if line == "```", let block = open {
+                found.append(block)
+                open = nil
+            } else {
+                open?.text += line + "\n"
+            }
+        }
+        return found
+    }
+}
+
+@Suite("What the documentation says of the configuration")
+struct DocumentationTests {
+    static func text(of page: String) throws -> String {
+        try String(contentsOf: ConfigurationTests.repository.appendingPathComponent(page), encoding: .utf8)
+    }
+
+    static let pages: [String] = {
+        let docs = ConfigurationTests.repository.appendingPathComponent("docs").path
+        let found = FileManager.default.enumerator(atPath: docs)?.compactMap { $0 as? String } ?? []
+        return ["README.md"] + found.filter { $0.hasSuffix(".md") }.map { "docs/" + $0 }.sorted()
+    }()
+
+    static let blocks = pages.flatMap { (try? DocumentedConfiguration.all(in: $0)) ?? [] }
+
+    @Test("every configuration that a page shows loads", arguments: blocks)
+    func loads(_ block: DocumentedConfiguration) {
+        // Secrets and descriptions that a page names are there.
+        let machine = ConfigurationSurroundings(variables: [:], hostName: "edge.example.org") { path in
+            if path == "chatbridge.toml" { return .success(Array(block.text.utf8)) }
+            return .success(Array((path.hasSuffix(".json") ? #"{"decode":[]}"# : "secret\n").utf8))
+        }
+        do {
+            _ = try ConfigurationLoader.load(ConfigurationRequest(), from: machine)
+        } catch {
+            Issue.record("\(error.problems.map(\.description))")
+        }
+    }
+
+    @Test("every dialect has a page with a configuration, and the index leads to it")
+    func pagesOfDialects() throws {
+        let index = try Self.text(of: "docs/BACKENDS.md")
+        for name in DialectTable.names + ["custom"] {
+            let page = "docs/backends/\(name).md"
+            #expect(index.contains("(backends/\(name).md)"), "\(name)")
+            #expect(Self.blocks.contains { $0.page == page && $0.text.contains("dialect = ") }, "\(name)")
+        }
+    }
+
+    @Test("a dialect's page names every option", arguments: DialectTable.names)
+    func options(_ name: String) throws {
+        let page = try Self.text(of: "docs/backends/\(name).md")
+        do {
+            _ = try DialectTable.dialect(named: name, options: DialectOptions(.object([.init("?", .integer(1))])))
+            Issue.record("an unknown option was taken")
+        } catch {
+            #expect(error.known.filter { !page.contains("`\($0)`") } == [])
+        }
+    }
+
+    @Test("the README's table names every key of the schema")
+    func keys() throws {
+        let readme = try Self.text(of: "README.md")
+        let start = try #require(readme.range(of: "\n## Configuration\n"))
+        let end = try #require(readme.range(of: "\n## Command line\n"))
+        let words = Set(
+            readme[start.upperBound..<end.lowerBound].split { !($0.isLetter || $0.isNumber || $0 == "_") }
+                .map(String.init))
+        func names(_ shape: ConfigurationShape) -> [String] {
+            switch shape {
+            case .leaf, .list, .map: []
+            case .table(let keys), .tables(let keys, _), .named(let keys): keys.flatMap { [$0.key] + names($0.shape) }
+            }
+        }
+        let all = Set(names(ConfigurationSchema.root.shape))
+        #expect(all.filter { !words.contains($0) }.sorted() == [])
+    }
+}
