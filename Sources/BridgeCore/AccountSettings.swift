@@ -11,16 +11,19 @@ public struct AccountSettings: Sendable {
     public var isAdmin: Bool
     /// The person's own choice over the room's; nil: none.
     public var receipts: ReceiptPolicy?
+    /// What the account shows of its own to the backends of rooms, by the room's name.
+    public var ownLogins: [String: OwnLoginSettings]
 
     public init(
         name: String, password: SCRAMVerifier, rooms: Set<String>? = nil, isAdmin: Bool = false,
-        receipts: ReceiptPolicy? = nil
+        receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:]
     ) {
         self.name = name
         self.password = password
         self.rooms = rooms
         self.isAdmin = isAdmin
         self.receipts = receipts
+        self.ownLogins = ownLogins
     }
 }
 

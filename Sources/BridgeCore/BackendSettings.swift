@@ -15,11 +15,14 @@ public struct BackendSettings: Sendable {
     public var login: LoginSettings?
     /// Whether there is anything to show at all.
     public var authenticates: Bool
+    /// Asked for nothing before somebody needs it.
+    public var isOnDemand: Bool
     public var limits: BackendLimits
 
     public init(
         name: String, dialect: any Dialect, httpBase: HTTPURL? = nil, user: String? = nil,
-        login: LoginSettings? = nil, authenticates: Bool = false, limits: BackendLimits = BackendLimits()
+        login: LoginSettings? = nil, authenticates: Bool = false, isOnDemand: Bool = false,
+        limits: BackendLimits = BackendLimits()
     ) {
         self.name = name
         self.dialect = dialect
@@ -27,6 +30,7 @@ public struct BackendSettings: Sendable {
         self.user = user
         self.login = login
         self.authenticates = authenticates || login != nil
+        self.isOnDemand = isOnDemand
         self.limits = limits
     }
 

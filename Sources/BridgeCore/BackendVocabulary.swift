@@ -80,6 +80,7 @@ enum BackendPurpose: Equatable {
     case rooms
     case history(RoomID)
     case markRead(RoomID)
+    case ownIdentity(RoomID)
 }
 
 /// What came of it, for the bridge.

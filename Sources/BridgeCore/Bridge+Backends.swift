@@ -85,6 +85,10 @@ extension Bridge {
     private func carryOut(_ wish: BackendWish) {
         switch wish {
         case .credentials(let id, let afterRefusal):
+            if let own = context.ownLinks[id] {
+                guard let account = own.login.backend.flatMap({ backend(named: $0) }) else { return }
+                return settle(account.credentialsWanted(id, afterRefusal: afterRefusal, context), account)
+            }
             guard let room = room(id), let account = backend(named: room.settings.backend) else { return }
             settle(account.credentialsWanted(id, afterRefusal: afterRefusal, context), account)
         case .history(let id, let query):
@@ -95,7 +99,21 @@ extension Bridge {
             }
             settle(
                 account.submit(.history(id), .history(query), dialectContext: room.dialectContext, context), account)
+        case .ownIdentity(let id):
+            guard let (room, own) = ownLink(id) else { return }
+            guard let account = own.login.backend.flatMap({ backend(named: $0) }), account.offers(.whoAmI) else {
+                return room.ownNotIdentified(own, context)
+            }
+            settle(
+                account.submit(.ownIdentity(id), .whoAmI, dialectContext: DialectContext(room: ""), context), account)
         case .markRead(let id):
+            if let (room, own) = ownLink(id) {
+                guard let account = own.login.backend.flatMap({ backend(named: $0) }) else { return }
+                let name = own.dialectContext.announcedRoom ?? room.settings.upstreamRoom
+                return settle(
+                    account.submit(
+                        .markRead(id), .markRead(room: name), dialectContext: own.dialectContext, context), account)
+            }
             guard let room = room(id), let account = backend(named: room.settings.backend) else { return }
             let name = room.dialectContext.announcedRoom ?? room.settings.upstreamRoom
             settle(
@@ -110,6 +128,10 @@ extension Bridge {
     }
 
     /// A room's link is usable: what it showed was taken.
+    func noteLink(of own: OwnLink, wasUp: Bool) {
+        if !wasUp, own.link.isUp { own.login.backend.flatMap { backend(named: $0) }?.accepted(by: own.id) }
+    }
+
     func noteLink(of room: Room, wasUp: Bool) {
         if !wasUp, room.link.isUp { backend(named: room.settings.backend)?.accepted(by: room.id) }
     }
@@ -120,9 +142,7 @@ extension Bridge {
         for event in events {
             switch event {
             case .credentials(let id, let outcome):
-                guard let room = room(id) else { break }
-                room.handle(
-                    room.link.credentialsRead(outcome, dialectContext: room.dialectContext, context), context)
+                drive(id) { $0.credentialsRead(outcome, dialectContext: $1, context) }
             case .renewed: renewed(account)
             case .answered(let purpose, let outcome): answered(purpose, outcome, account)
             }
@@ -139,7 +159,18 @@ extension Bridge {
                 room.tokenRenewed(account.credentials, context)
             }
         }
-        guard account.settings.authenticates, !account.isIdentified, account.offers(.whoAmI) else { return }
+        for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index })
+        where own.login.backend == account.settings.name && context.roomsWithAccount.contains(own.id) {
+            if account.failedRooms.remove(own.id) != nil {
+                if own.link.state == .waiting { own.link.start(context) }
+            } else if account.given[own.id] != nil {
+                drive(own.id) { $0.credentialsRenewed(account.credentials, dialectContext: $1, context) }
+                account.reissued(to: own.id)
+            }
+        }
+        guard account.settings.authenticates, !account.settings.isOnDemand, !account.isIdentified,
+            account.offers(.whoAmI)
+        else { return }
         account.isIdentified = true
         settle(
             account.submit(.whoAmI, .whoAmI, dialectContext: DialectContext(room: ""), context), account)
@@ -156,6 +187,10 @@ extension Bridge {
                 return
             }
             for room in rooms(of: account) { room.accountIdentified(person, context) }
+        case .ownIdentity(let id):
+            guard let (room, own) = ownLink(id) else { return }
+            guard case .success(.person(let person)) = outcome else { return room.ownNotIdentified(own, context) }
+            room.ownIdentified(own, person, context)
         case .rooms:
             if case .success(.rooms(let rooms)) = outcome { backendRooms[account.settings.name] = rooms }
         case .history(let id):
@@ -179,6 +214,7 @@ extension Bridge {
             case .rooms: ("rooms", nil)
             case .history(let id): ("history", id)
             case .markRead(let id): ("mark-read", id)
+            case .ownIdentity(let id): ("who-am-i", id)
             }
         context.note(
             .info, "backend-call-failed", failure.sentence,

@@ -200,6 +200,7 @@ extension Bridge {
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         if let notice = room.statusNotice(context) { session.longAnswers.append(.line(notice)) }
+        if let notice = room.ownStatusNotice(personID, context) { session.longAnswers.append(.line(notice)) }
     }
 
     private func part(_ channel: String, reason: String?, _ session: IRCSession) {

@@ -109,7 +109,9 @@ public final class Bridge {
     /// Opens the links of all rooms that have one whoever is there.
     public func start(now: Now) {
         context.now = now
-        for account in backends where account.settings.authenticates { account.start(context) }
+        for account in backends where account.settings.authenticates && !account.settings.isOnDemand {
+            account.start(context)
+        }
         for room in rooms where room.settings.connect == .always { room.link.start(context) }
         askForTemplateRooms()
     }
@@ -218,13 +220,13 @@ public final class Bridge {
 
     public func upstreamConnected(_ room: RoomID, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.transportOpened(context), context)
+        drive(room) { link, _ in link.transportOpened(context) }
     }
 
     private func connectSlotGranted(_ id: RoomID) {
-        guard let room = room(id) else { return }
-        room.handle(room.link.slotGranted(context), context)
+        // Whoever waited may be gone since.
+        if room(id) == nil, context.ownLinks[id] == nil { return context.endConnectTurns(of: id) }
+        drive(id) { link, _ in link.slotGranted(context) }
     }
 
     /// The room's credentials were read, or could not be.
@@ -232,32 +234,33 @@ public final class Bridge {
         _ room: RoomID, _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, now: Now
     ) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.credentialsRead(outcome, dialectContext: room.dialectContext, context), context)
+        drive(room) { $0.credentialsRead(outcome, dialectContext: $1, context) }
     }
 
     /// TLS stands on a connection through a proxy.
     public func upstreamSecured(_ room: RoomID, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.transportSecured(context), context)
+        drive(room) { link, _ in link.transportSecured(context) }
     }
 
     public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        let wasUp = room.link.isUp
-        room.handle(
-            room.link.bytesReceived(bytes, dialectContext: room.dialectContext, context), context)
-        noteLink(of: room, wasUp: wasUp)
+        if let known = self.room(room) {
+            let wasUp = known.link.isUp
+            drive(room) { $0.bytesReceived(bytes, dialectContext: $1, context) }
+            noteLink(of: known, wasUp: wasUp)
+        } else if let own = context.ownLinks[room] {
+            let wasUp = own.link.isUp
+            drive(room) { $0.bytesReceived(bytes, dialectContext: $1, context) }
+            noteLink(of: own, wasUp: wasUp)
+        }
         finishIfIdle()
     }
 
     /// The connection ended or could not be made; `reason` is a sentence without a full stop.
     public func upstreamClosed(_ room: RoomID, reason: String, now: Now) {
         context.now = now
-        guard let room = self.room(room) else { return }
-        room.handle(room.link.transportClosed(reason: reason, context), context)
+        drive(room) { link, _ in link.transportClosed(reason: reason, context) }
         finishIfIdle()
     }
 
@@ -278,13 +281,12 @@ public final class Bridge {
     public func timerFired(now: Now) {
         context.now = now
         while let key = context.timers.popDue(now.monotonic) {
+            if fireOwnLinkTimer(key) { continue }
             switch key {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
-            case .link(let id):
-                guard let room = room(id) else { break }
-                room.handle(room.link.timerFired(dialectContext: room.dialectContext, context), context)
+            case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
@@ -296,6 +298,7 @@ public final class Bridge {
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
+            case .ownIdentity: break
             case .shutdown: beginClosing()
             }
         }
@@ -521,11 +524,20 @@ public final class Bridge {
             room.isLeaving = false
             room.handle(room.link.stop(context), context)
         }
+        for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index }) {
+            own.isClosing = false
+            drive(own.id) { link, _ in link.stop(context) }
+        }
     }
 
     private func finishIfIdle() {
-        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }) { beginClosing() }
-        if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }) {
+        let own = context.ownLinks.values
+        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
+            beginClosing()
+        }
+        if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }),
+            own.allSatisfy({ $0.link.state == .stopped })
+        {
             phase = .stopped
             context.emit(.stopped)
         }

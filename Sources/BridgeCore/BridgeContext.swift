@@ -21,6 +21,11 @@ final class BridgeContext {
     var backendsWithLogin: Set<String> = []
     /// The rooms of these.
     var roomsWithAccount: Set<RoomID> = []
+    /// What accounts show of their own, by the account's and the room's name.
+    let ownLogins: [String: [String: OwnLoginSettings]]
+    /// Links of accounts' own. Their ids are below those of all rooms.
+    private(set) var ownLinks: [RoomID: OwnLink] = [:]
+    private var ownLinkIDs: [String: RoomID] = [:]
     /// What rooms want of their backends' accounts, in order.
     private(set) var backendWishes: [BackendWish] = []
     /// Who opens a connection now among rooms that take turns, by backend, and how long the others wait at least.
@@ -36,6 +41,9 @@ final class BridgeContext {
         self.identities = IdentityMap(settings: settings)
         self.now = now
         self.random = random
+        self.ownLogins = Dictionary(
+            settings.accounts.filter { !$0.ownLogins.isEmpty }.map { ($0.name, $0.ownLogins) },
+            uniquingKeysWith: { first, _ in first })
         self.connectBudget = TokenBucket(
             rate: settings.limits.upstreamConnectsPerSecond, burst: settings.limits.upstreamConnectsPerSecond ?? 1)
     }
@@ -73,6 +81,34 @@ final class BridgeContext {
 
     /// Tells the backend that everything in the room was read.
     func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
+
+    /// Asks the backend as whom it sees an account; the answer comes to ``Room/ownIdentified(_:_:_:)``.
+    func requestOwnIdentity(_ own: RoomID) { backendWishes.append(.ownIdentity(own)) }
+
+    // MARK: - Links of accounts' own
+
+    /// The same id each time for an account and a room.
+    func ownLinkID(account: String, room: RoomID) -> RoomID {
+        let key = "\(room.index) \(account)"
+        if let known = ownLinkIDs[key] { return known }
+        let id = RoomID(index: -1 - ownLinkIDs.count)
+        ownLinkIDs[key] = id
+        return id
+    }
+
+    func enter(_ own: OwnLink) {
+        ownLinks[own.id] = own
+        if let backend = own.login.backend, backendsWithLogin.contains(backend) { roomsWithAccount.insert(own.id) }
+    }
+
+    func leave(_ own: OwnLink) {
+        ownLinks[own.id] = nil
+        roomsWithAccount.remove(own.id)
+        for timer in [TimerKey.link(own.id), .outbox(own.id), .markRead(own.id), .linger(own.id), .ownIdentity(own.id)]
+        {
+            timers.cancel(timer)
+        }
+    }
 
     private var lastBackendCall: UInt64 = 0
 
@@ -124,6 +160,11 @@ final class BridgeContext {
     private func turnBegins(_ room: RoomID, _ turn: String?) -> MonotonicInstant? {
         guard let turn, let state = connectTurns[turn] else { return now.monotonic }
         return state.holder == nil || state.holder == room ? state.notBefore : nil
+    }
+
+    /// Whoever got a slot is gone: the next of its backend may open.
+    func endConnectTurns(of room: RoomID) {
+        for turn in connectTurns.keys.sorted() { endConnectTurn(turn, room) }
     }
 
     /// The room's session is usable, or failed: the next of its backend may open, after `pause`.
@@ -186,6 +227,7 @@ enum BackendWish {
     case credentials(RoomID, afterRefusal: Bool)
     case history(RoomID, HistoryQuery)
     case markRead(RoomID)
+    case ownIdentity(RoomID)
 }
 
 /// A random source chosen at run time: the system's in production, a seeded one in tests.

@@ -9,7 +9,8 @@ public struct ClientID: Hashable, Sendable {
 }
 
 /// A room. Configured ones: the position in ``BridgeSettings/rooms``. Those of the template have the numbers after these, and
-/// no number twice, so that nothing late reaches another room.
+/// no number twice, so that nothing late reaches another room. The links of accounts' own have negative numbers: whatever is
+/// asked for a room is asked for them too, and ``Bridge/ownLogin(of:)`` tells whose they are.
 public struct RoomID: Hashable, Sendable {
     public var index: Int
 
@@ -64,6 +65,8 @@ enum TimerKey: Hashable {
     case linger(RoomID)
     /// Joins have waited long enough for a backend's list of rooms.
     case roomsList
+    /// The backend has not said yet as whom it sees an account's own link.
+    case ownIdentity(RoomID)
     /// The drain time at shutdown is over.
     case shutdown
 }

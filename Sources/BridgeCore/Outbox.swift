@@ -77,6 +77,7 @@ struct Outbox {
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
     var hasQueued: Bool { nextToWrite < entries.count }
+    var hasUnsettled: Bool { entries[..<nextToWrite].contains { $0.state == .unsettled } }
 
     mutating func append(_ entry: OutboxEntry) {
         entries.append(entry)
@@ -112,7 +113,7 @@ struct Outbox {
 
     /// A history that reaches far enough back has none of the unsettled entries: they never arrived and go again.
     mutating func requeueUnsettled() {
-        guard entries[..<nextToWrite].contains(where: { $0.state == .unsettled }) else { return }
+        guard hasUnsettled else { return }
         var lost = entries[..<nextToWrite].filter { $0.state == .unsettled }
         for index in lost.indices { lost[index].state = .queued }
         let written = entries[..<nextToWrite].filter { $0.state != .unsettled }

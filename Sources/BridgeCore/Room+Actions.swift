@@ -133,7 +133,7 @@ extension Room {
         else { return .unknownMessage }
         let command = ChatCommand.delete(
             ChatDelete(ids: [id], room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet)))
-        if let why = act(command, context) {
+        if let why = act(command, by: person, context) {
             return ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)")
         }
         let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -240,7 +240,8 @@ extension Room {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .unknownMessage
         }
-        if settings.identity == .single, reaction.operation == .remove,
+        let own = ownLink(of: person)
+        if own == nil, settings.identity == .single, reaction.operation == .remove,
             let owner = ownReactions.owner(of: reaction.target, reaction.emoji), owner != member.puppet
         {
             return ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That reaction is somebody else's")
@@ -249,10 +250,14 @@ extension Room {
         reaction.sender = upstreamPerson(person, member.puppet)
         reaction.room = settings.upstreamRoom
         reaction.at = context.now.wall
-        if let why = act(.reaction(reaction), context) {
+        if let why = act(.reaction(reaction), by: person, context) {
             return ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)")
         }
-        ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
+        if let own {
+            own.reactions.append(reaction, of: member.puppet, at: context.now.monotonic)
+        } else {
+            ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
+        }
         _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, context)
         return nil
     }
@@ -268,7 +273,9 @@ extension Room {
             !reaction.emoji.isEmpty, reaction.emoji.utf8.count <= Self.maxReactionBytes
         else { return }
         var reactor: Person?
-        if reaction.isSelf {
+        if let own = ownLink(speaking: reaction.sender) {
+            if own.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
+        } else if reaction.isSelf {
             if ownReactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
             // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
             guard settings.identity == .single else { return }
@@ -362,7 +369,13 @@ extension Room {
     /// Sends an action; nil when the socket took it, else why not, as a clause.
     ///
     /// None is kept for later: it would come to messages that nobody looks at any more.
-    private func act(_ command: ChatCommand, _ context: BridgeContext) -> String? {
+    private func act(_ command: ChatCommand, by person: Person, _ context: BridgeContext) -> String? {
+        if let own = ownLink(of: person) {
+            guard own.canSpeak else { return "your own link to \(settings.url.host) is not there at the moment" }
+            guard canSay(command) else { return "the backend's format cannot carry it" }
+            guard own.sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
+            return send(command, over: own, context) ? nil : "the link is busy; try again"
+        }
         guard link.isUp else { return "this room has no link to \(settings.url.host) at the moment" }
         guard canSay(command) else { return "the backend's format cannot carry it" }
         guard sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
@@ -373,6 +386,7 @@ extension Room {
     /// frame does not say.
     private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> Person? {
         guard sender.id != nil || sender.name != nil else { return nil }
+        if let ours = ownPerson(sender) { return context.identities[ours] }
         if let id = sender.id, let local = puppets[id] { return context.identities[local] }
         return present(personBehind(sender), context).flatMap { context.identities[$0] }
     }

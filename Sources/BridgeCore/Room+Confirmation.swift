@@ -128,18 +128,21 @@ extension Room {
     // MARK: - Longer than a frame
 
     /// Puts pieces in the place of an entry that is too long; false when it cannot be cut.
-    func splitNext(_ entry: OutboxEntry, _ context: BridgeContext) -> Bool {
+    func splitNext(_ entry: OutboxEntry, _ context: BridgeContext) -> Bool { splitNext(entry, nil, context) }
+
+    func splitNext(_ entry: OutboxEntry, _ own: OwnLink?, _ context: BridgeContext) -> Bool {
         guard entry.part == nil, let messages = pieces(of: entry.message, context), messages.count > 1 else {
             return false
         }
         lastPartGroup += 1
-        outbox.splitNext(
-            messages.map { message in
-                var piece = entry
-                piece.message = message
-                piece.part = OutboxEntry.Part(group: lastPartGroup)
-                return piece
-            })
+        let part = OutboxEntry.Part(group: lastPartGroup)
+        let split = messages.map { message in
+            var piece = entry
+            piece.message = message
+            piece.part = part
+            return piece
+        }
+        if let own { own.outbox.splitNext(split) } else { outbox.splitNext(split) }
         return true
     }
 

@@ -223,6 +223,7 @@ extension Room {
         catchUp.gaveUpOnThePast(wall: context.now.wall)
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) }
+        settledOwnLinks(isComplete: false, context)
     }
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
@@ -232,6 +233,7 @@ extension Room {
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
         learnSent(messages)
+        learnOwnSent(messages)
         if isFirst {
             remember(messages, context)
         } else {
@@ -243,6 +245,7 @@ extension Room {
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
+        settledOwnLinks(isComplete: true, context)
     }
 
     // MARK: - Taking in
@@ -261,6 +264,7 @@ extension Room {
         catchUp.remembered(oldest: kept.first?.at)
         for message in kept where message.id.map({ !held.contains($0) }) ?? true {
             learnName(of: message.sender)
+            if takeOwn(message, isHistory: true, context) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             catchUp.saw(id: message.id, at: message.at)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
@@ -331,13 +335,24 @@ extension Room {
     /// looking through the history. `found` is called once; with nil when there is no such message.
     func findUpstreamID(of msgid: String, _ context: BridgeContext, found: @escaping (ChatID?) -> Void) {
         if let known = recent.entry(msgid: msgid)?.upstreamID { return found(known) }
-        guard sentMessages.contains(msgid: msgid), link.isUp, idWaiters.count < Self.maxIDWaiters else {
+        let isOurs =
+            sentMessages.contains(msgid: msgid) || ownLinks.contains { $0.value.sent.contains(msgid: msgid) }
+        guard isOurs, link.isUp, idWaiters.count < Self.maxIDWaiters else {
             return found(nil)
         }
         idWaiters.append((msgid, found))
-        guard !catchUp.isCallOpen, catchUp.ref == nil, catchUp.state == .live else { return }
+        guard isReadyToAsk else { return }
+        if !askAgain(context) { answerIDWaiters() }
+    }
+
+    /// No history is on its way.
+    private var isReadyToAsk: Bool { !catchUp.isCallOpen && catchUp.ref == nil && catchUp.state == .live }
+
+    /// Asks for the newest messages, though none are missing; false when that cannot be asked now.
+    func askAgain(_ context: BridgeContext) -> Bool {
+        guard isReadyToAsk else { return false }
         catchUp.askedEnough()
-        if !ask(context) { answerIDWaiters() }
+        return ask(context)
     }
 
     /// Something is about a message that is not known here. Where nobody has told us the ids of our own messages, it may

@@ -17,10 +17,12 @@ extension Room {
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
         if let id = person.id { dialectContext.selfIDs.insert(id) }
         if let name = person.name { dialectContext.selfNames.insert(name) }
+        for own in ownLinks.values { barIfShared(own, context) }
     }
 
     /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.
     func upstreamPerson(_ person: Person, _ puppet: ChatID) -> ChatPerson {
+        if let own = ownLink(of: person) { return own.speaker(nick: person.nick) }
         guard settings.identity == .single else { return ChatPerson(id: puppet, name: person.nick) }
         return sendsSenderName ? ChatPerson(id: accountPerson.id, name: person.nick) : accountPerson
     }
@@ -28,9 +30,9 @@ extension Room {
     private var sendsSenderName: Bool { traits.sendsSenderName }
 
     /// What stands in front of an IRC user's words where the one account says them.
-    private func prefix(of nick: String) -> String {
-        settings.identity == .single && !sendsSenderName
-            ? settings.singlePrefix.replacing("{nick}", with: nick) : ""
+    private func prefix(of person: Person) -> String {
+        settings.identity == .single && !sendsSenderName && ownLink(of: person) == nil
+            ? settings.singlePrefix.replacing("{nick}", with: person.nick) : ""
     }
 
     /// What goes up of an IRC user's text. `quoting`: the message that it answers, where the wire cannot say which.
@@ -40,7 +42,7 @@ extension Room {
         var whole = MessageRendering.withoutFormatting(words.map { "* \(person.nick) \($0)" } ?? text)
         if let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
         // An action names its author already, unless the quotation stands in front of it.
-        return words != nil && answered == nil ? whole : prefix(of: person.nick) + whole
+        return words != nil && answered == nil ? whole : prefix(of: person) + whole
     }
 
     // MARK: - The account's own words
@@ -77,8 +79,11 @@ extension Room {
     var typingRepeat: Duration { traits.typingRefresh }
 
     /// When it was last said that the one account types, if that still holds; nil where everybody types for themselves.
-    func accountTypingTold(within interval: Duration, _ context: BridgeContext) -> MonotonicInstant? {
-        guard settings.identity == .single, let told = accountTypingToldAt, context.now.monotonic - told < interval
+    func accountTypingTold(
+        within interval: Duration, by member: LocalMember, _ context: BridgeContext
+    ) -> MonotonicInstant? {
+        guard ownLink(of: member, context) == nil, settings.identity == .single, let told = accountTypingToldAt,
+            context.now.monotonic - told < interval
         else { return nil }
         return told
     }
@@ -86,7 +91,9 @@ extension Room {
     /// Tells the backend that a message has reached somebody here, where the wire wants to know that.
     func reportDelivery(of message: ChatMessage, _ context: BridgeContext) {
         guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
-            let client = locals.keys.min(by: { $0.rawValue < $1.rawValue }), let member = locals[client],
+            // Over the room's link nobody speaks who has one of their own.
+            let client = locals.filter({ ownLink(of: $0.value, context) == nil }).keys
+                .min(by: { $0.rawValue < $1.rawValue }), let member = locals[client],
             let person = context.identities[member.person]
         else { return }
         pendingReceipts.append((upstreamPerson(person, member.puppet), id, .delivered))
@@ -105,7 +112,10 @@ extension Room {
         var unread = entries
         if settings.identity == .single {
             // The account has read what any of its users has; its own messages need no reading.
-            unread = unread.filter { $0.puppet == nil && $0.sequence > accountReadSequence }
+            unread = unread.filter { entry in
+                let isOurs = entry.puppet.map { puppet in !ownLinks.contains { $0.value.puppet == puppet } } ?? false
+                return !isOurs && entry.sequence > accountReadSequence
+            }
             accountReadSequence = max(accountReadSequence, entries.last?.sequence ?? -1)
         }
         switch traits.readReport {

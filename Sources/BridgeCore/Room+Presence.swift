@@ -116,6 +116,8 @@ extension Room {
         }
         let user = ChatPerson(id: puppet, name: person.nick)
         let isAway = person.away != nil
+        // The backend sees them come and go by their own link.
+        if told == nil, ownLink(of: person) != nil { return nil }
         guard let told else {
             presenceReport.told[puppet] = PresenceReport.Told(person: user, isAway: isAway)
             guard presenceWords.join else {
@@ -147,7 +149,8 @@ extension Room {
     /// no news.
     func presenceReceived(_ presence: ChatPresence, _ context: BridgeContext) {
         // Ours are told about by themselves.
-        guard !dialectContext.isSelf(presence.user), let personID = present(presence.user, context),
+        guard !dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil,
+            let personID = present(presence.user, context),
             let person = context.identities[personID]
         else { return }
         let away = presence.state == .online ? nil : presence.state.rawValue

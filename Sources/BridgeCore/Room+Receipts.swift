@@ -219,6 +219,7 @@ extension Room {
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
+        if let own = ownLink(of: person) { return reportOwnReading(Array(unread), reader: reader, own, context) }
         reportReading(Array(unread), reader: reader, context)
         trimReceipts()
         pumpOutbox(context)

@@ -46,7 +46,8 @@ extension Room {
 
     func submit(_ submission: Submission, from client: ClientID, _ context: BridgeContext) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
-        guard outbox.count < settings.queueMaxMessages else { return .queueFull }
+        let own = ownLink(of: person)
+        guard (own?.outbox ?? outbox).count < settings.queueMaxMessages else { return .queueFull }
         spoke(client, context)
         context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
         let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
@@ -56,15 +57,20 @@ extension Room {
             text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person),
             at: context.now.wall, attachments: ImageLink.attachment(in: submission.text).map { [$0] } ?? [],
             replyTo: replyTo)
-        outbox.append(
-            OutboxEntry(
-                message: message,
-                origin: OutboxEntry.Origin(
-                    client: client, person: member.person, puppet: member.puppet, source: person.source,
-                    nick: person.nick, account: person.account, text: submission.text,
-                    clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label),
-                acceptedAt: context.now.monotonic))
-        pumpOutbox(context)
+        let entry = OutboxEntry(
+            message: message,
+            origin: OutboxEntry.Origin(
+                client: client, person: member.person, puppet: member.puppet, source: person.source,
+                nick: person.nick, account: person.account, text: submission.text,
+                clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label),
+            acceptedAt: context.now.monotonic)
+        if let own {
+            own.outbox.append(entry)
+            pump(own, context)
+        } else {
+            outbox.append(entry)
+            pumpOutbox(context)
+        }
         return nil
     }
 
@@ -119,27 +125,8 @@ extension Room {
 
     func outboxTimerFired(_ context: BridgeContext) {
         let now = context.now.monotonic
-        var told: Set<UInt64> = []
-        for entry in outbox.expire(maxAge: settings.queueMaxAge, now: now)
-        where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-            failed(
-                entry,
-                why: entry.state == .unsettled
-                    ? "the link was lost before the backend answered, and whether it arrived is not known"
-                    : "it waited too long for the backend", context)
-        }
-        for entry in outbox.takeWaitAnnouncements(now: now) {
-            door.deliver(
-                IRCMessage(
-                    source: context.settings.serverName, command: "NOTE",
-                    params: [
-                        "PRIVMSG", "QUEUED", channel,
-                        link.isUp
-                            ? "Your message has not been confirmed yet: " + MessageRendering.excerpt(entry.origin.text)
-                            : "Your message is kept and goes when the link is back: "
-                                + MessageRendering.excerpt(entry.origin.text),
-                    ]), to: entry.origin.client, label: nil)
-        }
+        tellExpired(outbox.expire(maxAge: settings.queueMaxAge, now: now), nil, context)
+        tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
         }
@@ -147,10 +134,45 @@ extension Room {
         pumpOutbox(context)
     }
 
+    /// Tells authors of what grew too old; once for all pieces of a message.
+    func tellExpired(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
+        var told: Set<UInt64> = []
+        for entry in entries where entry.part.map({ told.insert($0.group).inserted }) ?? true {
+            failed(
+                entry,
+                why: entry.state == .unsettled
+                    ? "the link was lost before the backend answered, and whether it arrived is not known"
+                    : "it waited too long for the backend", own, context)
+        }
+    }
+
+    func tellWaiting(_ entries: [OutboxEntry], isUp: Bool, _ context: BridgeContext) {
+        for entry in entries {
+            door.deliver(
+                IRCMessage(
+                    source: context.settings.serverName, command: "NOTE",
+                    params: [
+                        "PRIVMSG", "QUEUED", channel,
+                        isUp
+                            ? "Your message has not been confirmed yet: " + MessageRendering.excerpt(entry.origin.text)
+                            : "Your message is kept and goes when the link is back: "
+                                + MessageRendering.excerpt(entry.origin.text),
+                    ]), to: entry.origin.client, label: nil)
+        }
+    }
+
     /// The backend has it: now the others see it, and the author gets the echo.
     func confirmed(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ context: BridgeContext) {
+        confirmed(entry, upstreamID: upstreamID, at: at, nil, context)
+    }
+
+    /// - Parameter own: the account's own link, where the message went over that.
+    func confirmed(
+        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?, _ context: BridgeContext
+    ) {
+        defer { if let own { arm(own, context) } else { armOutbox(context) } }
         // IRC said it once, so it is shown once: with the last piece.
-        if outbox.hasPieces(of: entry) { return armOutbox(context) }
+        if (own?.outbox ?? outbox).hasPieces(of: entry) { return }
         let origin = entry.origin
         let shownAt = entry.message.at ?? shownTime(at, context)
         let id = upstreamID ?? entry.message.id
@@ -158,7 +180,9 @@ extension Room {
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
-        if !isIDKnown {
+        if let own {
+            if !isIDKnown { own.sent.append(msgid: msgid, entry, writtenAt: context.now.monotonic) }
+        } else if !isIDKnown {
             sentMessages.append(
                 SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
@@ -177,11 +201,14 @@ extension Room {
         recent.went(up: entry.message.text, msgid: msgid)
         for piece in pieces { broadcast(piece, except: origin.client, context) }
         door.echo(pieces, to: origin.client, label: origin.label)
-        armOutbox(context)
     }
 
     func failed(_ entry: OutboxEntry, why: String, _ context: BridgeContext) {
-        outbox.dropPieces(of: entry)
+        failed(entry, why: why, nil, context)
+    }
+
+    func failed(_ entry: OutboxEntry, why: String, _ own: OwnLink?, _ context: BridgeContext) {
+        if let own { own.outbox.dropPieces(of: entry) } else { outbox.dropPieces(of: entry) }
         context.note(
             .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
         door.deliver(
@@ -201,6 +228,13 @@ extension Room {
         }
         pendingReceipts = []
         armOutbox(context)
+        for own in ownLinks.values.sorted(by: { $0.account < $1.account }) {
+            for entry in own.outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
+                failed(entry, why: why, own, context)
+            }
+            own.pendingReceipts = []
+            arm(own, context)
+        }
     }
 
     func tellLateArrival(_ entry: OutboxEntry, _ context: BridgeContext) {
@@ -268,13 +302,13 @@ extension Room {
         _ typing: OutgoingTyping, _ client: ClientID, _ member: LocalMember, _ context: BridgeContext
     ) {
         var typing = typing
-        if let told = accountTypingTold(within: typingRepeat, context) {
+        if let told = accountTypingTold(within: typingRepeat, by: member, context) {
             // The one account types already, for somebody else; this one joins in and goes on when that is due.
             typing.toldAt = told
         } else {
             guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
             typing.toldAt = context.now.monotonic
-            accountTypingToldAt = typing.toldAt
+            if ownLink(of: member, context) == nil { accountTypingToldAt = typing.toldAt }
         }
         locals[client]?.typing = typing
         locals[client]?.typingSentAt = context.now.monotonic
@@ -297,24 +331,34 @@ extension Room {
         locals[client]?.typing = nil
         context.timers.cancel(.typingOut(id, client))
         // One account for all, or one person at several clients: they type while any of them does.
+        let isOwn = ownLink(of: member, context) != nil
         let sharers =
-            settings.identity == .single
+            settings.identity == .single && !isOwn
             ? Array(locals.keys) : clients(of: member.person, context)
-        if sharers.contains(where: { locals[$0]?.typing != nil }) { return }
-        accountTypingToldAt = nil
+        func shares(_ other: LocalMember) -> Bool {
+            other.typing != nil && (isOwn || ownLink(of: other, context) == nil)
+        }
+        if sharers.contains(where: { locals[$0].map(shares) ?? false }) { return }
+        if !isOwn { accountTypingToldAt = nil }
         sendTyping(.stop, member, context)
     }
 
     @discardableResult
     private func sendTyping(_ state: ChatTyping.State, _ member: LocalMember, _ context: BridgeContext) -> Bool {
         let wanted = traits.typingOut
-        guard link.isUp, wanted != .none, state == .start || wanted == .startStop,
-            let person = context.identities[member.person], typingBudget.take(now: context.now.monotonic)
+        guard wanted != .none, state == .start || wanted == .startStop,
+            let person = context.identities[member.person]
         else { return false }
-        return sendCommand(
-            .typing(
-                ChatTyping(
-                    state: state, sender: upstreamPerson(person, member.puppet), room: settings.upstreamRoom,
-                    id: context.freshChatID(), at: context.now.wall)), context)
+        let own = ownLink(of: person)
+        if let own {
+            guard own.canSpeak, own.typingBudget.take(now: context.now.monotonic) else { return false }
+        } else {
+            guard link.isUp, typingBudget.take(now: context.now.monotonic) else { return false }
+        }
+        let command = ChatCommand.typing(
+            ChatTyping(
+                state: state, sender: upstreamPerson(person, member.puppet), room: settings.upstreamRoom,
+                id: context.freshChatID(), at: context.now.wall))
+        return own.map { send(command, over: $0, context) } ?? sendCommand(command, context)
     }
 }

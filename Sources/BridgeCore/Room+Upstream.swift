@@ -91,7 +91,8 @@ extension Room {
         case .history(let history): historyReceived(history, context)
         case .typing(let typing): typingReceived(typing, context)
         case .receipt(let receipt): receiptReceived(receipt, context)
-        case .join(let membership) where !membership.isSelf: _ = present(membership.user, context)
+        case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil:
+            _ = present(membership.user, context)
         case .leave(let membership) where !membership.isSelf:
             let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
             if let person = context.identities.known(key) { remoteLeft(person, reason: nil, context) }
@@ -133,6 +134,7 @@ extension Room {
             return
         }
         catchUp.saw(id: message.id, at: message.at)
+        if takeOwn(message, isHistory: isHistory, context) { return }
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
@@ -213,7 +215,9 @@ extension Room {
         guard !bodies.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         recent.append(
-            msgid: msgid, upstreamID: message.id, puppet: nil, nick: quoted?.nick ?? person.nick,
+            msgid: msgid, upstreamID: message.id,
+            puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
+            nick: quoted?.nick ?? person.nick,
             text: quoted?.text ?? message.text, at: at)
         for (index, body) in bodies.enumerated() {
             // One msgid, one message: the lines after the first are its continuation.
@@ -238,7 +242,9 @@ extension Room {
     // MARK: - Typing
 
     private func typingReceived(_ typing: ChatTyping, _ context: BridgeContext) {
-        guard !typing.isSelf, let personID = present(typing.sender, context) else { return }
+        // What an account types here was told already, and its typing elsewhere is nobody's business here.
+        guard !typing.isSelf, ownLink(speaking: typing.sender) == nil, let personID = present(typing.sender, context)
+        else { return }
         switch typing.state {
         case .stop: endTyping(personID, announced: true, context)
         case .start:

@@ -72,6 +72,12 @@ final class Room {
         var isRefusalTold = false
     }
 
+    /// What the backend names a person by.
+    enum OwnKey: Hashable {
+        case id(ChatID)
+        case name(String)
+    }
+
     let id: RoomID
     let settings: RoomSettings
     let link: UpstreamSession
@@ -138,6 +144,11 @@ final class Room {
     var accountTypingToldAt: MonotonicInstant?
     /// Up to where the one account has read.
     var accountReadSequence = -1
+    /// Accounts that speak over links of their own, by name.
+    var ownLinks: [String: OwnLink] = [:]
+    /// As whom the backend shows them.
+    var ownPeople: [OwnKey: String] = [:]
+    var ownMessageIDs = OwnMessageIDs()
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
 
@@ -225,6 +236,7 @@ final class Room {
         audience.add(client, profile: profile)
         slots.insert(personID)
         occupied(context)
+        ownArrived(client, context)
         reportPresence(of: puppet, context)
     }
 
@@ -253,6 +265,7 @@ final class Room {
         guard clients(of: member.person, context).isEmpty else { return }
         slots.remove(member.person)
         abandon(member.puppet, member.person)
+        if let person = context.identities[member.person] { ownLeft(person, context) }
         receiptNotices.forget(reader: member.person)
         reportPresence(of: member.puppet, context)
     }
@@ -265,6 +278,7 @@ final class Room {
     /// The client logged in: upstream they are the account from now on.
     func identityChanged(_ client: ClientID, receipts: ReceiptPolicy?, _ context: BridgeContext) {
         renamed(client, context)
+        ownArrived(client, context)
         if let receipts { locals[client]?.receipts = receipts }
     }
 
@@ -303,6 +317,7 @@ final class Room {
     /// another nick.
     func present(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
         let sender = named(sender)
+        if let ours = ownPerson(sender) { return ours }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic

@@ -30,6 +30,7 @@ public final class BridgeHarness {
     public let bridge: Bridge
     public private(set) var clock = ManualClock()
     public private(set) var upstreams: [ScriptedUpstream]
+    private var ownUpstreams: [ScriptedUpstream] = []
     public private(set) var notes: [BridgeNote] = []
     /// Things no driver could do: bytes for a client that was closed, frames without a connection.
     public private(set) var violations: [String] = []
@@ -67,6 +68,13 @@ public final class BridgeHarness {
         upstreams = settings.rooms.map { ScriptedUpstream(usualTarget: $0.url.pathAndQuery) }
         bridge = Bridge(
             settings: settings, now: clock.now, random: AnyRandomNumberGenerator(SeededGenerator(seed: seed)))
+    }
+
+    /// The backend's end of a room's link, or of an account's own: these have numbers below zero.
+    public func upstream(_ room: Int) -> ScriptedUpstream {
+        guard room < 0 else { return upstreams[room] }
+        while -1 - room >= ownUpstreams.count { ownUpstreams.append(ScriptedUpstream()) }
+        return ownUpstreams[-1 - room]
     }
 
     /// Opens the links.
@@ -139,29 +147,29 @@ public final class BridgeHarness {
     }
 
     private func answer(_ room: Int, refusal: (status: Int, headers: [(name: String, value: String)])?) {
-        guard upstreams[room].state == .connecting else {
+        guard upstream(room).state == .connecting else {
             violations.append("the test answers a connection that was not asked for")
             return
         }
-        upstreams[room].transportOpened(refusing: refusal)
+        upstream(room).transportOpened(refusing: refusal)
         bridge.upstreamConnected(RoomID(index: room), now: clock.now)
         settle()
     }
 
     /// The transport ends, or never comes about.
     public func endTransport(_ room: Int, reason: String) {
-        guard upstreams[room].state != .idle else { return }
-        upstreams[room].transportEnded()
+        guard upstream(room).state != .idle else { return }
+        upstream(room).transportEnded()
         bridge.upstreamClosed(RoomID(index: room), reason: reason, now: clock.now)
         settle()
     }
 
     public func closeUpstream(_ room: Int, code: UInt16, reason: String = "") {
-        deliver(room, upstreams[room].closeFrame(code: code, reason: reason))
+        deliver(room, upstream(room).closeFrame(code: code, reason: reason))
     }
 
     public func sendFrame(_ room: Int, _ payload: [UInt8], isBinary: Bool = false) {
-        deliver(room, upstreams[room].frame(payload, isBinary: isBinary))
+        deliver(room, upstream(room).frame(payload, isBinary: isBinary))
     }
 
     public func sendFrame(_ room: Int, _ payload: String) { sendFrame(room, Array(payload.utf8)) }
@@ -257,7 +265,7 @@ public final class BridgeHarness {
             bridge.upstreamSecured(room, now: clock.now)
         case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
         case .closeUpstream(let room, _):
-            if let event = upstreams[room.index].disconnected() { record(room.index, event) }
+            if let event = upstream(room.index).disconnected() { record(room.index, event) }
         case .checkPassword(let check):
             guard checksPasswords else {
                 passwordChecks.append(check)
@@ -312,8 +320,9 @@ public final class BridgeHarness {
     private func connectRequested(_ room: Int, _ endpoint: UpstreamEndpoint, isSecure: Bool) {
         // Rooms that the template opens; which one shows in the target of the request.
         while room >= upstreams.count { upstreams.append(ScriptedUpstream(usualTarget: "")) }
-        record(room, upstreams[room].connectRequested())
-        guard let url = bridge.settings(of: RoomID(index: room))?.url else {
+        let place = bridge.ownLogin(of: RoomID(index: room))?.room ?? RoomID(index: room)
+        record(room, upstream(room).connectRequested())
+        guard let url = bridge.settings(of: place)?.url else {
             return violations.append("a connection for room \(room), which there is not")
         }
         let usual = url.isUnixSocket ? .unix(path: url.host) : UpstreamEndpoint.host(url.host, port: Int(url.port))
@@ -325,12 +334,12 @@ public final class BridgeHarness {
         }
         if isSecure { record(room, .detail("TLS from the start")) }
         guard acceptsConnections else { return }
-        upstreams[room].transportOpened(refusing: nil)
+        upstream(room).transportOpened(refusing: nil)
         bridge.upstreamConnected(RoomID(index: room), now: clock.now)
     }
 
     private func upstreamReceived(_ room: Int, _ slice: ByteSlice) {
-        let (events, answer) = upstreams[room].received(slice)
+        let (events, answer) = upstream(room).received(slice)
         for event in events {
             record(room, event)
             if case .protocolBroken(let why) = event { violations.append("room \(room): \(why)") }
@@ -340,7 +349,7 @@ public final class BridgeHarness {
         }
         guard echoes else { return }
         for case .frame(let payload, let isBinary) in events {
-            let bytes = upstreams[room].frame(payload, isBinary: isBinary)
+            let bytes = upstream(room).frame(payload, isBinary: isBinary)
             bytes.withUnsafeBytes { bridge.upstreamReceived(RoomID(index: room), $0, now: clock.now) }
         }
     }

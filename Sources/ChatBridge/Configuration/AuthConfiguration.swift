@@ -238,25 +238,32 @@ extension ConfigurationChecks {
 // MARK: - What goes together
 
 extension ConfigurationCompletion {
-    mutating func checkAuth(_ room: RoomConfiguration, at path: String, whole: ConfigurationOrigin) {
+    /// - Parameters:
+    ///   - path: of the room.
+    ///   - auth: where its auth stands; nil: in the room.
+    mutating func checkAuth(
+        _ room: RoomConfiguration, at path: String, auth: String? = nil, whole: ConfigurationOrigin
+    ) {
+        let at = auth ?? "\(path).auth"
+        let called = auth == nil ? "auth." : ""
+        let place = origin(at) ?? whole
         let auth = room.auth
-        let place = origin("\(path).auth") ?? whole
-        let written = Set(AuthConfiguration.keys.values.joined()).filter { origin("\(path).auth.\($0)") != nil }
+        let written = Set(AuthConfiguration.keys.values.joined()).filter { origin("\(at).\($0)") != nil }
         let useful = AuthConfiguration.keys[auth.type] ?? []
-        for key in Set(written).sorted() where !useful.contains(key) && !isRefused("\(path).auth.type") {
-            guard let keyOrigin = origin("\(path).auth.\(key)") else { continue }
+        for key in Set(written).sorted() where !useful.contains(key) && !isRefused("\(at).type") {
+            guard let keyOrigin = origin("\(at).\(key)") else { continue }
             reader.report(
                 keyOrigin,
                 auth.type == .none
-                    ? "auth.\(key) means nothing without a type: \(AuthConfiguration.typeNames)"
-                    : "auth.\(key) means nothing for type = \"\(auth.type.rawValue)\"")
+                    ? "\(called)\(key) means nothing without a type: \(AuthConfiguration.typeNames)"
+                    : "\(called)\(key) means nothing for type = \"\(auth.type.rawValue)\"")
         }
         func isBroken(_ keys: [String]) -> Bool {
-            keys.contains { isRefused("\(path).auth.\($0)") || isRefused("room_defaults.auth.\($0)") }
+            keys.contains { isRefused("\(at).\($0)") || isRefused("room_defaults.auth.\($0)") }
         }
         switch auth.type {
         case .none: return
-        case .login: checkLogin(room, at: path, place: place)
+        case .login: checkLogin(room, at: path, auth: at, place: place)
         case .clientCertificate:
             if room.tls.clientCertificate.isEmpty, !isRefused("\(path).tls.client_cert") {
                 reader.report(place, "auth of type \"client-cert\" needs client_cert and client_key in tls")
@@ -266,7 +273,7 @@ extension ConfigurationCompletion {
                 !dialect.traits.opening.contains(.authenticates)
             {
                 reader.report(
-                    origin("\(path).auth.type") ?? place,
+                    origin("\(at).type") ?? place,
                     "the dialect \(room.dialect) has no frame for a token; use bearer, query or header")
             }
             if auth.token == nil, !isBroken(AuthConfiguration.tokenKeys) {

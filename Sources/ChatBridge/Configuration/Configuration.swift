@@ -224,6 +224,8 @@ struct AccountConfiguration: Equatable, Sendable {
     var rooms = [AccountConfiguration.allRooms]
     var isAdmin = false
     var receipts = Receipts.room
+    /// Logins of its own, each in another room.
+    var upstream: [OwnLoginConfiguration] = []
 }
 
 /// How nicks are made from the backend's display names.

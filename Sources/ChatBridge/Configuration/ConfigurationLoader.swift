@@ -252,6 +252,7 @@ struct ConfigurationCompletion {
                     origin("\(at).rooms") ?? whole, "\(called) has a room \"\(room)\" that is not in [[rooms]]\(hint)")
             }
         }
+        checkOwnLogins()
         if configuration.identity.requireLogin == .always, configuration.accounts.isEmpty,
             configuration.identity.password == nil, let place = origin("identity.require_login")
         {

@@ -230,6 +230,9 @@ enum ConfigurationSchema {
         ConfigurationKey("admin", \.isAdmin, .boolean, "shown as an administrator"),
         ConfigurationKey(
             "receipts", \.receipts, .choice, "the person's own choice over the room's: marker | speaking | off"),
+        ConfigurationKey(
+            "upstream", \.upstream, .ownLogins,
+            "logins of its own, by room, with the keys of auth: there it speaks as itself"),
     ]
 
     static let nicks: [ConfigurationKey<NicksConfiguration>] = [

@@ -222,12 +222,13 @@ extension ConfigurationChecks {
 }
 
 extension ConfigurationCompletion {
+    /// - Parameter at: where its auth stands.
     mutating func checkLogin(
-        _ room: RoomConfiguration, at path: String, place: ConfigurationOrigin
+        _ room: RoomConfiguration, at path: String, auth at: String, place: ConfigurationOrigin
     ) {
         let auth = room.auth
         func isBroken(_ keys: [String]) -> Bool {
-            keys.contains { isRefused("\(path).auth.\($0)") || isRefused("room_defaults.auth.\($0)") }
+            keys.contains { isRefused("\(at).\($0)") || isRefused("room_defaults.auth.\($0)") }
         }
         // A dialect whose options are wrong has its own complaint.
         let dialect = try? DialectTable.dialect(named: room.dialect)
@@ -249,7 +250,7 @@ extension ConfigurationCompletion {
                 }
             }
             for key in LoginConfiguration.keys.prefix(8) where key != "login_url" {
-                if let origin = origin("\(path).auth.\(key)") {
+                if let origin = origin("\(at).\(key)") {
                     reader.report(origin, "auth.\(key) means nothing without login_url")
                 }
             }
@@ -259,7 +260,7 @@ extension ConfigurationCompletion {
         for (key, text) in [("login_url", auth.login.url), ("refresh_url", auth.login.refreshURL)] {
             guard let text, text.hasPrefix("http://"), room.url?.isSecure == true else { continue }
             reader.report(
-                origin("\(path).auth.\(key)") ?? place,
+                origin("\(at).\(key)") ?? place,
                 "\(key) is plain http:// while the room's url is encrypted; what it carries could be read")
         }
         if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"]) {
@@ -267,12 +268,12 @@ extension ConfigurationCompletion {
         }
         if auth.login.sendAs?.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {
             reader.report(
-                origin("\(path).auth.send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
+                origin("\(at).send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
         }
         if auth.login.sendAs?.place == .header, let name = auth.login.sendAs?.name,
             let complaint = ConfigurationChecks.authHeader(name)
         {
-            reader.report(origin("\(path).auth.send_as.name") ?? place, complaint)
+            reader.report(origin("\(at).send_as.name") ?? place, complaint)
         }
     }
 }

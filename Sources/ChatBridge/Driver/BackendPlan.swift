@@ -11,7 +11,7 @@ struct BackendPlan: Sendable {
     /// Every backend that a room has. Those whose dialect is unknown are left out, which the configuration's own check
     /// rules out.
     static func plans(_ configuration: Configuration, environmentProxies: HTTPProxyRules) -> [BackendPlan] {
-        configuration.backendsInUse.compactMap { backend in
+        let shared: [BackendPlan] = configuration.backendsInUse.compactMap { backend in
             guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
             var (user, password) = (backend.room.auth.user, backend.room.auth.password)
             if !backend.user.isEmpty { (user, password) = (backend.user, backend.password) }
@@ -19,6 +19,25 @@ struct BackendPlan: Sendable {
                 name: backend.name, backend.room, dialect: dialect, user: user, password: password,
                 environmentProxies: environmentProxies)
         }
+        return shared + configuration.accounts.flatMap { own($0, configuration, environmentProxies) }
+    }
+
+    /// What an account's own logins need beside the sockets, where there is anything.
+    private static func own(
+        _ account: AccountConfiguration, _ configuration: Configuration, _ environmentProxies: HTTPProxyRules
+    ) -> [BackendPlan] {
+        configuration.ownLogins(of: account).compactMap { login, room in
+            guard let dialect = try? configuration.dialect(of: room), hasCalls(login, dialect) else { return nil }
+            var plan = BackendPlan(
+                name: login.backendName(account: account.name), room, dialect: dialect, user: login.auth.user,
+                password: login.auth.password, environmentProxies: environmentProxies)
+            plan.settings.isOnDemand = true
+            return plan
+        }
+    }
+
+    static func hasCalls(_ login: OwnLoginConfiguration, _ dialect: any Dialect) -> Bool {
+        dialect.calls != nil || login.auth.type == .login
     }
 
     /// - Parameters:
@@ -38,5 +57,9 @@ struct BackendPlan: Sendable {
             userAgent: room.userAgent, tls: room.tls.settings(),
             proxies: room.proxy.rules(environment: environmentProxies))
         source = AccountSecrets.Source(auth: room.auth, isLogin: login != nil, user: user ?? "", password: password)
+        // Where the dialect's own clients put the token into the address of the socket, and only there.
+        if case .query = LoginSettings.Placement.usual(for: dialect.traits) {
+            source.callsShowBearer = room.auth.type == .query
+        }
     }
 }

@@ -64,8 +64,11 @@ struct BridgeService {
                     secrets: { accountSecrets.read($0) })
                 let driver = BridgeDriver(
                     bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
-                    upstreamTLS: { upstreamTLS[$0] }, backends: backends,
-                    credentials: { secrets.read($0) }, note: note, stopped: { end.finish() })
+                    upstreamTLS: { upstreamTLS[bridge.ownLogin(of: $0)?.room ?? $0] }, backends: backends,
+                    credentials: { id in
+                        guard let own = bridge.ownLogin(of: id) else { return secrets.read(id) }
+                        return secrets.read(account: own.account, in: own.room)
+                    }, note: note, stopped: { end.finish() })
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server, others: [backends.client])
                 var addresses: [SocketAddress] = []

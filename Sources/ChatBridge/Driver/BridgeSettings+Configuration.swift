@@ -34,7 +34,7 @@ extension BridgeSettings {
                 ? []
                 : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
             instanceID: instanceID, password: password,
-            accounts: configuration.accounts.compactMap(AccountSettings.init),
+            accounts: configuration.accounts.compactMap { AccountSettings($0, in: configuration) },
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms,
@@ -60,7 +60,7 @@ extension RoomTemplate {
 
 extension AccountSettings {
     /// Nil for an account without a password, which loading refuses.
-    init?(_ account: AccountConfiguration) {
+    init?(_ account: AccountConfiguration, in configuration: Configuration = Configuration()) {
         guard let password = account.password else { return nil }
         let receipts: ReceiptPolicy? =
             switch account.receipts {
@@ -72,7 +72,17 @@ extension AccountSettings {
         self.init(
             name: account.name, password: password,
             rooms: account.rooms.contains(AccountConfiguration.allRooms) ? nil : Set(account.rooms),
-            isAdmin: account.isAdmin, receipts: receipts)
+            isAdmin: account.isAdmin, receipts: receipts,
+            ownLogins: Dictionary(
+                configuration.ownLogins(of: account).compactMap { login, room in
+                    guard let dialect = try? configuration.dialect(of: room) else { return nil }
+                    let backend =
+                        BackendPlan.hasCalls(login, dialect) ? login.backendName(account: account.name) : nil
+                    return (
+                        login.room,
+                        OwnLoginSettings(backend: backend, person: login.person.isEmpty ? nil : login.person)
+                    )
+                }, uniquingKeysWith: { first, _ in first }))
     }
 }
 

@@ -6,17 +6,39 @@ import WireBytes
 /// Reads what rooms show to their backends, anew for each attempt.
 struct UpstreamSecrets {
     private let auths: PerRoom<AuthConfiguration>
+    private let rooms: [RoomSettings]
+    /// What accounts show of their own, by the account's and the room's name.
+    private let own: [[String]: AuthConfiguration]
     private let surroundings: ConfigurationSurroundings
 
     /// - Parameter rooms: the bridge's rooms; a ``RoomID`` is an index into them.
     init(_ configuration: Configuration, rooms: [RoomSettings], surroundings: ConfigurationSurroundings) {
         auths = PerRoom(configuration, rooms: rooms, \.auth)
+        self.rooms = rooms
+        var own: [[String]: AuthConfiguration] = [:]
+        for account in configuration.accounts {
+            for (login, room) in configuration.ownLogins(of: account) { own[[account.name, login.room]] = room.auth }
+        }
+        self.own = own
         self.surroundings = surroundings
+    }
+
+    /// What an account shows of its own in a room, as it is now.
+    func read(account: String, in room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+        guard rooms.indices.contains(room.index), let auth = own[[account, rooms[room.index].name]] else {
+            // Never the room's own instead.
+            return .failure(UpstreamCredentialsFailure("the account has no login of its own here"))
+        }
+        return read(auth)
     }
 
     /// The credentials as they are now. A small file is read on the caller's thread.
     func read(_ room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
         guard let auth = auths[room] else { return .success(UpstreamCredentials()) }
+        return read(auth)
+    }
+
+    private func read(_ auth: AuthConfiguration) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
         do throws(InterpolationError) {
             return .success(try Self.credentials(auth, surroundings))
         } catch {
@@ -64,6 +86,8 @@ struct AccountSecrets: Sendable {
         var isLogin: Bool
         var user: String
         var password: SecretSource?
+        /// The token stands in the socket's address, and calls show it as a bearer token.
+        var callsShowBearer = false
     }
 
     /// By the index of the backend.
@@ -78,7 +102,12 @@ struct AccountSecrets: Sendable {
         let source = sources[backend.index]
         do throws(InterpolationError) {
             guard source.isLogin else {
-                return .success(.fixed(try UpstreamSecrets.credentials(source.auth, surroundings)))
+                let shown = try UpstreamSecrets.credentials(source.auth, surroundings)
+                guard source.callsShowBearer, let token = shown.query.first?.value else {
+                    return .success(.fixed(shown))
+                }
+                let header = UpstreamCredentials.Item(name: "Authorization", value: "Bearer " + token)
+                return .success(.fixed(UpstreamCredentials(headers: [header])))
             }
             let password = try source.password?.read(surroundings).revealed ?? ""
             return .success(.login(user: source.user, password: password))

@@ -1,0 +1,209 @@
+import ChatModel
+import Dialects
+import WireBytes
+
+// An account's own link to a room's backend: a second session beside the room's, which only speaks.
+//
+// | state    | meaning                                            | verb → next                                               |
+// |----------|----------------------------------------------------|-----------------------------------------------------------|
+// | absent   | nobody of the account is in the room               | a client enters → linking                                 |
+// | linking  | wanted, and not usable yet or no longer            | usable → naming, speaking                                 |
+// | naming   | usable, but not known as whom the backend sees us  | whoAmI answered → speaking, barred; link lost → linking   |
+// | speaking | what the account says goes out                     | link lost → linking; last client left → lingering         |
+// | barred   | the backend sees us as the room's own account      | last client left → lingering                              |
+// | lingering| nobody of the account is here, the link stays      | a client enters → as before; 5 min and nothing to send →  |
+// |          |                                                    | closing                                                   |
+// | closing  | our Close is sent                                  | stopped → absent, or linking when a client entered        |
+//
+// While linking, naming or barred, what the account says waits in the outbox of this link, by the rules of `Outbox`; it never
+// takes the room's link. What the link brings is read for confirmations and refusals alone: the room's link shows the rest.
+//
+// One message of the account, as it is seen from here. Either link may be the first to bring it:
+//
+// | seen by                  | the wire's ids are ours              | the ids are the server's                           |
+// |--------------------------|--------------------------------------|----------------------------------------------------|
+// | this link, as its echo   | confirmed, by id                     | confirmed, by reference or text                    |
+// | this link, as a receipt  | confirmed, by id                     | confirmed, by reference                            |
+// | the room's link          | confirmed, or known already          | confirmed, or its id is learned (by person, text)  |
+// | the room's history       | the same                             | the same, newest first                             |
+// | never, nothing promised  | written is the end                   | written is the end                                 |
+
+/// What an account shows of its own to the backend of one room.
+public struct OwnLoginSettings: Equatable, Sendable {
+    /// The ``BackendSettings`` with the account's own tokens and calls; nil: the wire has no calls.
+    public var backend: String?
+    /// The id by which the backend knows the account, or its name where the wire has no ids; nil: it is asked or learned.
+    public var person: String?
+
+    public init(backend: String? = nil, person: String? = nil) {
+        self.backend = backend
+        self.person = person
+    }
+}
+
+final class OwnLink {
+    /// Wait before the backend is asked once more who we are.
+    static let identityRetry: Duration = .seconds(30)
+
+    /// In the place of a room's, for everything that is addressed by rooms: timers, slots, actions.
+    let id: RoomID
+    let room: RoomID
+    let account: String
+    let login: OwnLoginSettings
+    let link: UpstreamSession
+    /// The account's own id on the backend where we name senders; it marks the account's messages everywhere.
+    let puppet: ChatID
+    /// The IRC user; another one after everybody left and came again.
+    var person: PersonID
+    var dialectContext: DialectContext
+    var outbox = Outbox()
+    var sendBudget: TokenBucket
+    /// When the server was last asked whether it has read what nobody acknowledged.
+    var askedServerAt: MonotonicInstant?
+    var typingBudget = TokenBucket(rate: 10, burst: 20)
+    var sent = OwnSentMessages()
+    var reactions = OwnReactions()
+    var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
+    /// Up to where the account has read.
+    var readSequence = -1
+    var isMarkReadDue = false
+    /// As whom the backend sees us is known, or nothing depends on it.
+    var isIdentified: Bool
+    /// The backend shows its own id for us, not the one that we gave.
+    var isLearned: Bool
+    /// The name that the backend has for us.
+    var name: String?
+    /// The id that the backend has for us, where it is not ours to choose.
+    var upstreamID: ChatID?
+    /// The backend sees us as the account of the room's own link: nobody could tell the two apart.
+    var isBarred = false
+    var isIdentityTroubleTold = false
+    /// The backend told the account's id, which frames may or may not show.
+    var isIDKnown = false
+    var outage: Room.Outage?
+    /// When the last client left.
+    var emptySince: MonotonicInstant?
+    var isClosing = false
+    /// Whether a history that comes can settle what was written over a lost link.
+    var settling = Settling.nothing
+
+    enum Settling: Equatable {
+        case nothing
+        /// The link is back; the history must be asked for from now on.
+        case wanted
+        /// Asked for after the link was back.
+        case asked
+    }
+
+    init(
+        id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
+        person: PersonID, sendBudget: TokenBucket
+    ) {
+        var settings = room
+        settings.name = room.name + "/" + account
+        settings.authenticates = true
+        // The room's link sees the past; here a backend that insists on sending some sends the least.
+        settings.historyLimit = 0
+        self.id = id
+        self.room = roomID
+        self.account = account
+        self.login = login
+        self.puppet = puppet
+        self.person = person
+        self.sendBudget = sendBudget
+        link = UpstreamSession(room: id, settings: settings)
+        dialectContext = DialectContext(room: room.upstreamRoom)
+        upstreamID = login.person.map { ChatID($0) }
+        isLearned = login.person != nil
+        isIdentified =
+            login.person != nil || room.identity == .puppet || room.dialect.traits.messageIDOrigin == .client
+        if room.identity == .puppet { dialectContext.selfIDs.insert(puppet) }
+        if let person = login.person {
+            dialectContext.selfIDs.insert(ChatID(person))
+            dialectContext.selfNames.insert(person)
+        }
+    }
+
+    var canSpeak: Bool { link.isUp && isIdentified && !isBarred && !isClosing }
+
+    /// Who speaks in the frames of this link.
+    func speaker(nick: String) -> ChatPerson {
+        ChatPerson(id: upstreamID ?? puppet, name: name ?? nick)
+    }
+
+    func isPerson(_ person: ChatPerson) -> Bool { dialectContext.isSelf(person) }
+}
+
+/// Messages of an own link that the backend has, under ids that nobody told us.
+///
+/// The room's link or a history brings them back as somebody's; then the id is learned. Space at the ends does not count:
+/// some backends trim it.
+struct OwnSentMessages {
+    /// Remembered at most; older ones keep no id for good.
+    static let capacity = 200
+    /// A message comes back live within this, or over another link of the room's: it is as long as a dead one can go
+    /// unnoticed.
+    static let liveWindow: Duration = .seconds(60)
+
+    private var entries: [(msgid: String, text: String, entry: OutboxEntry, writtenAt: MonotonicInstant)] = []
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
+
+    mutating func append(msgid: String, _ entry: OutboxEntry, writtenAt: MonotonicInstant) {
+        entries.append((msgid, Self.plain(entry.message.text), entry, writtenAt))
+        if entries.count > Self.capacity { entries.removeFirst() }
+    }
+
+    /// For a live message: the msgid of the oldest one with this text that was written lately.
+    mutating func takeLive(text: String, now: MonotonicInstant) -> String? {
+        let text = Self.plain(text)
+        return entries.firstIndex { $0.text == text && now - $0.writtenAt <= Self.liveWindow }
+            .map { entries.remove(at: $0).msgid }
+    }
+
+    /// For a history that is looked through from its end.
+    mutating func takeNewest(text: String) -> String? {
+        let text = Self.plain(text)
+        return entries.lastIndex { $0.text == text }.map { entries.remove(at: $0).msgid }
+    }
+
+    /// For a complaint without a name.
+    mutating func takeComplained(now: MonotonicInstant) -> OutboxEntry? {
+        guard let last = entries.last, now - last.writtenAt <= SentMessages.complaintWindow else { return nil }
+        return entries.removeLast().entry
+    }
+
+    private static func plain(_ text: String) -> String {
+        func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace }
+        let scalars = text.unicodeScalars
+        guard let first = scalars.firstIndex(where: { !isSpace($0) }),
+            let last = scalars.lastIndex(where: { !isSpace($0) })
+        else { return "" }
+        return String(scalars[first...last])
+    }
+}
+
+/// Ids of ours that own links gave to messages, with the account each belongs to.
+struct OwnMessageIDs {
+    /// As many as the ring of ids remembers.
+    static let capacity = DuplicateRing.capacity
+
+    private var owners: [ChatID: String] = [:]
+    private var order: [ChatID] = []
+    private var next = 0
+
+    func owner(of id: ChatID) -> String? { owners[id] }
+
+    mutating func insert(_ id: ChatID, of account: String) {
+        guard owners.updateValue(account, forKey: id) == nil else { return }
+        if order.count < Self.capacity {
+            order.append(id)
+        } else {
+            owners[order[next]] = nil
+            order[next] = id
+            next = (next + 1) % Self.capacity
+        }
+    }
+}

@@ -1,0 +1,558 @@
+import ChatModel
+import Dialects
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// Accounts with a link of their own in this room. The states are at the head of OwnLink.swift.
+
+extension Room {
+    // MARK: - Whose link
+
+    /// The own link of an IRC user, if their account has one here.
+    func ownLink(of person: Person) -> OwnLink? {
+        guard !ownLinks.isEmpty, let account = person.account else { return nil }
+        return ownLinks[account]
+    }
+
+    func ownLink(of member: LocalMember, _ context: BridgeContext) -> OwnLink? {
+        guard !ownLinks.isEmpty else { return nil }
+        return context.identities[member.person].flatMap { ownLink(of: $0) }
+    }
+
+    /// The own link of the person that the backend names.
+    func ownLink(speaking sender: ChatPerson) -> OwnLink? {
+        guard !ownLinks.isEmpty else { return nil }
+        if let id = sender.id { return ownPeople[.id(id)].flatMap { ownLinks[$0] } }
+        return sender.name.flatMap { ownPeople[.name($0)] }.flatMap { ownLinks[$0] }
+    }
+
+    /// The IRC user who is this person upstream, while they are here.
+    func ownPerson(_ sender: ChatPerson) -> PersonID? {
+        guard let own = ownLink(speaking: sender), own.emptySince == nil, slots.contains(own.person) else { return nil }
+        return own.person
+    }
+
+    // MARK: - Clients come and go
+
+    /// A client of an account entered, or one that is here logged in.
+    func ownArrived(_ client: ClientID, _ context: BridgeContext) {
+        guard let member = locals[client], let account = context.identities[member.person]?.account,
+            let login = context.ownLogins[account]?[settings.name]
+        else { return }
+        if let own = ownLinks[account] {
+            own.person = member.person
+            own.emptySince = nil
+            context.timers.cancel(.linger(own.id))
+            claim(own, context)
+            if own.link.state == .stopped { own.link.start(context) }
+            return
+        }
+        let own = OwnLink(
+            id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
+            login: login, puppet: member.puppet, person: member.person,
+            sendBudget: TokenBucket(rate: sendBudget.rate, burst: sendBudget.burst))
+        ownLinks[account] = own
+        context.enter(own)
+        claim(own, context)
+        own.link.start(context)
+    }
+
+    /// The last client of an account may have left.
+    func ownLeft(_ person: Person, _ context: BridgeContext) {
+        guard let own = ownLink(of: person), own.emptySince == nil else { return }
+        own.emptySince = context.now.monotonic
+        context.timers.set(.linger(own.id), at: context.now.monotonic + Self.linger)
+    }
+
+    func ownLingerTimerFired(_ own: OwnLink, _ context: BridgeContext) {
+        guard own.emptySince != nil, !own.isClosing else { return }
+        guard own.outbox.isEmpty else {
+            return context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
+        }
+        own.isClosing = true
+        handle(own.link.stop(context), from: own, context)
+    }
+
+    private func ownStopped(_ own: OwnLink, _ context: BridgeContext) {
+        guard own.isClosing else { return }
+        own.isClosing = false
+        if own.emptySince == nil { return own.link.start(context) }
+        ownLinks[own.account] = nil
+        ownPeople = ownPeople.filter { $0.value != own.account }
+        context.leave(own)
+    }
+
+    // MARK: - Who the account is upstream
+
+    /// Enters under which ids and names the backend shows the account. Whoever was shown under these is the IRC user now.
+    private func claim(_ own: OwnLink, _ context: BridgeContext) {
+        guard !barIfShared(own, context) else { return }
+        for id in own.dialectContext.selfIDs { ownPeople[.id(id)] = own.account }
+        for name in own.dialectContext.selfNames { ownPeople[.name(name)] = own.account }
+        guard own.emptySince == nil else { return }
+        let people =
+            own.dialectContext.selfIDs.map { ChatPerson(id: $0) }
+            + own.dialectContext.selfNames.map { ChatPerson(name: $0) }
+        for person in people {
+            let key = IdentityMap.remoteKey(person, backend: settings.backend)
+            if let stranger = context.identities.known(key) { remoteLeft(stranger, reason: nil, context) }
+        }
+    }
+
+    /// The backend said who the account is.
+    func ownIdentified(_ own: OwnLink, _ person: ChatPerson, _ context: BridgeContext) {
+        guard person.id != nil || person.name != nil else { return ownNotIdentified(own, context) }
+        if own.login.person == nil, settings.identity == .single { own.upstreamID = person.id }
+        own.isIDKnown = person.id != nil
+        if let name = person.name {
+            own.name = name
+            own.dialectContext.selfNames.insert(name)
+        }
+        if let id = person.id { own.dialectContext.selfIDs.insert(id) }
+        own.isIdentified = true
+        claim(own, context)
+        pump(own, context)
+    }
+
+    /// Whether the backend sees the account as the one of the room's own link; nothing of it goes out then.
+    @discardableResult
+    func barIfShared(_ own: OwnLink, _ context: BridgeContext) -> Bool {
+        guard settings.identity == .single, !own.isBarred else { return own.isBarred }
+        let isRoomsIDKnown =
+            accountPerson.id != context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
+        // Two people may have one name where there are ids.
+        let isSameName = !own.dialectContext.selfNames.isDisjoint(with: dialectContext.selfNames)
+        let isShared =
+            !own.dialectContext.selfIDs.isDisjoint(with: dialectContext.selfIDs)
+            || isSameName && !(own.isIDKnown && isRoomsIDKnown)
+        guard isShared else { return false }
+        own.isBarred = true
+        ownPeople = ownPeople.filter { $0.value != own.account }
+        context.note(
+            .error, "own-login-barred", "an account's own login is the account that the room itself uses",
+            ["room": settings.name, "account": own.account])
+        tell(
+            own,
+            "Your own login at \(settings.url.host) is the one that the bridge itself uses in this room, so it "
+                + "cannot be yours. What you write here is not sent; have the operator give you another.", context)
+        return true
+    }
+
+    func ownNotIdentified(_ own: OwnLink, _ context: BridgeContext) {
+        guard !own.isIdentified, own.link.isUp else { return }
+        context.timers.set(.ownIdentity(own.id), at: context.now.monotonic + OwnLink.identityRetry)
+        guard !own.isIdentityTroubleTold else { return }
+        own.isIdentityTroubleTold = true
+        tell(
+            own,
+            "\(settings.url.host) has not said yet who you are there. What you write here is kept and sent when it "
+                + "has.", context)
+    }
+
+    func ownIdentityTimerFired(_ own: OwnLink, _ context: BridgeContext) {
+        if !own.isIdentified, own.link.isUp { context.requestOwnIdentity(own.id) }
+    }
+
+    // MARK: - What the link brings
+
+    func handle(_ events: [LinkEvent], from own: OwnLink, _ context: BridgeContext) {
+        for event in events {
+            switch event {
+            case .up: ownCameUp(own, context)
+            case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
+            case .chat(let chat): ownReceived(chat, own, context)
+            // The room's link counts what is not understood, and fetches what was missed.
+            case .dropped, .loginRenewed: break
+            case .pong(let sentAt): serverHasRead(upTo: sentAt, own, context)
+            case .stopped: ownStopped(own, context)
+            }
+        }
+    }
+
+    private func ownCameUp(_ own: OwnLink, _ context: BridgeContext) {
+        context.note(
+            .info, "own-link-up", "an account is linked to the backend as itself",
+            ["room": settings.name, "account": own.account])
+        if let outage = own.outage {
+            own.outage = nil
+            tell(
+                own,
+                outage.wasUp
+                    ? "Your own link to \(settings.url.host) is back."
+                    : "You are linked to \(settings.url.host) as yourself now.", context)
+        }
+        if !own.isIdentified || own.name == nil { context.requestOwnIdentity(own.id) }
+        settle(own, context)
+        pump(own, context)
+    }
+
+    private func ownWentDown(
+        _ own: OwnLink, _ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: BridgeContext
+    ) {
+        context.note(
+            own.outage == nil ? .warn : .info, wasUp ? "own-link-lost" : "own-link-failed", reason,
+            [
+                "room": settings.name, "account": own.account,
+                "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms",
+                "failures": String(own.link.failures),
+            ])
+        own.outbox.linkLost(mayRepeat: mayRepeatMessages)
+        own.pendingReceipts = []
+        own.settling = .nothing
+        context.timers.cancel(.ownIdentity(own.id))
+        arm(own, context)
+        // A first refusal is followed by another try at once, with what is read anew.
+        guard wasUp || retryIn > .zero else { return }
+        let isRefused = retryIn >= ReconnectPolicy.refusedDelay
+        if own.outage == nil {
+            own.outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp)
+        } else if !isRefused || own.outage?.isRefusalTold == true {
+            return
+        }
+        own.outage?.reason = reason
+        own.outage?.isRefusalTold = isRefused
+        tell(own, ownOutageText(own, isRefused: isRefused, wasUp: wasUp), context)
+    }
+
+    private func ownOutageText(_ own: OwnLink, isRefused: Bool, wasUp: Bool) -> String {
+        let reason = own.outage?.reason ?? "it is not there yet"
+        let kept = "What you write here is kept, and goes as yourself or not at all."
+        if isRefused {
+            let wait = Self.spoken(seconds: Int(ReconnectPolicy.refusedDelay / .seconds(1)))
+            return "\(settings.url.host) refuses your own login: \(reason). \(kept) Have the operator renew it "
+                + "(\(settings.name) in upstream of the account \(own.account)); a new one is noticed within seconds. "
+                + "The next try with the old one is in \(wait)."
+        }
+        return wasUp
+            ? "Your own link to \(settings.url.host) was lost: \(reason). \(kept)"
+            : "Your own link to \(settings.url.host) cannot be opened: \(reason). \(kept) Trying goes on."
+    }
+
+    /// What a client of the account that enters must know of its own link.
+    func ownStatusNotice(_ person: PersonID, _ context: BridgeContext) -> IRCMessage? {
+        guard let known = context.identities[person], let own = ownLink(of: known), let outage = own.outage else {
+            return nil
+        }
+        return noticeMessage(
+            ownOutageText(own, isRefused: outage.isRefusalTold, wasUp: outage.wasUp), context)
+    }
+
+    /// Tells the clients of the account, and nobody else.
+    private func tell(_ own: OwnLink, _ text: String, _ context: BridgeContext) {
+        guard own.emptySince == nil else { return }
+        for client in clients(of: own.person, context) {
+            door.deliver(noticeMessage(text, context), to: client, label: nil)
+        }
+    }
+
+    private func ownReceived(_ event: ChatEvent, _ own: OwnLink, _ context: BridgeContext) {
+        switch event {
+        case .ready(let ready): if let room = ready.room { own.dialectContext.announcedRoom = room }
+        case .message(let message): _ = takeOwn(message, overOwnLink: own, isHistory: false, context)
+        case .receipt(let receipt): confirmByReceipt(receipt, own, context)
+        case .error(let error): errorReceived(error, own, context)
+        case .auth(let auth) where auth.state != .ok:
+            context.note(
+                .error, "own-link-auth", "login on the socket: \(auth.state.rawValue)",
+                ["room": settings.name, "account": own.account])
+        default: break
+        }
+    }
+
+    // MARK: - What became of messages
+
+    /// A message that an account said, over its own link or elsewhere. True when there is nothing left to show.
+    ///
+    /// - Parameter overOwnLink: the link that brought it; nil: the room's.
+    func takeOwn(
+        _ message: ChatMessage, overOwnLink link: OwnLink? = nil, isHistory: Bool, _ context: BridgeContext
+    ) -> Bool {
+        guard !ownLinks.isEmpty else { return false }
+        return traits.messageIDOrigin == .client
+            ? takeOwnByID(message, link, context) : takeOwnByText(message, link, isHistory: isHistory, context)
+    }
+
+    /// Where the ids are ours: whoever the backend says it was.
+    private func takeOwnByID(_ message: ChatMessage, _ link: OwnLink?, _ context: BridgeContext) -> Bool {
+        guard let id = message.id, let account = ownMessageIDs.owner(of: id), let own = ownLinks[account],
+            link == nil || link === own
+        else { return false }
+        if !own.isPerson(message.sender) {
+            // The backend has another id for us than the one we gave. Nobody else can know a fresh id before the backend
+            // sends it round, so the first that bears one is ours; later ones prove nothing.
+            guard own.outbox.contains(id: id) || !own.isLearned else { return false }
+            if let id = message.sender.id { own.dialectContext.selfIDs.insert(id) }
+            if message.sender.id == nil, let name = message.sender.name { own.dialectContext.selfNames.insert(name) }
+            claim(own, context)
+        }
+        own.isLearned = true
+        _ = duplicates.insert(duplicateKey(id, message.sender.id))
+        _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
+        if link == nil { catchUp.saw(id: message.id, at: message.at) }
+        if let entry = own.outbox.confirm(id: id, sender: nil) {
+            confirmed(entry, upstreamID: id, at: message.at, own, context)
+        } else if let entry = own.outbox.takeLate(ref: id) {
+            tellLateArrival(entry, context)
+            confirmed(entry, upstreamID: id, at: message.at, own, context)
+        }
+        return true
+    }
+
+    private func takeOwnByText(
+        _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, _ context: BridgeContext
+    ) -> Bool {
+        guard let own = ownLink(speaking: message.sender), link == nil || link === own else { return false }
+        if let id = message.id {
+            if duplicates.contains(duplicateKey(id, nil)) { return true }
+        } else if link == nil, isKnownByText(message, isHistory: isHistory, context) {
+            return true
+        }
+        var late: OutboxEntry?
+        var entry = message.ref.flatMap { own.outbox.confirm(id: ChatID($0), sender: nil) }
+        if entry == nil {
+            switch traits.confirmation {
+            case .echoByText, .receipt: entry = own.outbox.confirm(sender: nil, text: message.text)
+            case .echoByID: entry = message.id.flatMap { own.outbox.confirm(id: $0, sender: nil) }
+            case .none: break
+            }
+        }
+        if entry == nil {
+            late =
+                message.ref.flatMap { own.outbox.takeLate(ref: ChatID($0)) }
+                ?? own.outbox.takeLate(sender: nil, text: message.text)
+        }
+        if let entry = entry ?? late {
+            if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
+            if link == nil { catchUp.saw(id: message.id, at: message.at) }
+            if late != nil { tellLateArrival(entry, context) }
+            confirmed(entry, upstreamID: message.id, at: message.at, own, context)
+            return true
+        }
+        guard message.id != nil else {
+            // Over the own link too it may come, and must stay known until the room's link had it.
+            guard link == nil else { return true }
+            let now = context.now.monotonic
+            let msgid =
+                isHistory ? own.sent.takeNewest(text: message.text) : own.sent.takeLive(text: message.text, now: now)
+            if msgid == nil { show(message, context) }
+            return true
+        }
+        // In a history the ids were learned before, newest first.
+        guard !isHistory, let msgid = own.sent.takeLive(text: message.text, now: context.now.monotonic) else {
+            return false
+        }
+        if link == nil { catchUp.saw(id: message.id, at: message.at) }
+        learn(message.id, of: msgid)
+        return true
+    }
+
+    /// Ids of what own links said, from a history.
+    func learnOwnSent(_ messages: [ChatMessage]) {
+        guard traits.messageIDOrigin == .server, ownLinks.contains(where: { !$0.value.sent.isEmpty }) else { return }
+        for message in messages.reversed() {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let own = ownLink(speaking: message.sender), let msgid = own.sent.takeNewest(text: message.text)
+            else { continue }
+            learn(id, of: msgid)
+            catchUp.saw(id: id, at: message.at)
+        }
+    }
+
+    private func confirmByReceipt(_ receipt: ChatReceipt, _ own: OwnLink, _ context: BridgeContext) {
+        let isServerID = traits.messageIDOrigin == .server
+        if let ref = receipt.ref.map({ ChatID($0) }) {
+            let late = own.outbox.contains(id: ref) ? nil : own.outbox.takeLate(ref: ref)
+            if let late { tellLateArrival(late, context) }
+            guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
+            let upstreamID = isServerID ? receipt.ids.first : entry.message.id
+            if let upstreamID, isServerID, !duplicates.insert(duplicateKey(upstreamID, nil)) {
+                return arm(own, context)
+            }
+            return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context)
+        }
+        guard receipt.state == .sent || traits.confirmation == .receipt else { return }
+        for messageID in receipt.ids {
+            guard let entry = own.outbox.confirm(id: messageID, sender: nil) else { continue }
+            _ = duplicates.insert(duplicateKey(messageID, own.speaker(nick: "").id))
+            confirmed(entry, upstreamID: messageID, at: receipt.at, own, context)
+        }
+    }
+
+    private func errorReceived(_ error: ChatError, _ own: OwnLink, _ context: BridgeContext) {
+        context.note(
+            .warn, "own-link-error", UpstreamSession.printable(error.text),
+            ["room": settings.name, "account": own.account, "code": UpstreamSession.printable(error.code)])
+        guard own.canSpeak else { return }
+        var entry: OutboxEntry?
+        if let ref = error.ref {
+            // Some wires put the kind of request in front.
+            let bare =
+                ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+            entry = own.outbox.refuse(id: ChatID(ref)) ?? own.outbox.refuse(id: ChatID(bare))
+        } else if error.isFatal {
+            return
+        } else if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
+            entry = own.outbox.refuseOldest()
+        } else {
+            let now = context.now.monotonic
+            entry =
+                own.outbox.refuseNewest(within: SentMessages.complaintWindow, now: now)
+                ?? own.sent.takeComplained(now: now)
+        }
+        guard let entry else { return }
+        let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
+        failed(entry, why: "the backend refused it (\(words))", own, context)
+        arm(own, context)
+    }
+
+    // MARK: - Sending
+
+    /// Writes what may be written over an own link, and arms the timer for what may not yet.
+    func pump(_ own: OwnLink, _ context: BridgeContext) {
+        let now = context.now.monotonic
+        while own.canSpeak, let entry = own.outbox.next, own.sendBudget.take(now: now) {
+            if locals[entry.origin.client]?.person == entry.origin.person { stopTyping(entry.origin.client, context) }
+            var message = entry.message
+            message.sender = own.speaker(nick: entry.origin.nick)
+            let encoded = settings.dialect.encode(.message(message), context: own.dialectContext)
+            switch encoded {
+            case .frame, .several:
+                guard own.link.send(encoded.frames ?? [], context) else { return arm(own, context) }
+                if mayRepeatMessages, let id = message.id { ownMessageIDs.insert(id, of: own.account) }
+                own.outbox.markNextWritten(at: now)
+                if traits.confirmation == .none, let id = message.id,
+                    let written = own.outbox.confirm(id: id, sender: nil)
+                {
+                    confirmed(written, upstreamID: nil, at: nil, own, context)
+                }
+            case .unsupported(.tooLong) where splitNext(entry, own, context): continue
+            case .unsupported(let reason):
+                if let refused = own.outbox.removeNext() {
+                    failed(
+                        refused, why: "the backend's format cannot carry it (\(reason.rawValue))", own, context)
+                }
+            }
+        }
+        while own.canSpeak, !own.outbox.hasQueued, let receipt = own.pendingReceipts.first,
+            own.sendBudget.take(now: now)
+        {
+            own.pendingReceipts.removeFirst()
+            send(
+                .receipt(
+                    ChatReceipt(
+                        state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
+                        room: settings.upstreamRoom)), over: own, context)
+        }
+        arm(own, context)
+    }
+
+    func arm(_ own: OwnLink, _ context: BridgeContext) {
+        var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge, confirms: traits.confirmation != .none)
+        if own.canSpeak, own.outbox.hasQueued || !own.pendingReceipts.isEmpty {
+            let grant = own.sendBudget.nextGrant(now: context.now.monotonic)
+            due = due.map { min($0, grant) } ?? grant
+        }
+        if let asks = acknowledgementDue(own) { due = due.map { min($0, asks) } ?? asks }
+        if let due { context.timers.set(.outbox(own.id), at: due) } else { context.timers.cancel(.outbox(own.id)) }
+    }
+
+    func outboxTimerFired(_ own: OwnLink, _ context: BridgeContext) {
+        let now = context.now.monotonic
+        tellExpired(own.outbox.expire(maxAge: settings.queueMaxAge, now: now), own, context)
+        tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
+        if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
+            own.link.checkLiveness(own.dialectContext, context)
+        }
+        if let asks = acknowledgementDue(own), asks <= now {
+            own.askedServerAt = now
+            own.link.checkLiveness(own.dialectContext, context)
+        }
+        pump(own, context)
+    }
+
+    /// When the server is asked next whether it has read what nobody acknowledged.
+    private func acknowledgementDue(_ own: OwnLink) -> MonotonicInstant? {
+        guard traits.acknowledgedByPeople, own.canSpeak, let written = own.outbox.oldestWritten else { return nil }
+        return max(written, own.askedServerAt ?? written) + Self.acknowledgementWait
+    }
+
+    /// What was written over an own link before `sentAt` has arrived.
+    private func serverHasRead(upTo sentAt: MonotonicInstant, _ own: OwnLink, _ context: BridgeContext) {
+        guard traits.acknowledgedByPeople else { return }
+        for entry in own.outbox.takeWritten(upTo: sentAt) {
+            if let id = entry.message.id { _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id)) }
+            confirmed(entry, upstreamID: entry.message.id, at: nil, own, context)
+        }
+    }
+
+    /// Sends a command whose loss does no harm; true when it went to the socket.
+    @discardableResult
+    func send(_ command: ChatCommand, over own: OwnLink, _ context: BridgeContext) -> Bool {
+        guard own.canSpeak, let frames = settings.dialect.encode(command, context: own.dialectContext).frames else {
+            return false
+        }
+        return own.link.send(frames, context)
+    }
+
+    // MARK: - After a lost link
+
+    /// What was written over a lost link, under ids that the server makes: a history that is asked for now tells.
+    func settle(_ own: OwnLink, _ context: BridgeContext) {
+        guard own.outbox.hasUnsettled, traits.history != .none else { return }
+        own.settling = .wanted
+        settleOwnLinks(context)
+    }
+
+    /// A history was taken in that was asked for when `asked` links waited for it, or failed.
+    func settledOwnLinks(isComplete: Bool, _ context: BridgeContext) {
+        for own in ownLinks.values where own.settling == .asked {
+            own.settling = .nothing
+            if isComplete {
+                own.outbox.requeueUnsettled()
+                pump(own, context)
+            }
+        }
+        settleOwnLinks(context)
+    }
+
+    private func settleOwnLinks(_ context: BridgeContext) {
+        let waiting = ownLinks.values.filter { $0.settling == .wanted }
+        guard !waiting.isEmpty, askAgain(context) else { return }
+        for own in waiting { own.settling = .asked }
+    }
+
+    // MARK: - Reading
+
+    func reportOwnReading(
+        _ entries: [RecentMessages.Entry], reader: ChatPerson, _ own: OwnLink, _ context: BridgeContext
+    ) {
+        let unread = entries.filter { $0.puppet != own.puppet && $0.sequence > own.readSequence }
+        guard let newest = unread.last, own.canSpeak else { return }
+        own.readSequence = newest.sequence
+        switch traits.readReport {
+        case .none: return
+        case .eachMessage: own.pendingReceipts += unread.compactMap { entry in entry.upstreamID.map { (reader, $0) } }
+        case .upTo:
+            guard let id = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
+            own.pendingReceipts = [(reader, id)]
+        case .call:
+            if context.timers[.markRead(own.id)] != nil { own.isMarkReadDue = true } else { callMarkRead(own, context) }
+            return
+        }
+        let most = 4 * Self.maxReceiptsPerMarker
+        if own.pendingReceipts.count > most { own.pendingReceipts.removeFirst(own.pendingReceipts.count - most) }
+        pump(own, context)
+    }
+
+    private func callMarkRead(_ own: OwnLink, _ context: BridgeContext) {
+        own.isMarkReadDue = false
+        guard own.login.backend != nil else { return }
+        context.requestMarkRead(own.id)
+        context.timers.set(.markRead(own.id), at: context.now.monotonic + Self.markReadInterval)
+    }
+
+    func markReadTimerFired(_ own: OwnLink, _ context: BridgeContext) {
+        if own.isMarkReadDue { callMarkRead(own, context) }
+    }
+}

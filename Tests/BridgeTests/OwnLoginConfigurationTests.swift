@@ -1,0 +1,154 @@
+import BridgeCore
+import ChatModel
+import HTTPProtocol
+import Testing
+
+@testable import ChatBridge
+
+@Suite("Accounts' own logins in the configuration")
+struct OwnLoginConfigurationTests {
+    /// Two rooms, and an account whose `upstream` is on line 8.
+    private static func account(_ upstream: String, more: String = "", dialect: String = "jwt-rooms") -> String {
+        """
+        rooms = [
+          { name = "lobby", url = "ws://127.0.0.1:8080/chat", dialect = "\(dialect)" },
+          { name = "cert", url = "wss://localhost/x", auth = { type = "client-cert" }, tls = { client_cert = "c", client_key = "k" } },
+        ]
+        [[accounts]]
+        name = "Al[ice"
+        password = "\(examplePasswordHash)"
+        upstream = \(upstream)
+        \(more)
+        """
+    }
+
+    private static let files = ["token": "t1\n", "c": "", "k": ""]
+
+    struct ProblemRow: CustomTestStringConvertible {
+        var name: String
+        var upstream: String
+        var problem: String
+        var dialect = "jwt-rooms"
+        var more = ""
+        var testDescription: String { name }
+
+        init(_ name: String, _ upstream: String, _ problem: String, dialect: String = "jwt-rooms", more: String = "") {
+            (self.name, self.upstream, self.problem, self.dialect, self.more) = (name, upstream, problem, dialect, more)
+        }
+    }
+
+    private static let problemRows = [
+        ProblemRow(
+            "a room that is none", "{ loby = { type = \"bearer\", token = \"x\" } }",
+            "chatbridge.toml:8:21: account \"Al[ice\" has an upstream room \"loby\" that is not in [[rooms]] "
+                + "(did you mean \"lobby\"?)"),
+        ProblemRow(
+            "the template", "{ \"*\" = { type = \"bearer\", token = \"x\" } }",
+            "chatbridge.toml:8:20: the room \"*\" stands for many; a login of an account's own is for one room"),
+        ProblemRow(
+            "a room that the account may not enter", "{ lobby = { type = \"bearer\", token = \"x\" } }",
+            "chatbridge.toml:8:22: account \"Al[ice\" may not enter the room \"lobby\"", more: "rooms = [\"cert\"]"),
+        ProblemRow(
+            "no type", "{ lobby = {} }",
+            "chatbridge.toml:8:22: an account's own login needs a type: bearer, basic, query, header, message or login"),
+        ProblemRow(
+            "a certificate", "{ lobby = { type = \"client-cert\" } }",
+            "chatbridge.toml:8:31: a certificate belongs to the room's connections and cannot be an account's own login"
+        ),
+        ProblemRow(
+            "a room that is its certificate", "{ cert = { type = \"bearer\", token = \"x\" } }",
+            "chatbridge.toml:8:21: room \"cert\" is proven by its certificate, so an account cannot be somebody else "
+                + "there"),
+        ProblemRow(
+            "no secret", "{ lobby = { type = \"bearer\" } }",
+            "chatbridge.toml:8:22: auth of type \"bearer\" needs token, token_file or token_credential"),
+        ProblemRow(
+            "a file that is not there", "{ lobby = { type = \"bearer\", token_file = \"nope\" } }",
+            "chatbridge.toml:8:54: there is no file \"nope\""),
+        ProblemRow(
+            "a key of another type", "{ lobby = { type = \"bearer\", token = \"x\", user = \"u\" } }",
+            "chatbridge.toml:8:61: user means nothing for type = \"bearer\""),
+        ProblemRow(
+            "a frame that the wire has not", "{ lobby = { type = \"message\", token = \"x\" } }",
+            "chatbridge.toml:8:31: the dialect jwt-rooms has no frame for a token; use bearer, query or header"),
+        ProblemRow(
+            "a login that nobody knows how to do", "{ lobby = { type = \"login\", user = \"u\", password = \"p\" } }",
+            "chatbridge.toml:8:22: the dialect envelope does not know how to log in; login_url and login_body say how",
+            dialect: "envelope"),
+        ProblemRow(
+            "no table", "{ lobby = 3 }", "chatbridge.toml:8:22: expected a table, found an integer"),
+        ProblemRow(
+            "two accounts that are one person", "{ lobby = { type = \"bearer\", token = \"x\", as = \"A\" } }",
+            "chatbridge.toml:12:59: the accounts \"Al[ice\" and \"bob\" cannot both be \"A\"",
+            more: "[[accounts]]\nname = \"bob\"\npassword = \"\(examplePasswordHash)\"\n"
+                + "upstream = { lobby = { type = \"bearer\", token = \"x\", as = \"A\" } }"),
+    ]
+
+    @Test("what does not fit is told with its place", arguments: problemRows)
+    func refused(row: ProblemRow) {
+        let found = problems(
+            Self.account(row.upstream, more: row.more, dialect: row.dialect), files: Self.files
+        ).filter { !$0.contains("PEM") }
+        #expect(found == [row.problem])
+    }
+
+    @Test("check --print blanks the secrets and loads again")
+    func prints() throws {
+        let written = Self.account(
+            "{ lobby = { type = \"query\", param = \"token\", token = \"hunter2\", as = \"A B\" } }"
+        )
+        .replacing(#/.*client-cert.*\n/#, with: "")
+        let loaded = try load(written, files: Self.files)
+        let printed = ConfigurationPrinter.text(loaded)
+        #expect(!printed.contains("hunter2"))
+        #expect(
+            printed.contains(
+                "upstream = { lobby = { type = \"query\", token = \"***\", param = \"token\", as = \"A B\" } }"))
+        #expect(
+            try load(
+                printed.replacing("password = \"***\"", with: "password = \"\(examplePasswordHash)\""),
+                files: Self.files
+            ).accounts[0].upstream[0].person == "A B")
+    }
+
+    @Test("what is shown is read for each attempt; another room or account shows nothing, and never the room's")
+    func secrets() throws {
+        let loaded = try load(
+            Self.account("{ lobby = { type = \"query\", param = \"token\", token_file = \"token\" } }")
+                .replacing(#/.*client-cert.*\n/#, with: ""), files: Self.files)
+        let settings = try BridgeSettings(loaded, instanceID: "t")
+        func read(_ account: String, _ room: Int, _ files: [String: String]) -> Result<
+            UpstreamCredentials, UpstreamCredentialsFailure
+        > {
+            UpstreamSecrets(loaded, rooms: settings.rooms, surroundings: surroundings(files))
+                .read(account: account, in: RoomID(index: room))
+        }
+        let shown = UpstreamCredentials(query: [.init(name: "token", value: "t1")])
+        #expect(read("Al[ice", 0, Self.files) == .success(shown))
+        let sources = BackendPlan.plans(loaded, environmentProxies: .direct).map(\.source)
+        let called = UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer t1")])
+        #expect(
+            AccountSecrets(sources: sources, surroundings: surroundings(Self.files)).read(BackendID(index: 1))
+                == .success(.fixed(called)))
+        #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", 0, [:]).get() }
+        #expect(throws: UpstreamCredentialsFailure.self) { try read("bob", 0, Self.files).get() }
+        #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", 7, Self.files).get() }
+        #expect(settings.accounts[0].ownLogins == ["lobby": OwnLoginSettings(backend: "OWN-al_5bice-lobby")])
+        #expect(settings.backends.map(\.name) == ["lobby", "OWN-al_5bice-lobby"])
+        #expect(settings.backends.map(\.isOnDemand) == [false, true])
+        #expect(TokenStore(stateDirectory: "s").path("OWN-al_5bice-lobby") != nil)
+    }
+
+    @Test("a login of an account's own has its own name, password and tokens")
+    func login() throws {
+        let loaded = try load(
+            Self.account("{ lobby = { type = \"login\", user = \"alice.b\", password = \"p\" } }")
+                .replacing(#/.*client-cert.*\n/#, with: ""), files: Self.files)
+        let plans = BackendPlan.plans(loaded, environmentProxies: .direct)
+        let own = try #require(plans.last)
+        #expect(own.settings.login != nil)
+        #expect(own.settings.user == "alice.b")
+        #expect(own.source.user == "alice.b")
+        #expect(plans.first?.settings.login == nil)
+    }
+}
