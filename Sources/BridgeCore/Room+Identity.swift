@@ -14,9 +14,43 @@ extension Room {
     /// The room's account on the backend is known: what comes under its id or name is its own.
     func accountIdentified(_ person: ChatPerson, _ context: BridgeContext) {
         guard settings.identity == .single else { return }
+        knownAccount = ChatPerson(id: person.id ?? knownAccount.id, name: person.name ?? knownAccount.name)
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
         if let id = person.id { dialectContext.selfIDs.insert(id) }
         if let name = person.name { dialectContext.selfNames.insert(name) }
+    }
+
+    /// Whether a message of `sender` can be the account's: it is, or nobody has told us under which id or name the account
+    /// speaks. Where it can, a message of ours is known by what else is known of it.
+    func mayBeAccount(_ sender: ChatPerson) -> Bool {
+        guard settings.identity == .single else { return false }
+        if dialectContext.isSelf(sender) { return true }
+        if sender.id != nil { return knownAccount.id == nil }
+        return knownAccount.name == nil && (sender.name != nil || knownAccount.id == nil)
+    }
+
+    /// A message of ours came back: whoever it came from is the account.
+    func learnAccount(_ sender: ChatPerson, _ context: BridgeContext) {
+        guard settings.identity == .single, !dialectContext.isSelf(sender), mayBeAccount(sender) else { return }
+        // Where the wire has a place for the name, that is the IRC user's.
+        let person = ChatPerson(id: sender.id, name: sendsSenderName ? nil : sender.name)
+        guard person.id != nil || person.name != nil else { return }
+        accountIdentified(person, context)
+        context.note(
+            .info, "account-learned", "the backend sent a message of ours back; its sender is our account",
+            ["room": settings.name])
+    }
+
+    /// Of a message that nobody promised to send back: it is the account's, or looks so by the prefix, which others do
+    /// not write by chance.
+    func isKnownOrPrefixedAsOurs(_ message: ChatMessage) -> Bool {
+        message.isSelf || mayBeAccount(message.sender) && !sendsSenderName && !settings.singlePrefix.isEmpty
+    }
+
+    /// A message of ours that was confirmed by other means comes back under the account's id, which was not known.
+    func isConfirmedEcho(_ message: ChatMessage, _ id: ChatID) -> Bool {
+        traits.messageIDOrigin == .client && !message.isSelf && mayBeAccount(message.sender)
+            && recent.entry(upstreamID: id)?.puppet != nil
     }
 
     /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.

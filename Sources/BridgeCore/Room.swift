@@ -81,6 +81,8 @@ final class Room {
     let createdAt: ChatTimestamp
     /// Who speaks upstream where one account speaks for all.
     var accountPerson: ChatPerson
+    /// What of the account was told by the configuration or the backend, or learned from what came back.
+    var knownAccount = ChatPerson()
     /// Whether a frame can say which message it answers.
     private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: dialectContext)
 
