@@ -51,6 +51,19 @@ final class BackendAccount {
         case tokens(BackendTokens)
     }
 
+    /// Who the account is, as the backend says.
+    enum Identification: Equatable {
+        case unknown
+        case asked
+        /// Asked in vain; the next time is then, or when a link comes up, or with other tokens.
+        case waiting(until: MonotonicInstant)
+        case known(ChatPerson)
+    }
+
+    /// Wait after the backend was first asked in vain who the account is; each further time doubles it.
+    static let identificationPause: Duration = .seconds(10)
+    /// The longest of these waits. A message of the account looks like a stranger's meanwhile.
+    static let longestIdentificationPause: Duration = .seconds(5 * 60)
     /// How often refused secrets are read again: a replaced password file is noticed within this.
     static let secretsCheckInterval: Duration = .seconds(10)
     /// Refresh calls that fail for other reasons than the token before a login is tried instead.
@@ -86,8 +99,8 @@ final class BackendAccount {
     private(set) var given: [RoomID: Int] = [:]
     /// Rooms that were told that there is nothing, and have heard nothing better since.
     var failedRooms: Set<RoomID> = []
-    /// Who the account is was asked, and not in vain.
-    var isIdentified = false
+    var identification = Identification.unknown
+    private var identificationFailures = 0
     var events: [BackendEvent] = []
 
     // The calls; see BackendAccount+Calls.swift.
@@ -502,10 +515,33 @@ final class BackendAccount {
         }
     }
 
+    // MARK: - Who the account is
+
+    /// Asks the backend who the account is, unless that is known, or asked already.
+    func identify(_ context: BridgeContext) -> [BackendEvent] {
+        guard settings.authenticates, offers(.whoAmI) else { return takeEvents() }
+        switch identification {
+        case .asked, .known: return takeEvents()
+        case .unknown, .waiting: break
+        }
+        identification = .asked
+        return submit(.whoAmI, .whoAmI, dialectContext: Self.noRoom, context)
+    }
+
+    func identificationFailed(_ context: BridgeContext) {
+        guard case .asked = identification else { return }
+        var pause = Self.identificationPause
+        for _ in 0..<min(identificationFailures, 10) where pause < Self.longestIdentificationPause { pause *= 2 }
+        identificationFailures += 1
+        identification = .waiting(until: context.now.monotonic + min(pause, Self.longestIdentificationPause))
+        arm(context)
+    }
+
     // MARK: - Time
 
     func timerFired(_ context: BridgeContext) -> [BackendEvent] {
         let now = context.now.monotonic
+        if case .waiting(let until) = identification, now >= until { events = identify(context) }
         switch state {
         case .holding:
             if let due = held?.renewAt, now >= due {
@@ -531,6 +567,7 @@ final class BackendAccount {
     /// Sets the one timer to whatever comes first.
     func arm(_ context: BridgeContext) {
         var due: [MonotonicInstant?] = [callsDue]
+        if case .waiting(let until) = identification { due.append(until) }
         switch state {
         case .holding: due.append(held?.renewAt)
         case .waiting(let until): due.append(until)

@@ -193,6 +193,9 @@ extension Bridge {
         lastRoomIndex += 1
         let id = RoomID(index: lastRoomIndex)
         let room = Room(id: id, settings: settings, limits: self.settings.limits, door: self, context)
+        if case .known(let person)? = backend(named: settings.backend)?.identification {
+            room.accountIdentified(person, context)
+        }
         rooms.append(room)
         templateRooms[id] = room
         roomsByChannel[self.settings.casemapping.fold(settings.channel)] = id
