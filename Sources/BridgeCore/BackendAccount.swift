@@ -338,24 +338,24 @@ final class BackendAccount {
     func sentence(_ what: String, _ answer: BackendAnswer) -> String {
         var complaint = (loginCalls ?? settings.dialect.calls)?.complaint(answer) ?? ""
         if complaint.isEmpty, let calls = settings.dialect.calls { complaint = calls.complaint(answer) ?? "" }
-        let said = scrubbed(UpstreamSession.printable(complaint))
+        let said = SecretScrubber.printable(complaint, of: knownSecrets, shortest: Self.shortestSecret)
         return "\(what) at \(place) was answered \(answer.status)" + (said.isEmpty ? "" : " (\(said))")
     }
 
     func scrubbed(_ text: String) -> String {
+        SecretScrubber.scrubbed(text, of: knownSecrets, shortest: Self.shortestSecret)
+    }
+
+    /// A very short one would match by chance, and whoever chose it has other worries. In bytes.
+    private static let shortestSecret = 4
+
+    private var knownSecrets: [String] {
         var known: [String] = []
         if let refreshToken { known.append(refreshToken) }
         if case .tokens(let tokens)? = held?.shown { known.append(tokens.access) }
         if case .login(_, let password)? = secrets { known.append(password) }
-        if case .fixed(let credentials)? = held?.shown {
-            known += (credentials.headers + credentials.query).map(\.value)
-            known += credentials.headers.compactMap { $0.value.split(separator: " ").last.map(String.init) }
-            if case .accessToken(let token)? = credentials.socket { known.append(token) }
-        }
-        var text = text
-        // A very short one would match by chance, and whoever chose it has other worries.
-        for secret in known where secret.utf8.count >= 4 { text = text.replacing(secret, with: "***") }
-        return text
+        if case .fixed(let credentials)? = held?.shown { known += credentials.secrets }
+        return known
     }
 
     private func adopt(_ fresh: BackendTokens, _ context: BridgeContext) {

@@ -99,7 +99,8 @@ extension Room {
         case .presence(let presence): presenceReceived(presence, context)
         case .system(let system):
             for body in MessageRendering.bodies(
-                text: system.text, attachments: [], isEncrypted: false, budget: 400, limits: context.settings.limits)
+                text: link.scrubbed(system.text), attachments: [], isEncrypted: false, budget: 400,
+                limits: context.settings.limits)
             {
                 notice(body, context)
             }

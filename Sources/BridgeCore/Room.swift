@@ -422,7 +422,7 @@ final class Room {
             .warn, "frame-dropped", "a frame from the backend was not understood",
             [
                 "room": settings.name, "reason": reason.rawValue, "length": String(byteCount),
-                "type": typeKey.map { String(UpstreamSession.printable($0).prefix(40)) } ?? "",
+                "type": typeKey.map { String(link.told($0).prefix(40)) } ?? "",
                 "count": String(count),
             ])
     }
