@@ -14,6 +14,7 @@ extension Room {
     /// The room's account on the backend is known: what comes under its id or name is its own.
     func accountIdentified(_ person: ChatPerson, _ context: BridgeContext) {
         guard settings.identity == .single else { return }
+        accountGuess = nil
         knownAccount = ChatPerson(id: person.id ?? knownAccount.id, name: person.name ?? knownAccount.name)
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
         if let id = person.id { dialectContext.selfIDs.insert(id) }
@@ -30,14 +31,38 @@ extension Room {
     }
 
     /// A message of ours came back: whoever it came from is the account.
-    func learnAccount(_ sender: ChatPerson, _ context: BridgeContext) {
+    func learnAccount(from message: ChatMessage, _ context: BridgeContext) {
+        let sender = message.sender
         guard settings.identity == .single, !dialectContext.isSelf(sender), mayBeAccount(sender) else { return }
         // Where the wire has a place for the name, that is the IRC user's.
         let person = ChatPerson(id: sender.id, name: sendsSenderName ? nil : sender.name)
         guard person.id != nil || person.name != nil else { return }
+        let before = accountPerson
         accountIdentified(person, context)
+        if traits.messageIDOrigin == .server, message.ref == nil {
+            accountGuess = AccountGuess(person: person, before: before)
+        }
         context.note(
             .info, "account-learned", "the backend sent a message of ours back; its sender is our account",
+            ["room": settings.name])
+    }
+
+    /// A message does not come back. Where the account was learned from a text alone, somebody may have repeated that
+    /// text before the backend did; then it is learned anew.
+    func doubtAccount(_ context: BridgeContext) {
+        guard let guess = accountGuess else { return }
+        accountGuess = nil
+        accountPerson = guess.before
+        if let id = guess.person.id {
+            knownAccount.id = nil
+            dialectContext.selfIDs.remove(id)
+        }
+        if let name = guess.person.name {
+            knownAccount.name = nil
+            dialectContext.selfNames.remove(name)
+        }
+        context.note(
+            .info, "account-doubted", "no message of ours comes back from what was taken for our account",
             ["room": settings.name])
     }
 

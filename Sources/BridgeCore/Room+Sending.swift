@@ -141,6 +141,7 @@ extension Room {
                     ]), to: entry.origin.client, label: nil)
         }
         if confirmation != .none, outbox.takeDoubtful(now: now) {
+            doubtAccount(context)
             if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
         }
         askServer(context)

@@ -139,7 +139,7 @@ extension Room {
         catchUp.saw(id: message.id, at: message.at)
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {
-            learnAccount(message.sender, context)
+            learnAccount(from: message, context)
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
             confirmed(entry, upstreamID: message.id, at: message.at, context)
             return
@@ -147,19 +147,19 @@ extension Room {
         if isServerID, isKnownOrPrefixedAsOurs(message),
             let sent = takeSent(message, isHistory: isHistory, context)
         {
-            learnAccount(message.sender, context)
+            learnAccount(from: message, context)
             learn(message.id, of: sent.msgid)
             return
         }
         if let id = message.id {
             if isConfirmedEcho(message, id) {
-                learnAccount(message.sender, context)
+                learnAccount(from: message, context)
                 _ = duplicates.insert(duplicateKey(id, message.sender.id))
                 return
             }
             guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return }
             if let entry = takeLate(message, id) {
-                learnAccount(message.sender, context)
+                learnAccount(from: message, context)
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, context)
                 return

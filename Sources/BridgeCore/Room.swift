@@ -54,6 +54,12 @@ final class Room {
         }
     }
 
+    /// Who the account was taken for, and for whom before.
+    struct AccountGuess {
+        var person: ChatPerson
+        var before: ChatPerson
+    }
+
     /// An upstream person in the room.
     struct RemoteMember {
         var lastSeen: MonotonicInstant
@@ -83,6 +89,8 @@ final class Room {
     var accountPerson: ChatPerson
     /// What of the account was told by the configuration or the backend, or learned from what came back.
     var knownAccount = ChatPerson()
+    /// What of that stands on a text alone.
+    var accountGuess: AccountGuess?
     /// Whether a frame can say which message it answers.
     private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: dialectContext)
 

@@ -184,6 +184,23 @@ struct AccountLearningTests {
         #expect(stage.said(2) == ["bob: two"])
     }
 
+    @Test("whoever was taken for the account by a text alone is so no longer when our messages do not come back")
+    func wrongGuess() throws {
+        let stage = try Self.stub(.echoByText, .server)
+        stage.harness.send(1, "PRIVMSG #lobby :one")
+        stage.backend(Self.message("1", "<bob> one", #""id":"u7","name":"ann""#))
+        #expect(stage.room.accountPerson.id == ChatID("u7"))
+        stage.harness.send(1, "PRIVMSG #lobby :two")
+        stage.backend(Self.message("2", "<bob> two", #""id":"u9","name":"relay""#))
+        stage.harness.advance(by: .seconds(11))
+        #expect(stage.notes("account-doubted").count == 1)
+        #expect(!stage.room.dialectContext.isSelf(ChatPerson(id: ChatID("u7"))))
+        stage.harness.send(1, "PRIVMSG #lobby :three")
+        stage.backend(Self.message("3", "<bob> three", #""id":"u9","name":"relay""#))
+        #expect(stage.said(2).last == "bob: three")
+        #expect(stage.room.accountPerson == ChatPerson(id: ChatID("u9"), name: "relay"))
+    }
+
     @Test("what comes back without a promise is known by the prefix, and tells the account")
     func withoutPromise() throws {
         let stage = try Self.stub(.none, .server)
