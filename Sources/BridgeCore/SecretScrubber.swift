@@ -25,7 +25,9 @@ enum SecretScrubber {
         let plain = String(String.UnicodeScalarView(front.unicodeScalars.filter { !IdentityMap.isControl($0) }))
         guard !secrets.isEmpty else { return UpstreamSession.printable(plain) }
         var bytes = replaced(Array(plain.utf8), secrets)
-        if front.utf8.count < text.utf8.count { dropBeginning(of: secrets, atEndOf: &bytes) }
+        // Others may have cut before us; there a few bytes that fit are chance.
+        let isCut = front.utf8.count < text.utf8.count
+        coverBeginning(of: secrets, atEndOf: &bytes, from: isCut ? 1 : shortest)
         return UpstreamSession.printable(String(decoding: bytes, as: UTF8.self))
     }
 
@@ -51,16 +53,18 @@ enum SecretScrubber {
     }
 
     /// Where words were cut, the beginning of a secret may be left.
-    private static func dropBeginning(of secrets: [[UInt8]], atEndOf bytes: inout [UInt8]) {
+    private static func coverBeginning(of secrets: [[UInt8]], atEndOf bytes: inout [UInt8], from shortest: Int) {
         var most = 0
         for secret in secrets {
-            for count in stride(from: min(secret.count - 1, bytes.count), to: most, by: -1)
+            for count in stride(from: min(secret.count - 1, bytes.count), to: max(most, shortest - 1), by: -1)
             where bytes[(bytes.count - count)...].elementsEqual(secret.prefix(count)) {
                 most = count
                 break
             }
         }
+        guard most > 0 else { return }
         bytes.removeLast(most)
+        bytes += mark
     }
 }
 

@@ -114,7 +114,9 @@ struct SecretWordsTests {
                 String(repeating: "x", count: 120)),
             Words(
                 "cut in the middle, and most of it secret", String(repeating: "s", count: 4090) + "12345678",
-                [String(repeating: "s", count: 4090), "12345678"], "***"),
+                [String(repeating: "s", count: 4090), "12345678"], "******"),
+            Words("cut by somebody else", "wrong: 123456789", ["1234567890"], "wrong: ***"),
+            Words("only like a secret's beginning", "wrong: 1234567", ["1234567890"], "wrong: 1234567"),
         ])
     func words(_ row: Words) {
         #expect(SecretScrubber.printable(row.text, of: row.secrets) == row.shown)
