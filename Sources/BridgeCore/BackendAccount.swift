@@ -51,6 +51,19 @@ final class BackendAccount {
         case tokens(BackendTokens)
     }
 
+    /// Who the account is, as the backend says.
+    enum Identification: Equatable {
+        case unknown
+        case asked
+        /// Asked in vain; the next time is then, or when a link comes up, or with other tokens.
+        case waiting(until: MonotonicInstant)
+        case known(ChatPerson)
+    }
+
+    /// Wait after the backend was first asked in vain who the account is; each further time doubles it.
+    static let identificationPause: Duration = .seconds(10)
+    /// The longest of these waits. A message of the account looks like a stranger's meanwhile.
+    static let longestIdentificationPause: Duration = .seconds(5 * 60)
     /// How often refused secrets are read again: a replaced password file is noticed within this.
     static let secretsCheckInterval: Duration = .seconds(10)
     /// Refresh calls that fail for other reasons than the token before a login is tried instead.
@@ -86,8 +99,8 @@ final class BackendAccount {
     private(set) var given: [RoomID: Int] = [:]
     /// Rooms that were told that there is nothing, and have heard nothing better since.
     var failedRooms: Set<RoomID> = []
-    /// Who the account is was asked, and not in vain.
-    var isIdentified = false
+    var identification = Identification.unknown
+    private var identificationFailures = 0
     var events: [BackendEvent] = []
 
     // The calls; see BackendAccount+Calls.swift.
@@ -325,24 +338,24 @@ final class BackendAccount {
     func sentence(_ what: String, _ answer: BackendAnswer) -> String {
         var complaint = (loginCalls ?? settings.dialect.calls)?.complaint(answer) ?? ""
         if complaint.isEmpty, let calls = settings.dialect.calls { complaint = calls.complaint(answer) ?? "" }
-        let said = scrubbed(UpstreamSession.printable(complaint))
+        let said = SecretScrubber.printable(complaint, of: knownSecrets, shortest: Self.shortestSecret)
         return "\(what) at \(place) was answered \(answer.status)" + (said.isEmpty ? "" : " (\(said))")
     }
 
     func scrubbed(_ text: String) -> String {
+        SecretScrubber.scrubbed(text, of: knownSecrets, shortest: Self.shortestSecret)
+    }
+
+    /// A very short one would match by chance, and whoever chose it has other worries. In bytes.
+    private static let shortestSecret = 4
+
+    private var knownSecrets: [String] {
         var known: [String] = []
         if let refreshToken { known.append(refreshToken) }
         if case .tokens(let tokens)? = held?.shown { known.append(tokens.access) }
         if case .login(_, let password)? = secrets { known.append(password) }
-        if case .fixed(let credentials)? = held?.shown {
-            known += (credentials.headers + credentials.query).map(\.value)
-            known += credentials.headers.compactMap { $0.value.split(separator: " ").last.map(String.init) }
-            if case .accessToken(let token)? = credentials.socket { known.append(token) }
-        }
-        var text = text
-        // A very short one would match by chance, and whoever chose it has other worries.
-        for secret in known where secret.utf8.count >= 4 { text = text.replacing(secret, with: "***") }
-        return text
+        if case .fixed(let credentials)? = held?.shown { known += credentials.secrets }
+        return known
     }
 
     private func adopt(_ fresh: BackendTokens, _ context: BridgeContext) {
@@ -502,10 +515,33 @@ final class BackendAccount {
         }
     }
 
+    // MARK: - Who the account is
+
+    /// Asks the backend who the account is, unless that is known, or asked already.
+    func identify(_ context: BridgeContext) -> [BackendEvent] {
+        guard settings.authenticates, !settings.isOnDemand, offers(.whoAmI) else { return takeEvents() }
+        switch identification {
+        case .asked, .known: return takeEvents()
+        case .unknown, .waiting: break
+        }
+        identification = .asked
+        return submit(.whoAmI, .whoAmI, dialectContext: Self.noRoom, context)
+    }
+
+    func identificationFailed(_ context: BridgeContext) {
+        guard case .asked = identification else { return }
+        var pause = Self.identificationPause
+        for _ in 0..<min(identificationFailures, 10) where pause < Self.longestIdentificationPause { pause *= 2 }
+        identificationFailures += 1
+        identification = .waiting(until: context.now.monotonic + min(pause, Self.longestIdentificationPause))
+        arm(context)
+    }
+
     // MARK: - Time
 
     func timerFired(_ context: BridgeContext) -> [BackendEvent] {
         let now = context.now.monotonic
+        if case .waiting(let until) = identification, now >= until { events = identify(context) }
         switch state {
         case .holding:
             if let due = held?.renewAt, now >= due {
@@ -531,6 +567,7 @@ final class BackendAccount {
     /// Sets the one timer to whatever comes first.
     func arm(_ context: BridgeContext) {
         var due: [MonotonicInstant?] = [callsDue]
+        if case .waiting(let until) = identification { due.append(until) }
         switch state {
         case .holding: due.append(held?.renewAt)
         case .waiting(let until): due.append(until)

@@ -133,7 +133,10 @@ extension Bridge {
     }
 
     func noteLink(of room: Room, wasUp: Bool) {
-        if !wasUp, room.link.isUp { backend(named: room.settings.backend)?.accepted(by: room.id) }
+        guard !wasUp, room.link.isUp, let account = backend(named: room.settings.backend) else { return }
+        account.accepted(by: room.id)
+        // The backend is there now, whatever kept it from answering before.
+        settle(account.identify(context), account)
     }
 
     // MARK: - What came of it
@@ -168,12 +171,7 @@ extension Bridge {
                 account.reissued(to: own.id)
             }
         }
-        guard account.settings.authenticates, !account.settings.isOnDemand, !account.isIdentified,
-            account.offers(.whoAmI)
-        else { return }
-        account.isIdentified = true
-        settle(
-            account.submit(.whoAmI, .whoAmI, dialectContext: DialectContext(room: ""), context), account)
+        settle(account.identify(context), account)
     }
 
     private func answered(
@@ -182,10 +180,8 @@ extension Bridge {
         if case .failure(let failure) = outcome { noteFailure(purpose, failure, account) }
         switch purpose {
         case .whoAmI:
-            guard case .success(.person(let person)) = outcome else {
-                account.isIdentified = false
-                return
-            }
+            guard case .success(.person(let person)) = outcome else { return account.identificationFailed(context) }
+            account.identification = .known(person)
             for room in rooms(of: account) { room.accountIdentified(person, context) }
         case .ownIdentity(let id):
             guard let (room, own) = ownLink(id) else { return }

@@ -5,6 +5,46 @@ import WireBytes
 
 // Rooms that nobody configured: any joined channel opens the backend's room of that name, as long as somebody is there.
 
+/// Joins that wait for the backend to say which rooms it has, oldest first.
+struct WaitingJoins {
+    /// At a time; after a start every client joins its rooms again.
+    static let maxCount = 10_000
+    /// Of one client at a time, so that none takes the place of the others. More than people have open as a rule.
+    static let maxCountOfClient = 20
+
+    enum Outcome {
+        case added
+        /// The client waits for this channel already.
+        case known
+        case full
+    }
+
+    private var joins: [(client: ClientID, channel: String)] = []
+    /// Folded names.
+    private var channels: [ClientID: Set<String>] = [:]
+
+    var isEmpty: Bool { joins.isEmpty }
+
+    mutating func append(_ channel: String, folded: String, of client: ClientID) -> Outcome {
+        let waiting = channels[client, default: []]
+        if waiting.contains(folded) { return .known }
+        guard waiting.count < Self.maxCountOfClient, joins.count < Self.maxCount else { return .full }
+        channels[client, default: []].insert(folded)
+        joins.append((client, channel))
+        return .added
+    }
+
+    /// The client is gone.
+    mutating func forget(_ client: ClientID) {
+        if channels.removeValue(forKey: client) != nil { joins.removeAll { $0.client == client } }
+    }
+
+    mutating func takeAll() -> [(client: ClientID, channel: String)] {
+        defer { self = WaitingJoins() }
+        return joins
+    }
+}
+
 /// The rooms that a backend says it has, as channels.
 struct BackendListing {
     /// Rooms of one backend that are listed and can be looked up; a list is as long as a backend likes.
@@ -65,8 +105,6 @@ struct BackendListing {
 extension Bridge {
     /// Bytes of a channel's name after its `#` that may open a room; as for configured channels.
     static let maxTemplateNameBytes = 63
-    /// Joins that wait for the backend's list at a time; after a start every client joins its rooms again.
-    static let maxWaitingJoins = 10_000
     /// Longest wait of a join for that list; clients show nothing meanwhile.
     static let roomsListWait: Duration = .seconds(10)
 
@@ -106,10 +144,11 @@ extension Bridge {
             upstreamRoom = entry.room.id.isEmpty ? entry.room.name : entry.room.id
         } else if templateBackendListsRooms {
             // A name that the backend does not have looks to it like a token that is wrong; so this must be known first.
-            guard waitingJoins.count < Self.maxWaitingJoins else {
+            switch waitingJoins.append(channel, folded: settings.casemapping.fold(channel), of: session.id) {
+            case .added, .known: break
+            case .full:
                 return refuse(.errNoSuchChannel, "The rooms of \(template.backend) are not known yet; try again later")
             }
-            waitingJoins.append((session.id, channel))
             if context.timers[.roomsList] == nil {
                 context.timers.set(.roomsList, at: context.now.monotonic + Self.roomsListWait)
             }
@@ -167,8 +206,7 @@ extension Bridge {
         knownTemplateListing = nil
         guard !waitingJoins.isEmpty, templateListing != nil else { return }
         context.timers.cancel(.roomsList)
-        let waiting = waitingJoins
-        waitingJoins = []
+        let waiting = waitingJoins.takeAll()
         for (client, channel) in waiting {
             guard let session = sessions[client] else { continue }
             join(channel, session)
@@ -178,8 +216,7 @@ extension Bridge {
 
     /// The backend does not say which rooms it has.
     func refuseWaitingJoins() {
-        let waiting = waitingJoins
-        waitingJoins = []
+        let waiting = waitingJoins.takeAll()
         for (client, channel) in waiting {
             guard let session = sessions[client] else { continue }
             refuseJoin(
@@ -193,6 +230,9 @@ extension Bridge {
         lastRoomIndex += 1
         let id = RoomID(index: lastRoomIndex)
         let room = Room(id: id, settings: settings, limits: self.settings.limits, door: self, context)
+        if case .known(let person)? = backend(named: settings.backend)?.identification {
+            room.accountIdentified(person, context)
+        }
         rooms.append(room)
         templateRooms[id] = room
         roomsByChannel[self.settings.casemapping.fold(settings.channel)] = id

@@ -30,7 +30,7 @@ public final class Bridge {
     /// Made of ``backendRooms`` when needed.
     var knownTemplateListing: BackendListing?
     /// Joins that wait for the backend to say which rooms it has, oldest first.
-    var waitingJoins: [(client: ClientID, channel: String)] = []
+    var waitingJoins = WaitingJoins()
     var sessions: [ClientID: IRCSession] = [:]
     var registeredCount = 0
     var peakClients = 0
@@ -461,6 +461,7 @@ public final class Bridge {
     private func forget(_ session: IRCSession) {
         session.state = .closed
         sessions[session.id] = nil
+        waitingJoins.forget(session.id)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.loginAnswer(session.id))

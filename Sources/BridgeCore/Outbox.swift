@@ -196,12 +196,16 @@ struct Outbox {
         return remove(at: index)
     }
 
-    /// The message with this id and sender that was given up, or nil; forgets it.
+    /// The same on wires that name senders, and give them no ids.
+    mutating func confirm(senderName: String, text: String) -> OutboxEntry? {
+        entries[..<nextToWrite].firstIndex { $0.message.text == text && $0.message.sender.name == senderName }
+            .map { remove(at: $0) }
+    }
+
+    /// The message with this id and sender (nil: any) that was given up, or nil; forgets it.
     mutating func takeLate(id: ChatID, sender: ChatID?) -> OutboxEntry? {
-        guard let index = failed.firstIndex(where: { $0.message.id == id && $0.message.sender.id == sender }) else {
-            return nil
-        }
-        return failed.remove(at: index)
+        failed.firstIndex { $0.message.id == id && (sender == nil || $0.message.sender.id == sender) }
+            .map { failed.remove(at: $0) }
     }
 
     /// The message with this id of ours that was given up, whoever speaks for its author.

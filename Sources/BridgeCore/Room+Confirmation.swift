@@ -94,9 +94,9 @@ extension Room {
 
     func errorReceived(_ error: ChatError, _ context: BridgeContext) {
         context.note(
-            error.isFatal ? .error : .warn, "backend-error", UpstreamSession.printable(error.text),
-            ["room": settings.name, "code": UpstreamSession.printable(error.code)])
-        let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
+            error.isFatal ? .error : .warn, "backend-error", link.told(error.text),
+            ["room": settings.name, "code": link.told(error.code)])
+        let words = link.told(error.text.isEmpty ? error.code : error.text)
         if let ref = error.ref {
             // Some wires put the kind of request in front.
             let bare =

@@ -387,7 +387,7 @@ extension Room {
     /// Newest first: of two messages with one text, the later id belongs to the later.
     private func learnSent(_ messages: [ChatMessage]) {
         guard !sentMessages.isEmpty, traits.messageIDOrigin == .server else { return }
-        for message in messages.reversed() where message.isSelf {
+        for message in messages.reversed() where isKnownOrPrefixedAsOurs(message) {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }

@@ -14,10 +14,69 @@ extension Room {
     /// The room's account on the backend is known: what comes under its id or name is its own.
     func accountIdentified(_ person: ChatPerson, _ context: BridgeContext) {
         guard settings.identity == .single else { return }
+        accountGuess = nil
+        knownAccount = ChatPerson(id: person.id ?? knownAccount.id, name: person.name ?? knownAccount.name)
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
         if let id = person.id { dialectContext.selfIDs.insert(id) }
         if let name = person.name { dialectContext.selfNames.insert(name) }
         for own in ownLinks.values { barIfShared(own, context) }
+    }
+
+    /// Whether a message of `sender` can be the account's: it is, or nobody has told us under which id or name the account
+    /// speaks. Where it can, a message of ours is known by what else is known of it.
+    func mayBeAccount(_ sender: ChatPerson) -> Bool {
+        guard settings.identity == .single else { return false }
+        if dialectContext.isSelf(sender) { return true }
+        if sender.id != nil { return knownAccount.id == nil }
+        return knownAccount.name == nil && (sender.name != nil || knownAccount.id == nil)
+    }
+
+    /// A message of ours came back: whoever it came from is the account.
+    func learnAccount(from message: ChatMessage, _ context: BridgeContext) {
+        let sender = message.sender
+        guard settings.identity == .single, !dialectContext.isSelf(sender), mayBeAccount(sender) else { return }
+        // Where the wire has a place for the name, that is the IRC user's.
+        let person = ChatPerson(id: sender.id, name: sendsSenderName ? nil : sender.name)
+        guard person.id != nil || person.name != nil else { return }
+        let before = accountPerson
+        accountIdentified(person, context)
+        if traits.messageIDOrigin == .server, message.ref == nil {
+            accountGuess = AccountGuess(person: person, before: before)
+        }
+        context.note(
+            .info, "account-learned", "the backend sent a message of ours back; its sender is our account",
+            ["room": settings.name])
+    }
+
+    /// A message does not come back. Where the account was learned from a text alone, somebody may have repeated that
+    /// text before the backend did; then it is learned anew.
+    func doubtAccount(_ context: BridgeContext) {
+        guard let guess = accountGuess else { return }
+        accountGuess = nil
+        accountPerson = guess.before
+        if let id = guess.person.id {
+            knownAccount.id = nil
+            dialectContext.selfIDs.remove(id)
+        }
+        if let name = guess.person.name {
+            knownAccount.name = nil
+            dialectContext.selfNames.remove(name)
+        }
+        context.note(
+            .info, "account-doubted", "no message of ours comes back from what was taken for our account",
+            ["room": settings.name])
+    }
+
+    /// Of a message that nobody promised to send back: it is the account's, or looks so by the prefix, which others do
+    /// not write by chance.
+    func isKnownOrPrefixedAsOurs(_ message: ChatMessage) -> Bool {
+        message.isSelf || mayBeAccount(message.sender) && !sendsSenderName && !settings.singlePrefix.isEmpty
+    }
+
+    /// A message of ours that was confirmed by other means comes back under the account's id, which was not known.
+    func isConfirmedEcho(_ message: ChatMessage, _ id: ChatID) -> Bool {
+        traits.messageIDOrigin == .client && !message.isSelf && mayBeAccount(message.sender)
+            && recent.entry(upstreamID: id)?.puppet != nil
     }
 
     /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.

@@ -128,6 +128,7 @@ extension Room {
         tellExpired(outbox.expire(maxAge: settings.queueMaxAge, now: now), nil, context)
         tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
         if confirmation != .none, outbox.takeDoubtful(now: now) {
+            doubtAccount(context)
             if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
         }
         askServer(context)

@@ -100,7 +100,8 @@ extension Room {
         case .presence(let presence): presenceReceived(presence, context)
         case .system(let system):
             for body in MessageRendering.bodies(
-                text: system.text, attachments: [], isEncrypted: false, budget: 400, limits: context.settings.limits)
+                text: link.scrubbed(system.text), attachments: [], isEncrypted: false, budget: 400,
+                limits: context.settings.limits)
             {
                 notice(body, context)
             }
@@ -126,6 +127,9 @@ extension Room {
     }
 
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
+        var message = message
+        // The account may have become known since the frame was read.
+        if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
         let isServerID = traits.messageIDOrigin == .server
         let isLateFrame =
             !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
@@ -137,17 +141,27 @@ extension Room {
         if takeOwn(message, isHistory: isHistory, context) { return }
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {
+            learnAccount(from: message, context)
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
             confirmed(entry, upstreamID: message.id, at: message.at, context)
             return
         }
-        if isServerID, message.isSelf, let sent = takeSent(message, isHistory: isHistory, context) {
+        if isServerID, isKnownOrPrefixedAsOurs(message),
+            let sent = takeSent(message, isHistory: isHistory, context)
+        {
+            learnAccount(from: message, context)
             learn(message.id, of: sent.msgid)
             return
         }
         if let id = message.id {
+            if isConfirmedEcho(message, id) {
+                learnAccount(from: message, context)
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                return
+            }
             guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return }
             if let entry = takeLate(message, id) {
+                learnAccount(from: message, context)
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, context)
                 return
@@ -165,10 +179,10 @@ extension Room {
 
     private func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
-        case .client: return outbox.takeLate(id: id, sender: message.sender.id)
+        case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
             if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
-            guard message.isSelf else { return nil }
+            guard message.isSelf || mayBeAccount(message.sender) else { return nil }
             return outbox.takeLate(sender: echoSender(message), text: message.text)
         }
     }
@@ -180,9 +194,13 @@ extension Room {
         case .receipt where traits.messageIDOrigin == .server: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
-            return outbox.confirm(id: id, sender: message.sender.id)
+            return outbox.confirm(id: id, sender: echoSender(message))
         }
-        guard message.isSelf || settings.identity == .puppet && message.sender.id != nil else { return nil }
+        if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
+            return outbox.confirm(senderName: name, text: message.text)
+        }
+        let isNamed = settings.identity == .puppet && message.sender.id != nil
+        guard message.isSelf || mayBeAccount(message.sender) || isNamed else { return nil }
         return outbox.confirm(sender: echoSender(message), text: message.text)
     }
 

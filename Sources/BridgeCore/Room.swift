@@ -54,6 +54,12 @@ final class Room {
         }
     }
 
+    /// Who the account was taken for, and for whom before.
+    struct AccountGuess {
+        var person: ChatPerson
+        var before: ChatPerson
+    }
+
     /// An upstream person in the room.
     struct RemoteMember {
         var lastSeen: MonotonicInstant
@@ -87,6 +93,10 @@ final class Room {
     let createdAt: ChatTimestamp
     /// Who speaks upstream where one account speaks for all.
     var accountPerson: ChatPerson
+    /// What of the account was told by the configuration or the backend, or learned from what came back.
+    var knownAccount = ChatPerson()
+    /// What of that stands on a text alone.
+    var accountGuess: AccountGuess?
     /// Whether a frame can say which message it answers.
     private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: dialectContext)
 
@@ -435,7 +445,7 @@ final class Room {
             .warn, "frame-dropped", "a frame from the backend was not understood",
             [
                 "room": settings.name, "reason": reason.rawValue, "length": String(byteCount),
-                "type": typeKey.map { String(UpstreamSession.printable($0).prefix(40)) } ?? "",
+                "type": typeKey.map { String(link.told($0).prefix(40)) } ?? "",
                 "count": String(count),
             ])
     }

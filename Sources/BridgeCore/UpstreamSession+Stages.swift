@@ -60,8 +60,8 @@ extension UpstreamSession {
             authReceived(auth, dialectContext, context)
         case .error(let error) where stage != .usable:
             events.append(.chat(event))
-            complaint = Self.printable(error.text)
-            if error.isFatal { fail("the backend refused the session: \(Self.printable(error.text))", context) }
+            complaint = told(error.text)
+            if error.isFatal { fail("the backend refused the session: \(told(error.text))", context) }
         case .ready:
             // Before `up`, so that all that goes out knows the room's announced id.
             events.append(.chat(event))
@@ -83,7 +83,7 @@ extension UpstreamSession {
     }
 
     private func authReceived(_ auth: ChatAuth, _ dialectContext: DialectContext, _ context: BridgeContext) {
-        let words = auth.text.map { ": " + Self.printable($0) } ?? ""
+        let words = auth.text.map { ": " + told($0) } ?? ""
         switch (auth.state, stage) {
         case (.ok, .authenticating): subscribe(dialectContext, context)
         case (.ok, _):

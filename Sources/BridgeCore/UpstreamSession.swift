@@ -110,6 +110,8 @@ final class UpstreamSession {
     private var trail: RedirectTrail?
     /// As read for the last attempt.
     private(set) var credentials = UpstreamCredentials()
+    /// What was shown before these; the backend may still speak of it.
+    private var formerCredentials = UpstreamCredentials()
     private var tunnel: HTTPProxyTunnel?
     private var handshake: WebSocketClientHandshake?
     private var connection: WebSocketConnection?
@@ -202,7 +204,10 @@ final class UpstreamSession {
 
     func accept(_ fresh: UpstreamCredentials) {
         // Nobody has refused these yet.
-        if fresh != credentials { refusals = 0 }
+        if fresh != credentials {
+            refusals = 0
+            formerCredentials = credentials
+        }
         isRefusalOpen = false
         credentials = fresh
     }
@@ -377,7 +382,10 @@ final class UpstreamSession {
             guard let target = try trail?.follow(status: status, location: location) else { return }
             context.note(
                 .info, "upstream-redirected", "the backend points to another address; it is asked this time",
-                ["room": settings.name, "from": from.description, "to": target.description, "status": String(status)])
+                [
+                    "room": settings.name, "from": from.description, "to": scrubbed(target.description),
+                    "status": String(status),
+                ])
             forgetConnection()
             context.emit(.closeUpstream(room, flush: true))
             context.timers.cancel(.link(room))
@@ -441,7 +449,7 @@ final class UpstreamSession {
         }
         guard state == .open else { return }
         if let closed {
-            let why = closed.reason.isEmpty ? "" : " (\(Self.printable(closed.reason)))"
+            let why = closed.reason.isEmpty ? "" : " (\(told(closed.reason)))"
             fail(
                 "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
                 isRefusal: isAuthClose(closed.code), context)
@@ -449,6 +457,14 @@ final class UpstreamSession {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
         }
     }
+
+    /// Words of the backend as they can be told: short, and without what we show to it.
+    func told(_ text: String) -> String { SecretScrubber.printable(text, of: secrets) }
+
+    /// The same for a text of any length.
+    func scrubbed(_ text: String) -> String { SecretScrubber.scrubbed(text, of: secrets) }
+
+    private var secrets: [String] { credentials.secrets + formerCredentials.secrets }
 
     static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.prefix(120).filter { !IdentityMap.isControl($0) }))
@@ -538,7 +554,7 @@ final class UpstreamSession {
         let wasUp = isUp
         // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
         let isOverload = isOverload && traits.connectsInTurn
-        let reason = Self.bounded(reason) + (isOverload ? ", as an overloaded backend does" : "")
+        let reason = Self.bounded(scrubbed(reason)) + (isOverload ? ", as an overloaded backend does" : "")
         trail = nil
         if let upSince, context.now.monotonic - upSince >= settings.backoffResetAfter {
             failures = 0

@@ -116,6 +116,8 @@ public struct CustomCalls: DialectCalls {
                         for case .message(let message) in events { messages.append(message) }
                     }
                 }
+                // Some servers answer with all rooms of the account.
+                messages.removeAll { !context.isOurs($0.room) }
                 if call.order == .newestFirst { messages.reverse() }
                 let asked = query.limit ?? Self.mostMessages
                 return .messages(messages, isComplete: query.since == nil && count < asked)

@@ -90,10 +90,10 @@ public struct CustomDialect: Dialect {
     public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
         let (decoded, rule) = definition.rules.decode(frame, context)
         guard let events = decoded.events,
-            let stranger = events.first(where: { !context.isOurs($0.roomName) })?.roomName
+            let stranger = events.lazy.compactMap({ context.stranger(in: $0) }).first
         else { return Explanation(decoded: decoded, rule: rule) }
         return Explanation(
-            decoded: .events(events.filter { context.isOurs($0.roomName) }), rule: rule, otherRoom: stranger)
+            decoded: .events(events.compactMap { context.ours(of: $0) }), rule: rule, otherRoom: stranger)
     }
 
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
@@ -158,15 +158,31 @@ public struct CustomDialect: Dialect {
 }
 
 extension DialectContext {
-    fileprivate func isOurs(_ name: String?) -> Bool {
+    func isOurs(_ name: String?) -> Bool {
         guard let name, !name.utf8.elementsEqual(room.utf8) else { return true }
         let id = ChatID(name)
         return id == ChatID(room) || announcedRoom.map { id == ChatID($0) } ?? false
     }
+
+    /// The room of the event, or of something in it, when it is not ours.
+    fileprivate func stranger(in event: ChatEvent) -> String? {
+        if !isOurs(event.roomName) { return event.roomName }
+        guard case .history(let history) = event else { return nil }
+        return history.messages.first { !isOurs($0.room) }?.room
+    }
+
+    /// What is left of the event without other rooms; nil: nothing.
+    fileprivate func ours(of event: ChatEvent) -> ChatEvent? {
+        guard isOurs(event.roomName) else { return nil }
+        guard case .history(var history) = event, !history.messages.isEmpty else { return event }
+        history.messages.removeAll { !isOurs($0.room) }
+        // Nothing but other rooms' says nothing of ours.
+        return history.messages.isEmpty ? nil : .history(history)
+    }
 }
 
 extension ChatEvent {
-    /// The room that the event names; of a history the first message's. What opens a session may name any.
+    /// The room that the event names. What opens a session may name any.
     fileprivate var roomName: String? {
         switch self {
         case .message(let message): message.room
@@ -178,7 +194,7 @@ extension ChatEvent {
         case .presence(let presence): presence.room
         case .reaction(let reaction): reaction.room
         case .system(let notice): notice.room
-        case .history(let history): history.room ?? history.messages.first?.room
+        case .history(let history): history.room
         case .ready, .auth, .error, .ping, .pong: nil
         }
     }

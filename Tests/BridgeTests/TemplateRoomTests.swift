@@ -13,7 +13,7 @@ struct TemplateRoomTests {
     /// One configured room `#lobby` of backend `main`, and a template of the same backend.
     private static func harness(
         limit: Int = 100, accounts: [AccountSettings] = [], connect: ConnectPolicy = .always,
-        dialect: any Dialect = EnvelopeDialect()
+        dialect: any Dialect = EnvelopeDialect(), listsRooms: Bool = false
     ) throws -> BridgeHarness {
         @Sendable func room(_ name: String) -> RoomSettings? {
             guard let url = try? HTTPURL(parsing: "ws://chat.example/ws/\(HTTPURL.percentEncoded(name))") else {
@@ -30,7 +30,11 @@ struct TemplateRoomTests {
                 serverName: "bridge", instanceID: "t", accounts: accounts,
                 limits: LimitSettings(messagesPerSecond: nil, templateRooms: limit),
                 rooms: [try #require(room("lobby"))],
-                backends: [BackendSettings(name: "main", dialect: dialect)],
+                backends: [
+                    BackendSettings(
+                        name: "main", dialect: dialect,
+                        httpBase: listsRooms ? try HTTPURL(parsing: "http://chat.example") : nil)
+                ],
                 template: RoomTemplate(backend: "main") { name in name == "impossible" ? nil : room(name) }))
         harness.start()
         return harness
@@ -82,6 +86,29 @@ struct TemplateRoomTests {
         harness.send(1, "JOIN \(channel)")
         #expect(harness.takeLines(1).map { $0.split(separator: " ")[1] } == ["403"])
         #expect(harness.bridge.rooms.count == 1)
+    }
+
+    @Test("joins that wait for the backend's list are few for each client, each channel once, and end with it")
+    func waitingJoins() throws {
+        let harness = try Self.harness(dialect: AccountDialect(), listsRooms: true)
+        Self.enter(harness, 1)
+        for _ in 0..<3 { harness.send(1, "JOIN #a,#A") }
+        #expect(harness.takeLines(1) == [])
+        for first in [0, 10] {
+            harness.send(1, "JOIN " + (first..<first + 10).map { "#b\($0)" }.joined(separator: ","))
+        }
+        #expect(harness.takeLines(1).map { $0.split(separator: " ")[1...3] } == [["403", "n1", "#b19"]])
+        Self.enter(harness, 2)
+        harness.send(2, "JOIN #a")
+        #expect(harness.takeLines(2) == [], "there is room for others")
+        harness.disconnect(2)
+        harness.advance(by: .seconds(10))
+        #expect(harness.takeLines(1).count == 20)
+        harness.send(1, "JOIN #a")
+        #expect(!harness.bridge.waitingJoins.isEmpty)
+        harness.disconnect(1)
+        #expect(harness.bridge.waitingJoins.isEmpty)
+        #expect(harness.violations == [])
     }
 
     @Test("without a template an unknown channel is none")

@@ -109,6 +109,25 @@ struct CustomCallsTests {
                     isComplete: true))
     }
 
+    @Test("a history of several rooms gives ours, and what names none", arguments: [false, true])
+    func otherRooms(_ isByRules: Bool) throws {
+        let fields = #""id":"/i","room":"/r","text":"/x""#
+        let calls = try calls(
+            isByRules
+                ? #"{"decode":[{"event":"message","fields":{\#(fields)}}],"history":{"get":"/h"}}"#
+                : #"{"decode":[],"history":{"get":"/h","fields":{\#(fields)}}}"#)
+        let items = #"[{"i":1,"x":"a","r":"attic"},{"i":2,"x":"b","r":"ops"},{"i":3,"x":"c"},{"i":4,"x":"d","r":7}]"#
+        let reply = calls.reply(
+            to: .history(HistoryQuery(room: "ops", limit: 4)), answer: answer(items),
+            context: DialectContext(room: "ops", announcedRoom: "7"))
+        guard case .messages(let messages, let isComplete) = reply else {
+            Issue.record("no history")
+            return
+        }
+        #expect(messages.map(\.text) == ["b", "c", "d"])
+        #expect(!isComplete, "the page was full")
+    }
+
     @Test("a refusal's words are found in the usual places, in one line")
     func complaints() throws {
         let calls = try calls()

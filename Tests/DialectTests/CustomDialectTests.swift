@@ -136,6 +136,22 @@ struct CustomDialectTests {
             decode(dialect, Array(#"{"a":"%%%"}"#.utf8)) == .events([.system(ChatSystemNotice(text: "%%%"))]))
     }
 
+    @Test("a history of several rooms gives ours, and what names none; one of other rooms gives nothing")
+    func historyOfRooms() throws {
+        let dialect = try Self.dialect(
+            #"{"decode":[{"each":"/a","as":"history","event":"message","fields":{"text":"/t","room":"/r"}}]}"#)
+        func texts(_ frame: String) -> [[String]] {
+            (decode(dialect, Array(frame.utf8)).events ?? []).map { event in
+                guard case .history(let history) = event else { return ["?"] }
+                return history.messages.map(\.text)
+            }
+        }
+        #expect(texts(#"{"a":[{"t":"1","r":"attic"},{"t":"2","r":"ops"},{"t":"3"}]}"#) == [["2", "3"]])
+        #expect(texts(#"{"a":[{"t":"1","r":"ops"},{"t":"2","r":"attic"}]}"#) == [["1"]])
+        #expect(texts(#"{"a":[{"t":"1","r":"attic"}]}"#) == [])
+        #expect(texts(#"{"a":[]}"#) == [[]])
+    }
+
     @Test("what the canonical form can say, a rule can make")
     func everyKind() throws {
         let dialect = try Self.dialect(

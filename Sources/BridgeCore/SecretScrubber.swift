@@ -1,0 +1,92 @@
+import ChatModel
+import HTTPProtocol
+
+/// Takes out of what others say what only we and they should know: backends repeat the token that they refuse.
+enum SecretScrubber {
+    /// A shorter secret would be found by chance in ordinary words. In bytes.
+    static let minSecretBytes = 8
+    /// How much of somebody's words is looked at, in bytes; 120 code points are shown.
+    static let maxWordsBytes = 4096
+
+    private static let mark = Array("***".utf8)
+
+    /// `text` with `***` in the place of each of the secrets.
+    static func scrubbed(_ text: String, of secrets: [String], shortest: Int = minSecretBytes) -> String {
+        let secrets = ordered(secrets, shortest)
+        guard !secrets.isEmpty, !text.isEmpty else { return text }
+        return String(decoding: replaced(Array(text.utf8), secrets), as: UTF8.self)
+    }
+
+    /// The beginning of `text` in a form that can be shown: no control characters, no secrets, at most 120 code points.
+    static func printable(_ text: String, of secrets: [String], shortest: Int = minSecretBytes) -> String {
+        let secrets = ordered(secrets, shortest)
+        let front = NickMaker.prefix(of: text, maxBytes: maxWordsBytes)
+        // Before the search, so that no control character hides a secret from it.
+        let plain = String(String.UnicodeScalarView(front.unicodeScalars.filter { !IdentityMap.isControl($0) }))
+        guard !secrets.isEmpty else { return UpstreamSession.printable(plain) }
+        var bytes = replaced(Array(plain.utf8), secrets)
+        // Others may have cut before us; there a few bytes that fit are chance.
+        let isCut = front.utf8.count < text.utf8.count
+        coverBeginning(of: secrets, atEndOf: &bytes, from: isCut ? 1 : shortest)
+        return UpstreamSession.printable(String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Longest first: one secret may be a part of another.
+    private static func ordered(_ secrets: [String], _ shortest: Int) -> [[UInt8]] {
+        secrets.map { Array($0.utf8) }.filter { $0.count >= shortest }.sorted { $0.count > $1.count }
+    }
+
+    private static func replaced(_ bytes: [UInt8], _ secrets: [[UInt8]]) -> [UInt8] {
+        var kept: [UInt8] = []
+        kept.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            if let found = secrets.first(where: { bytes[index...].starts(with: $0) }) {
+                kept += mark
+                index += found.count
+            } else {
+                kept.append(bytes[index])
+                index += 1
+            }
+        }
+        return kept
+    }
+
+    /// Where words were cut, the beginning of a secret may be left.
+    private static func coverBeginning(of secrets: [[UInt8]], atEndOf bytes: inout [UInt8], from shortest: Int) {
+        var most = 0
+        for secret in secrets {
+            for count in stride(from: min(secret.count - 1, bytes.count), to: max(most, shortest - 1), by: -1)
+            where bytes[(bytes.count - count)...].elementsEqual(secret.prefix(count)) {
+                most = count
+                break
+            }
+        }
+        guard most > 0 else { return }
+        bytes.removeLast(most)
+        bytes += mark
+    }
+}
+
+extension UpstreamCredentials {
+    /// What must not be repeated, in the forms in which a backend may repeat it.
+    var secrets: [String] {
+        var found: [String] = []
+        for header in headers {
+            found.append(header.value)
+            let words = header.value.split { $0 == " " || $0 == ";" || $0 == "," }
+            // `Bearer`, `Basic` and the like are words of everyday.
+            for word in words.count > 1 && !words[0].contains("=") ? words[1...] : words[...] {
+                found.append(String(word))
+                if let equals = word.firstIndex(of: "=") { found.append(String(word[word.index(after: equals)...])) }
+            }
+        }
+        for item in query { found += [item.value, HTTPURL.percentEncoded(item.value)] }
+        switch socket {
+        case .accessToken(let token)?, .refreshToken(let token)?: found.append(token)
+        case .password(_, let password)?: found.append(password)
+        case nil: break
+        }
+        return found
+    }
+}

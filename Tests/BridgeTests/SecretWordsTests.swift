@@ -1,0 +1,124 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import Testing
+
+@testable import BridgeCore
+
+/// Backends repeat what was shown to them; nobody else is to see it.
+@Suite("Secrets in a backend's words")
+struct SecretWordsTests {
+    private static let secret = "PLANTED+in/every=way"
+
+    struct Row: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var shown: UpstreamCredentials
+        /// Frames; `close …` closes with 1008.
+        var said: [String]
+    }
+
+    private static let socket = UpstreamCredentials(socket: .accessToken(secret))
+    private static let ok = #"{"kind":"auth","state":"ok"}"#
+
+    static let rows = [
+        Row(testDescription: "a close", shown: socket, said: [ok, "close invalid token: \(secret)"]),
+        Row(
+            testDescription: "a header in a close",
+            shown: UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer " + secret)]),
+            said: ["close invalid token: \(secret)."]),
+        Row(
+            testDescription: "a cookie in a close",
+            shown: UpstreamCredentials(headers: [.init(name: "Cookie", value: "a=b; session=" + secret)]),
+            said: ["close no session \(secret)"]),
+        Row(
+            testDescription: "a query in a close",
+            shown: UpstreamCredentials(query: [.init(name: "token", value: secret)]),
+            said: ["close ?token=PLANTED%2Bin%2Fevery%3Dway or \(secret)"]),
+        Row(
+            testDescription: "a close whose words are cut", shown: socket,
+            said: [ok, "close \(String(repeating: "x", count: 100)) \(secret)"]),
+        Row(
+            testDescription: "a login refused", shown: socket,
+            said: [#"{"kind":"auth","state":"failed","text":"wrong: \#(secret)"}"#]),
+        Row(
+            testDescription: "an error before the login is answered", shown: socket,
+            said: [#"{"kind":"error","code":"\#(secret)","text":"wrong: \#(secret)"}"#]),
+        Row(
+            testDescription: "a fatal error", shown: socket,
+            said: [#"{"kind":"error","code":"x","text":"wrong: \#(secret)","fatal":true}"#]),
+        Row(
+            testDescription: "an error later", shown: socket,
+            said: [ok, #"{"kind":"error","code":"\#(secret)","text":"wrong: \#(secret)"}"#]),
+        Row(
+            testDescription: "a notice", shown: socket,
+            said: [ok, #"{"kind":"system","text":"you are \#(secret)"}"#]),
+        Row(
+            testDescription: "a kind of frame", shown: socket, said: [ok, #"{"kind":"\#(secret)"}"#]),
+    ]
+
+    @Test("what the backend repeats of what we showed to it reaches nobody", arguments: rows)
+    func repeated(_ row: Row) throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.opening = .authenticates
+                $0.confirmation = .receipt
+                $0.messageIDOrigin = .server
+            }
+        ) { $0.authenticates = true }
+        stage.harness.credentials[0] = .success(row.shown)
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        var seen: [String] = []
+        for words in row.said {
+            if words.hasPrefix("close ") {
+                stage.harness.closeUpstream(0, code: 1008, reason: String(words.dropFirst(6)))
+            } else {
+                stage.backend(words)
+            }
+            seen += stage.harness.bridge.roomStates.compactMap(\.reason)
+        }
+        stage.harness.advance(by: .seconds(60))
+        stage.enter("eve", 2)
+        seen += stage.heard(1) + stage.harness.bridge.roomStates.compactMap(\.reason)
+        seen += stage.harness.notes.flatMap { [$0.text] + $0.metadata.values }
+        #expect(seen.count > 3)
+        #expect(!seen.contains { $0.contains("PLANTED") }, "\(seen.filter { $0.contains("PLANTED") })")
+        if row.said.last?.contains("xxx") == false {
+            #expect(seen.contains { $0.contains("***") })
+        }
+    }
+
+    struct Words: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var text: String
+        var secrets: [String]
+        var shown: String
+
+        init(_ testDescription: String, _ text: String, _ secrets: [String], _ shown: String) {
+            (self.testDescription, self.text, self.secrets, self.shown) = (testDescription, text, secrets, shown)
+        }
+    }
+
+    @Test(
+        "words are shown without secrets",
+        arguments: [
+            Words("none", "all is well", [], "all is well"),
+            Words("a short one stays", "1234567 is wrong", ["1234567"], "1234567 is wrong"),
+            Words("twice", "12345678,12345678", ["12345678"], "***,***"),
+            Words("one inside another", "123456789", ["12345678", "123456789"], "***"),
+            Words("with a control character inside", "1234\u{1}5678", ["12345678"], "***"),
+            Words("with an accent behind", "12345678\u{301}", ["12345678"], "***\u{301}"),
+            Words(
+                "too long to be looked at whole", String(repeating: "x", count: 5000), ["12345678"],
+                String(repeating: "x", count: 120)),
+            Words(
+                "cut in the middle, and most of it secret", String(repeating: "s", count: 4090) + "12345678",
+                [String(repeating: "s", count: 4090), "12345678"], "******"),
+            Words("cut by somebody else", "wrong: 123456789", ["1234567890"], "wrong: ***"),
+            Words("only like a secret's beginning", "wrong: 1234567", ["1234567890"], "wrong: 1234567"),
+        ])
+    func words(_ row: Words) {
+        #expect(SecretScrubber.printable(row.text, of: row.secrets) == row.shown)
+    }
+}
