@@ -210,10 +210,13 @@ struct Outbox {
 
     func contains(id: ChatID) -> Bool { ids.contains(id) }
 
-    /// Takes out everything that is written and not confirmed.
+    /// Takes out everything that was written over this link and is not confirmed.
     mutating func takeWritten() -> [OutboxEntry] {
         var taken: [OutboxEntry] = []
-        while nextToWrite > 0 { taken.append(remove(at: 0)) }
+        var index = 0
+        while index < nextToWrite {
+            if entries[index].state == .unsettled { index += 1 } else { taken.append(remove(at: index)) }
+        }
         return taken
     }
 

@@ -141,7 +141,8 @@ extension Room {
                     ]), to: entry.origin.client, label: nil)
         }
         if confirmation != .none, outbox.takeDoubtful(now: now) {
-            if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
+            isEchoDoubted = hasLearnedEcho
+            link.checkLiveness(dialectContext, context)
         }
         askServer(context)
         pumpOutbox(context)

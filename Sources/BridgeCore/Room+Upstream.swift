@@ -20,6 +20,7 @@ extension Room {
             case .stopped: linkStopped(context)
             }
         }
+        if isEchoDoubted { forgetEcho(context) }
     }
 
     private func linkCameUp(_ context: BridgeContext) {
@@ -65,6 +66,7 @@ extension Room {
             endTyping(person, announced: true, context)
         }
         outbox.linkLost(mayRepeat: mayRepeatMessages)
+        isEchoDoubted = false
         catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)

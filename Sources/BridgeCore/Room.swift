@@ -119,6 +119,8 @@ final class Room {
     var nextIDLookup = MonotonicInstant(nanoseconds: .min)
     /// The backend echoes what by its traits it would not.
     var hasLearnedEcho = false
+    /// They stayed away for long; the peer was asked for a sign of life.
+    var isEchoDoubted = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
     /// The operator was told that the socket carries other rooms too.
