@@ -155,7 +155,8 @@ extension Room {
         let limit = catchUp.nextLimit(settings.historyLimit > 0 ? settings.historyLimit : 50)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
         let since = mark?.at.flatMap { at -> ChatTimestamp? in
-            let early = at.milliseconds.subtractingReportingOverflow(clockTolerance)
+            let early = at.milliseconds.subtractingReportingOverflow(
+                catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)
             return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
         }
         if traits.history != .call {
@@ -226,18 +227,26 @@ extension Room {
     }
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
-        let messages = CatchUp.inOrder(messages.filter { concernsUs($0.room, context) })
-        if !catchUp.reaches(messages, isComplete: isComplete), ask(context) { return }
+        let told = messages.filter { concernsUs($0.room, context) }
+        let messages = CatchUp.inOrder(told)
+        let isWhole = catchUp.reaches(messages, isComplete: isComplete) { message in
+            guard let id = message.id else { return textDuplicates.contains(message) }
+            return duplicates.contains(duplicateKey(id, message.sender.id))
+        }
+        if !isWhole, catchUp.mayAskAgain, ask(context) { return }
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
-        learnSent(messages)
+        learnSent(messages, context)
         if isFirst {
             remember(messages, context)
         } else {
-            showMissed(messages, context)
+            if !isWhole { tellMissing(messages.count, context) }
+            showMissed(messages, told: told, context)
         }
-        if !isFirst || isComplete { outbox.requeueUnsettled() }
+        catchUp.ringTurned(to: duplicates.total)
+        // What is missing may have been ours.
+        if isFirst ? isComplete : isWhole { outbox.requeueUnsettled() }
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         catchUp.gap = nil
         catchUp.askedEnough()
@@ -258,11 +267,13 @@ extension Room {
     private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
         let held = heldIDs
         let kept = messages.suffix(settings.historyLimit)
-        catchUp.remembered(oldest: kept.first?.at)
+        // In an empty room nothing is older than what will be said.
+        catchUp.remembered(
+            oldest: kept.isEmpty ? CatchUp.Mark.beginning.at : kept.first?.at, wall: context.now.wall)
         for message in kept where message.id.map({ !held.contains($0) }) ?? true {
             learnName(of: message.sender)
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
-            catchUp.saw(id: message.id, at: message.at)
+            catchUp.saw(id: message.id, at: message.at, wall: context.now.wall)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
@@ -286,16 +297,25 @@ extension Room {
         return duplicates.insert(duplicateKey(id, message.sender.id))
     }
 
-    private func showMissed(_ messages: [ChatMessage], _ context: BridgeContext) {
+    private func tellMissing(_ count: Int, _ context: BridgeContext) {
+        context.note(
+            .warn, "history-short", "the backend's history does not reach back to what is known",
+            ["room": settings.name, "messages": String(count)])
+        notice("Older messages may be missing: the backend's history does not reach back to the outage.", context)
+    }
+
+    private func showMissed(_ messages: [ChatMessage], told: [ChatMessage], _ context: BridgeContext) {
         let held = heldIDs
-        let first = catchUp.firstMissed(in: messages, tolerance: clockTolerance)
+        let isMissed = catchUp.missed(in: messages, told: told, tolerance: clockTolerance)
+        // Before the ring takes in more.
+        let missed = zip(messages, isMissed).filter(\.1).map(\.0).filter { message in
+            message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
+        }
+        let known = zip(messages, isMissed).filter { !$0.1 }.map(\.0)
         // Half of the ring at most: what is newer must stay known too.
-        for message in messages[..<first].suffix(DuplicateRing.capacity / 2) {
+        for message in known.suffix(DuplicateRing.capacity / 2) {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
-        }
-        let missed = messages[first...].filter { message in
-            message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
         }
         let unshown = missed.dropLast(CatchUp.maxShown)
         for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
@@ -370,14 +390,14 @@ extension Room {
     }
 
     /// Newest first: of two messages with one text, the later id belongs to the later.
-    private func learnSent(_ messages: [ChatMessage]) {
+    private func learnSent(_ messages: [ChatMessage], _ context: BridgeContext) {
         guard !sentMessages.isEmpty, traits.messageIDOrigin == .server else { return }
         for message in messages.reversed() where message.isSelf {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent.msgid)
-            catchUp.saw(id: id, at: message.at)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }
     }

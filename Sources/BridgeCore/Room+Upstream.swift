@@ -134,7 +134,8 @@ extension Room {
         if isServerID, !isLateFrame, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) {
             return
         }
-        catchUp.saw(id: message.id, at: message.at)
+        catchUp.saw(id: message.id, at: message.at, wall: context.now.wall)
+        catchUp.ringTurned(to: duplicates.total)
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
