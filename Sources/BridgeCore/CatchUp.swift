@@ -21,8 +21,13 @@ struct CatchUp {
     static let maxHeldBytes = 4 * 1024 * 1024
     /// A history that does not reach back far enough is asked for again with so many times its limit, …
     static let widening = 4
-    /// … and after so many tries without any.
+    /// … and after so many tries once more for all; over the socket for no more than are shown, since an answer there must
+    /// fit a frame.
     static let limitedTries = 2
+    /// Asked for where a larger answer was more than a frame can be.
+    static let smallPage = 10
+    /// A history that failed is asked for again after so long, each time the next of these.
+    static let retryPauses: [Duration] = [.seconds(10), .seconds(30), .seconds(120), .seconds(300)]
     /// Missed messages shown after an outage; older ones are remembered silently.
     static let maxShown = 1000
     /// Times of the backend's messages differ from their order by this at most; wires on which senders tell the time, more.
@@ -65,6 +70,19 @@ struct CatchUp {
     /// The newest message when the ring had taken in half of itself, for the next half.
     private var ringMark: ChatTimestamp?
     private var nextRingMark = DuplicateRing.capacity / 2
+    /// While live with a gap: how often a history failed, and whether one is awaited.
+    struct Retry: Equatable {
+        var failures: Int
+        var isAsking: Bool
+    }
+
+    var retry: Retry?
+    /// The room was told that older messages may come late; once a gap.
+    var isDelayTold = false
+    /// An answer was more than a frame can be.
+    var isCareful = false
+    /// How many ids the ring had taken when the gap opened.
+    private(set) var totalAtGap = 0
     /// Nothing was shown since the gap opened, so whatever is known was said before it.
     private(set) var isGapFresh = false
     private(set) var held: [ChatEvent] = []
@@ -94,17 +112,32 @@ struct CatchUp {
         isGapFresh = false
     }
 
-    mutating func linkLost() {
-        if gap == nil { openGap() }
+    mutating func linkLost(total: Int) {
+        if gap == nil { openGap(total: total) }
+        retry = nil
         quiet = []
         state = .closed
         tries = 0
     }
 
     /// From here on something may be missing.
-    mutating func openGap() {
+    mutating func openGap(total: Int) {
         gap = .after(newest ?? .beginning)
         isGapFresh = true
+        totalAtGap = total
+    }
+
+    mutating func closeGap() {
+        gap = nil
+        retry = nil
+        isDelayTold = false
+        isCareful = false
+    }
+
+    /// So much was said since the gap opened that the ring no longer tells what of a history was shown.
+    func isOutrun(total: Int) -> Bool {
+        guard case .after = gap else { return false }
+        return total - totalAtGap > DuplicateRing.capacity
     }
 
     /// What is known is up to here.
@@ -154,9 +187,17 @@ struct CatchUp {
     private(set) var tries = 0
     private(set) var limit: Int?
 
-    /// How many messages to ask for now; nil: all.
-    mutating func nextLimit(_ base: Int) -> Int? {
-        limit = tries >= Self.limitedTries ? nil : max(base, 1) * (tries == 0 ? 1 : Self.widening)
+    /// How many messages to ask for now; nil: all, which only a call can answer.
+    mutating func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
+        let base = max(base, 1)
+        if isCareful {
+            limit = min(base, Self.smallPage)
+        } else if tries < Self.limitedTries {
+            let most = isBounded ? max(base, Self.maxShown) : .max
+            limit = min(tries == 0 ? base : base * Self.widening, most)
+        } else {
+            limit = isBounded ? max(base, Self.maxShown) : nil
+        }
         tries += 1
         return limit
     }
@@ -166,7 +207,7 @@ struct CatchUp {
         ref = nil
     }
 
-    var mayAskAgain: Bool { tries <= Self.limitedTries }
+    var mayAskAgain: Bool { tries <= Self.limitedTries && !isCareful }
 
     /// Whether messages, oldest first, reach back to the gap.
     ///

@@ -30,11 +30,11 @@ extension Room {
             return historyReceived(early, context)
         }
         if source == .pushed {
-            _ = catchUp.nextLimit(settings.historyLimit)
+            _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
         } else if !ask(context) {
             // Some wires can only say from when on; then there is nothing to say the first time.
             guard catchUp.gap == .everything else {
-                return historyFailed("the backend's format cannot ask for it", context)
+                return historyFailed("the backend's format cannot ask for it", mayRetry: false, context)
             }
             catchUp.gaveUpOnThePast(wall: context.now.wall)
             goLive(context)
@@ -44,11 +44,12 @@ extension Room {
     /// The login ended and was renewed; nothing came in between.
     func loginWasRenewed(_ context: BridgeContext) {
         guard catchUp.state == .live, traits.history != .none else { return }
-        if catchUp.gap == nil { catchUp.openGap() }
+        if catchUp.gap == nil { catchUp.openGap(total: duplicates.total) }
+        catchUp.retry = nil
         catchUp.askedEnough()
         catchUp.fetchingBegan()
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
-        if !ask(context) { historyFailed("the backend's format cannot ask for it", context) }
+        if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
     }
 
     /// A token was renewed ahead of its end: an open session that logs in on the socket shows it at once.
@@ -57,7 +58,12 @@ extension Room {
     }
 
     func catchUpLinkLost(_ context: BridgeContext) {
-        catchUp.linkLost()
+        // An answer that is too large for a frame would be so again.
+        if link.wasTooBig, catchUp.state != .live || catchUp.ref != nil || catchUp.retry?.isAsking == true {
+            catchUp.isCareful = true
+        }
+        link.subscribesToLess = catchUp.isCareful
+        catchUp.linkLost(total: duplicates.total)
         catchUp.ref = nil
         catchUp.early = nil
         catchUp.isCallStale = catchUp.isCallOpen
@@ -80,7 +86,20 @@ extension Room {
         switch catchUp.state {
         case .fetching: historyFailed("it did not come in time", context)
         case .closed: releaseHeld(context)
-        case .live: break
+        case .live: retryHistory(context)
+        }
+    }
+
+    /// The gap is still open on a link that lives.
+    private func retryHistory(_ context: BridgeContext) {
+        guard let retry = catchUp.retry else { return }
+        if retry.isAsking { return historyFailed("it did not come in time", context) }
+        catchUp.retry?.isAsking = true
+        catchUp.askedEnough()
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if !ask(context) {
+            catchUp.retry = nil
+            context.timers.cancel(.catchUp(id))
         }
     }
 
@@ -122,12 +141,18 @@ extension Room {
 
     private func tooMuchHeld(_ context: BridgeContext) {
         let isFetching = catchUp.state == .fetching
+        catchUp.isDelayTold = true
         context.note(
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
         if isFetching {
             catchUp.gaveUpOnThePast(wall: context.now.wall)
             goLive(
                 context, notice: "More is said than can be held back, so older messages may come late or not at all.")
+            if case .after = catchUp.gap {
+                // The answer is on its way; should it not come, it is asked for again.
+                catchUp.retry = CatchUp.Retry(failures: 0, isAsking: true)
+                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            }
         } else {
             releaseHeld(context)
         }
@@ -152,7 +177,8 @@ extension Room {
     private func ask(_ context: BridgeContext) -> Bool {
         var mark: CatchUp.Mark?
         if case .after(let known) = catchUp.gap { mark = known }
-        let limit = catchUp.nextLimit(settings.historyLimit > 0 ? settings.historyLimit : 50)
+        let base = settings.historyLimit > 0 ? settings.historyLimit : 50
+        let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
         let since = mark?.at.flatMap { at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
@@ -217,13 +243,32 @@ extension Room {
         }
     }
 
-    func historyFailed(_ reason: String, _ context: BridgeContext) {
+    /// - Parameter mayRetry: another time it may be different.
+    func historyFailed(_ reason: String, mayRetry: Bool = true, _ context: BridgeContext) {
         context.note(
             .warn, "history-failed", "older messages could not be fetched: \(UpstreamSession.printable(reason))",
             ["room": settings.name])
         catchUp.gaveUpOnThePast(wall: context.now.wall)
+        catchUp.askedEnough()
         answerIDWaiters()
-        if catchUp.state == .fetching { goLive(context) }
+        let failures = catchUp.retry?.failures ?? 0
+        // The second word on one failure, after the time for it was over.
+        if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
+        if catchUp.state == .fetching { goLive(context, notice: mayRetry ? delayNotice() : nil) }
+        guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
+            catchUp.retry = nil
+            return
+        }
+        catchUp.retry = CatchUp.Retry(failures: failures + 1, isAsking: false)
+        let pause = CatchUp.retryPauses[min(failures, CatchUp.retryPauses.count - 1)]
+        context.timers.set(.catchUp(id), at: context.now.monotonic + pause)
+    }
+
+    /// What the room is told of a gap that stays open; nil when it was told already.
+    private func delayNotice() -> String? {
+        guard case .after = catchUp.gap, !catchUp.isDelayTold else { return nil }
+        catchUp.isDelayTold = true
+        return "What was said during the outage cannot be fetched at the moment, so older messages may come late."
     }
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
@@ -242,13 +287,19 @@ extension Room {
             remember(messages, context)
         } else {
             if !isWhole { tellMissing(messages.count, context) }
-            showMissed(messages, told: told, context)
+            if catchUp.isOutrun(total: duplicates.total) {
+                notice("Older messages came too late to be shown: too much has been said since the outage.", context)
+                for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+            } else {
+                showMissed(messages, told: told, context)
+            }
         }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
         if isFirst ? isComplete : isWhole { outbox.requeueUnsettled() }
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
-        catchUp.gap = nil
+        if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
+        catchUp.closeGap()
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }

@@ -27,7 +27,8 @@ extension UpstreamSession {
     }
 
     private func subscribe(_ dialectContext: DialectContext, _ context: BridgeContext) {
-        let limit = settings.historyLimit > 0 ? settings.historyLimit : 1
+        let most = subscribesToLess ? CatchUp.smallPage : .max
+        let limit = settings.historyLimit > 0 ? min(settings.historyLimit, most) : 1
         if traits.opening.contains(.subscribes),
             !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, context)
         {

@@ -128,6 +128,10 @@ final class UpstreamSession {
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
     private(set) var lastReason: String?
+    /// The last connection ended over a message that was more than one side takes.
+    private(set) var wasTooBig = false
+    /// The history that comes with a subscription is to be small.
+    var subscribesToLess = false
     /// When the ping was sent that has seen no byte since.
     private(set) var pingSentAt: MonotonicInstant?
     /// When the protocol pings were sent that were not answered yet, oldest first. A peer that answers only the newest of
@@ -357,6 +361,7 @@ final class UpstreamSession {
             connection = WebSocketConnection(
                 role: .client, limits: settings.webSocketLimits, compression: handshake?.compression)
             handshake = nil
+            wasTooBig = false
             state = .open
             if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
             context.note(.debug, "upstream-open", "WebSocket open", ["room": settings.name])
@@ -440,6 +445,7 @@ final class UpstreamSession {
             }
         }
         guard state == .open else { return }
+        wasTooBig = closed?.code == .messageTooBig || failure?.closeCode == .messageTooBig
         if let closed {
             let why = closed.reason.isEmpty ? "" : " (\(Self.printable(closed.reason)))"
             fail(

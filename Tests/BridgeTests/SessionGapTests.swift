@@ -125,4 +125,73 @@ struct SessionGapTests {
         stage.backend(S.history([]))
         #expect(stage.sent().map { $0["kind"]?.string } == ["fetch", "message"])
     }
+
+    // MARK: - Failures
+
+    @Test(
+        "a history that failed is asked for again with growing pauses while the link lives, and the room is told once")
+    func retries() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        _ = stage.sent()
+        var notices = 0
+        // The link has been up for a second.
+        stage.harness.advance(by: .seconds(9))
+        for pause in [10, 30, 120, 300, 300] {
+            // The answer's time is over.
+            notices += stage.heard().filter { $0.contains("older messages may come late") }.count
+            stage.harness.advance(by: .milliseconds(pause * 1000 - 10))
+            #expect(stage.sent().isEmpty)
+            stage.harness.advance(by: .milliseconds(20))
+            #expect(stage.sent().map { $0["kind"]?.string } == ["fetch"])
+            stage.harness.advance(by: .milliseconds(9_990))
+        }
+        #expect(notices == 1)
+        let live = S.message("3", "three", at: 700)
+        stage.backend(live)
+        #expect(stage.said() == ["ann: three"])
+        stage.backend(S.history([Self.one, S.message("2", "two", at: 1), live]))
+        #expect(stage.said() == ["ann: two"])
+        #expect(stage.room.recent.entry(upstreamID: ChatID("2"))?.at == ChatTimestamp(milliseconds: S.base + 1000))
+        stage.harness.advance(by: .seconds(3600))
+        #expect(stage.sent().isEmpty)
+    }
+
+    @Test("a history that comes after more was said than the ring holds closes the gap, and repeats nothing")
+    func outrun() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.harness.advance(by: .seconds(11))
+        _ = stage.heard()
+        let live = (3...(DuplicateRing.capacity + 10)).map { S.message("\($0)", "m", at: Int64($0)) }
+        for line in live { stage.backend(line) }
+        _ = stage.heard()
+        stage.backend(S.history([S.message("0", "zero", at: -90), Self.one, S.message("2", "two", at: 2)] + live))
+        let lines = stage.heard()
+        #expect(lines.filter { $0.hasPrefix("ann: ") } == [])
+        #expect(lines.contains { $0.contains("Older messages came too late to be shown") })
+    }
+
+    @Test("an answer that is more than a frame can be is not asked for again", arguments: [true, false])
+    func tooLarge(byUs: Bool) throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        #expect(stage.sent().map { $0["limit"]?.integer } == [50])
+        if byUs {
+            stage.harness.sendFrame(0, [UInt8](repeating: 0x20, count: 4 * 1024 * 1024 + 1))
+        } else {
+            stage.harness.closeUpstream(0, code: 1009)
+        }
+        stage.harness.advance(by: .seconds(5))
+        #expect(stage.sent().map { $0["limit"]?.integer } == [10])
+        stage.backend(S.history([S.message("9", "nine", at: 9)]))
+        let lines = stage.heard()
+        #expect(lines.filter { $0.hasPrefix("ann: ") } == ["ann: nine"])
+        #expect(lines.contains { $0.contains("Older messages may be missing") })
+        #expect(stage.sent() == [])
+        // Later links ask as usual.
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(9))
+        #expect(stage.sent().map { $0["limit"]?.integer } == [50])
+    }
 }
