@@ -153,6 +153,7 @@ final class Room {
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
+        outbox.waitsForUnsettled = traits.history != .none
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)

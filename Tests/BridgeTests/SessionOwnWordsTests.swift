@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import Dialects
+import JSONText
 import Testing
 
 @testable import BridgeCore
@@ -75,5 +76,31 @@ struct SessionOwnWordsTests {
         #expect(stage.said(2) == [])
         stage.harness.advance(by: .seconds(60))
         #expect(stage.said(2) == [])
+    }
+
+    @Test("while it is open whether a message arrived, its author's later ones wait with it, and others' do not")
+    func order() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .socket
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+                $0.confirmation = .receipt
+            })
+        stage.harness.start()
+        stage.enter("bob")
+        stage.enter("eve", 2)
+        let one = S.message("1", "one", at: -60)
+        stage.backend(S.history([one]))
+        stage.harness.send(1, "PRIVMSG #lobby :first")
+        stage.loseLink()
+        // The history fails.
+        stage.harness.advance(by: .seconds(15))
+        _ = stage.sent()
+        stage.harness.send(1, "PRIVMSG #lobby :second")
+        stage.harness.send(2, "PRIVMSG #lobby :mine")
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<eve> mine"])
+        stage.backend(S.history([one]))
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> first", "<bob> second"])
     }
 }
