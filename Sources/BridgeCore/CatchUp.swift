@@ -11,12 +11,13 @@ import WireBytes
 //
 // While closed or fetching, what comes is held, so that it follows what was said before it. The gap is where the last
 // contiguous stretch ended; it closes when a history reaches back to it, and stays open through failures, so that the next
-// link tries again from the same place. The very first history is for the memory only: nobody who is on IRC missed it.
+// question, over this link after a pause or over the next, begins at the same place.
+// The very first history is for the memory only: nobody who is on IRC missed it.
 
 struct CatchUp {
     /// Longest time that what comes live is held.
     static let patience: Duration = .seconds(10)
-    /// Events held, and about so many bytes of them. More than comes in `patience` in a busy room; bounds what a flood costs.
+    /// Events held, and so many bytes of their frames. More than comes in `patience` in a busy room; bounds what a flood costs.
     static let maxHeldEvents = 2000
     static let maxHeldBytes = 4 * 1024 * 1024
     /// A history that does not reach back far enough is asked for again with so many times its limit, …
@@ -146,9 +147,9 @@ struct CatchUp {
     // MARK: - Holding
 
     /// Keeps an event for later; false when there is no room for more.
-    mutating func hold(_ event: ChatEvent) -> Bool {
+    mutating func hold(_ event: ChatEvent, byteCount: Int) -> Bool {
         held.append(event)
-        heldBytes += Self.byteCount(event)
+        heldBytes += byteCount
         return held.count < Self.maxHeldEvents && heldBytes < Self.maxHeldBytes
     }
 
@@ -159,19 +160,6 @@ struct CatchUp {
             heldBytes = 0
         }
         return held
-    }
-
-    private static func byteCount(_ event: ChatEvent) -> Int {
-        func size(_ attachments: [ChatAttachment]) -> Int {
-            attachments.reduce(0) { $0 + 128 + ($1.url?.utf8.count ?? 0) + ($1.inline?.utf8.count ?? 0) }
-        }
-        return switch event {
-        case .message(let message): 128 + message.text.utf8.count + size(message.attachments)
-        case .edit(let edit): 128 + edit.text.utf8.count + size(edit.attachments)
-        case .system(let system): 128 + system.text.utf8.count
-        case .delete(let delete): 128 + delete.ids.count * 40
-        default: 128
-        }
     }
 
     // MARK: - Asking

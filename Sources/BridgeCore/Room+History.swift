@@ -105,7 +105,7 @@ extension Room {
 
     // MARK: - What comes meanwhile
 
-    func chatArrived(_ event: ChatEvent, _ context: BridgeContext) {
+    func chatArrived(_ event: ChatEvent, byteCount: Int, _ context: BridgeContext) {
         guard concernsUs(event.room, context) else { return }
         guard catchUp.state != .live else { return chatReceived(event, context) }
         switch event {
@@ -113,7 +113,7 @@ extension Room {
         // Over before anybody could be shown it.
         case .typing: break
         case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:
-            let hasRoom = catchUp.hold(event)
+            let hasRoom = catchUp.hold(event, byteCount: byteCount)
             if context.timers[.catchUp(id)] == nil {
                 context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
             }

@@ -12,7 +12,7 @@ extension Room {
             switch event {
             case .up: linkCameUp(context)
             case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
-            case .chat(let chat): chatArrived(chat, context)
+            case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed: loginWasRenewed(context)
             case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
             case .dropped(let reason, let byteCount, let typeKey):

@@ -50,27 +50,28 @@ extension UpstreamSession {
     // MARK: - What the backend says
 
     func chatReceived(
-        _ event: ChatEvent, _ dialectContext: DialectContext, canAnswer: Bool, _ context: BridgeContext
+        _ event: ChatEvent, byteCount: Int, _ dialectContext: DialectContext, canAnswer: Bool,
+        _ context: BridgeContext
     ) {
         switch event {
         case .ping(let ref):
             if canAnswer { _ = say(.pong(ref: ref), dialectContext, context) }
         case .pong: break
         case .auth(let auth):
-            events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
             authReceived(auth, dialectContext, context)
         case .error(let error) where stage != .usable:
-            events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
             complaint = Self.printable(error.text)
             if error.isFatal { fail("the backend refused the session: \(Self.printable(error.text))", context) }
         case .ready:
             // Before `up`, so that all that goes out knows the room's announced id.
-            events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
             readyReceived(context)
         case .history:
             readyReceived(context)
-            events.append(.chat(event))
-        default: events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
+        default: events.append(.chat(event, byteCount: byteCount))
         }
     }
 

@@ -47,7 +47,8 @@ enum LinkEvent: Equatable {
     case up
     /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` tells a loss from a failed try.
     case down(reason: String, wasUp: Bool, retryIn: Duration)
-    case chat(ChatEvent)
+    /// `byteCount`: of the frame; of several events in one, the share.
+    case chat(ChatEvent, byteCount: Int)
     /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
     case loginRenewed
     /// The peer has answered the ping that was sent then, so it has read what was written before.
@@ -438,8 +439,8 @@ final class UpstreamSession {
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, context) }
         for event in reading.events where state == .open {
-            if case .chat(let chat) = event {
-                chatReceived(chat, reading.context, canAnswer: canAnswer, context)
+            if case .chat(let chat, let byteCount) = event {
+                chatReceived(chat, byteCount: byteCount, reading.context, canAnswer: canAnswer, context)
             } else {
                 events.append(event)
             }

@@ -226,6 +226,20 @@ struct SessionHistoryTests {
         #expect(stage.notes("history-skipped").count == 1)
     }
 
+    @Test("bytes are bounded whatever they are of", arguments: ["receipt", "join", "reaction"])
+    func floodOfOtherBytes(kind: String) throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        let big = String(repeating: "x", count: 1024 * 1024)
+        let person = "{\"id\":\"u\",\"name\":\"\(big)\"}"
+        for _ in 2...5 {
+            stage.backend(
+                "{\"kind\":\"\(kind)\",\"state\":\"read\",\"ids\":[\"1\"],\"by\":\(person),\"user\":\(person),"
+                    + "\"target\":\"1\",\"emoji\":\"\(kind == "reaction" ? big : "")\"}")
+        }
+        #expect(stage.notes("history-skipped").count == 1)
+    }
+
     @Test("edits and deletions that come meanwhile follow the messages that they are about")
     func editsWait() throws {
         let stage = try Self.settled()
