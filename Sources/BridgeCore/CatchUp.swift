@@ -11,23 +11,33 @@ import WireBytes
 //
 // While closed or fetching, what comes is held, so that it follows what was said before it. The gap is where the last
 // contiguous stretch ended; it closes when a history reaches back to it, and stays open through failures, so that the next
-// link tries again from the same place. The very first history is for the memory only: nobody who is on IRC missed it.
+// question, over this link after a pause or over the next, begins at the same place.
+// The very first history is for the memory only: nobody who is on IRC missed it.
 
 struct CatchUp {
     /// Longest time that what comes live is held.
     static let patience: Duration = .seconds(10)
-    /// Events held, and about so many bytes of them. More than comes in `patience` in a busy room; bounds what a flood costs.
+    /// Events held, and so many bytes of their frames. More than comes in `patience` in a busy room; bounds what a flood costs.
     static let maxHeldEvents = 2000
     static let maxHeldBytes = 4 * 1024 * 1024
     /// A history that does not reach back far enough is asked for again with so many times its limit, …
     static let widening = 4
-    /// … and after so many tries without any.
+    /// … and after so many tries once more for all; over the socket for no more than are shown, since an answer there must
+    /// fit a frame.
     static let limitedTries = 2
+    /// Asked for where a larger answer was more than a frame can be.
+    static let smallPage = 10
+    /// A history that failed is asked for again after so long, each time the next of these.
+    static let retryPauses: [Duration] = [.seconds(10), .seconds(30), .seconds(120), .seconds(300)]
     /// Missed messages shown after an outage; older ones are remembered silently.
     static let maxShown = 1000
     /// Times of the backend's messages differ from their order by this at most; wires on which senders tell the time, more.
     static let serverClockTolerance: Int64 = 1000
     static let senderClockTolerance: Int64 = 60_000
+    /// A clock that is ahead of ours by more than this proves nothing; Kerberos allows clocks the same.
+    static let credibleLead: Int64 = 5 * 60 * 1000
+    /// A page that reaches no known message may begin where one was that is gone: the next question begins so much earlier.
+    static let earlierSince: Int64 = 60 * 60 * 1000
 
     enum State: Equatable {
         case closed
@@ -38,7 +48,7 @@ struct CatchUp {
     /// The newest message of a contiguous stretch.
     struct Mark: Equatable {
         var id: ChatID?
-        /// By the backend's clock where it tells one; nil: unknown.
+        /// By the backend's clock where it tells one, but never later than ours when it came; nil: unknown.
         var at: ChatTimestamp?
         /// The room was seen from its beginning on, and nothing was said yet.
         static let beginning = Mark(id: nil, at: ChatTimestamp(milliseconds: 0))
@@ -55,14 +65,34 @@ struct CatchUp {
     var gap: Gap? = .everything
     /// The newest message seen, whether or not there is a gap before it.
     private(set) var newest: Mark?
-    /// What is older than the first history was never anybody's to miss.
+    /// What is older than the first history was never anybody's to miss, and of what is older than the ring of known ids
+    /// nobody knows whether it was shown.
     private(set) var horizon: ChatTimestamp?
+    /// The newest message when the ring had taken in half of itself, for the next half.
+    private var ringMark: ChatTimestamp?
+    private var nextRingMark = DuplicateRing.capacity / 2
+    /// While live with a gap: how often a history failed, and whether one is awaited.
+    struct Retry: Equatable {
+        var failures: Int
+        var isAsking: Bool
+    }
+
+    var retry: Retry?
+    /// The room was told that older messages may come late; once a gap.
+    var isDelayTold = false
+    /// An answer was more than a frame can be.
+    var isCareful = false
+    /// How many ids the ring had taken when the gap opened.
+    private(set) var totalAtGap = 0
+    /// Nothing was shown since the gap opened, so whatever is known was said before it.
+    private(set) var isGapFresh = false
     private(set) var held: [ChatEvent] = []
     private var heldBytes = 0
     /// Counts links, for messages without ids.
     private(set) var connection = 0
     /// When the present link became usable, by our own clock.
     private(set) var openedAt: ChatTimestamp?
+    private var firstOpenedAt: ChatTimestamp?
     /// Messages of the first history that were said after the link had opened: their own frames are still on their way,
     /// and are news.
     private var quiet: Set<DuplicateRing.Key> = []
@@ -73,50 +103,63 @@ struct CatchUp {
 
     mutating func linkCameUp(wall: ChatTimestamp) {
         openedAt = wall
+        firstOpenedAt = firstOpenedAt ?? wall
         connection += 1
         state = .fetching
     }
 
-    mutating func becameLive() { state = .live }
+    mutating func becameLive() {
+        state = .live
+        isGapFresh = false
+    }
 
-    mutating func linkLost() {
-        if gap == nil { openGap() }
+    mutating func linkLost(total: Int) {
+        if gap == nil { openGap(total: total) }
+        retry = nil
         quiet = []
         state = .closed
         tries = 0
     }
 
     /// From here on something may be missing.
-    mutating func openGap() { gap = .after(newest ?? .beginning) }
+    mutating func openGap(total: Int) {
+        gap = .after(newest ?? .beginning)
+        isGapFresh = true
+        totalAtGap = total
+    }
+
+    mutating func closeGap() {
+        gap = nil
+        retry = nil
+        isDelayTold = false
+        isCareful = false
+    }
+
+    /// So much was said since the gap opened that the ring no longer tells what of a history was shown.
+    func isOutrun(total: Int) -> Bool {
+        guard case .after = gap else { return false }
+        return total - totalAtGap > DuplicateRing.capacity
+    }
+
+    /// What is known is up to here.
+    var mark: Mark? { if case .after(let mark) = gap { mark } else { newest } }
 
     // MARK: - Holding
 
     /// Keeps an event for later; false when there is no room for more.
-    mutating func hold(_ event: ChatEvent) -> Bool {
+    mutating func hold(_ event: ChatEvent, byteCount: Int) -> Bool {
         held.append(event)
-        heldBytes += Self.byteCount(event)
+        heldBytes += byteCount
         return held.count < Self.maxHeldEvents && heldBytes < Self.maxHeldBytes
     }
 
     mutating func takeHeld() -> [ChatEvent] {
+        isGapFresh = isGapFresh && held.isEmpty
         defer {
             held = []
             heldBytes = 0
         }
         return held
-    }
-
-    private static func byteCount(_ event: ChatEvent) -> Int {
-        func size(_ attachments: [ChatAttachment]) -> Int {
-            attachments.reduce(0) { $0 + 128 + ($1.url?.utf8.count ?? 0) + ($1.inline?.utf8.count ?? 0) }
-        }
-        return switch event {
-        case .message(let message): 128 + message.text.utf8.count + size(message.attachments)
-        case .edit(let edit): 128 + edit.text.utf8.count + size(edit.attachments)
-        case .system(let system): 128 + system.text.utf8.count
-        case .delete(let delete): 128 + delete.ids.count * 40
-        default: 128
-        }
     }
 
     // MARK: - Asking
@@ -132,9 +175,17 @@ struct CatchUp {
     private(set) var tries = 0
     private(set) var limit: Int?
 
-    /// How many messages to ask for now; nil: all.
-    mutating func nextLimit(_ base: Int) -> Int? {
-        limit = tries >= Self.limitedTries ? nil : max(base, 1) * (tries == 0 ? 1 : Self.widening)
+    /// How many messages to ask for now; nil: all, which only a call can answer.
+    mutating func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
+        let base = max(base, 1)
+        if isCareful {
+            limit = min(base, Self.smallPage)
+        } else if tries < Self.limitedTries {
+            let most = isBounded ? max(base, Self.maxShown) : .max
+            limit = min(tries == 0 ? base : base * Self.widening, most)
+        } else {
+            limit = isBounded ? max(base, Self.maxShown) : nil
+        }
         tries += 1
         return limit
     }
@@ -144,33 +195,61 @@ struct CatchUp {
         ref = nil
     }
 
+    var mayAskAgain: Bool { tries <= Self.limitedTries && !isCareful }
+
     /// Whether messages, oldest first, reach back to the gap.
+    ///
+    /// A short page proves nothing: servers have limits of their own. It must have the newest known message or something
+    /// known that is older, or be empty, since the question began at that message.
     ///
     /// The newest known one being among them is not enough: a backend that orders by whole seconds cuts the oldest of them
     /// anywhere, and may keep what is known of it and leave out what came after. With something older in hand, that second
     /// is whole.
-    func reaches(_ messages: [ChatMessage], isComplete: Bool) -> Bool {
-        guard case .after(let mark) = gap, !isComplete, let limit else { return true }
-        if let id = mark.id {
-            guard let known = messages.first(where: { $0.id == id }) else { return false }
-            guard messages.count >= limit, let at = known.at, let oldest = messages.first?.at else { return true }
+    func reaches(_ messages: [ChatMessage], isComplete: Bool, isKnown: (ChatMessage) -> Bool) -> Bool {
+        guard case .after(let mark) = gap, !messages.isEmpty else { return true }
+        if mark == .beginning { return isComplete }
+        let credible = mark.at.map { at in
+            let (sum, over) = at.milliseconds.addingReportingOverflow(Self.credibleLead)
+            return ChatTimestamp(milliseconds: over ? .max : sum)
+        }
+        func isCredible(_ at: ChatTimestamp) -> Bool { credible.map { at <= $0 } ?? true }
+        if let id = mark.id, let known = messages.first(where: { $0.id == id }), known.at.map(isCredible) ?? true {
+            guard let limit, messages.count >= limit, let at = known.at, let oldest = messages.first?.at else {
+                return true
+            }
             return oldest < at
         }
-        guard let at = mark.at, let oldest = messages.first?.at else { return messages.isEmpty }
-        return oldest <= at
+        guard let markAt = mark.at else { return false }
+        return messages.contains { message in
+            guard let said = message.at else { return false }
+            if isGapFresh, isCredible(said), isKnown(message) { return true }
+            guard said <= markAt else { return false }
+            return message.id == nil || horizon.map { said < $0 } ?? false || isKnown(message)
+        }
     }
 
     // MARK: - What was seen
 
-    /// A message of the backend was seen. One without a time of the backend's moves the mark by its id alone.
-    mutating func saw(id: ChatID?, at: ChatTimestamp?) {
+    /// A message of the backend was seen. One without a time of the backend's moves the mark by its id alone; one from the
+    /// future was said now, so that a wrong clock does not put all that follows before it.
+    mutating func saw(id: ChatID?, at: ChatTimestamp?, wall: ChatTimestamp) {
         guard id != nil || at != nil else { return }
+        let at = at.map { min($0, wall) }
         if let at, let known = newest?.at, at < known { return }
         newest = Mark(id: id ?? newest?.id, at: at ?? newest?.at)
     }
 
-    /// The first history was taken in. `wall`: our own time, where the backend said nothing.
-    mutating func remembered(oldest: ChatTimestamp?) { horizon = oldest }
+    /// The first history was taken in, and this is the oldest of it.
+    mutating func remembered(oldest: ChatTimestamp?, wall: ChatTimestamp) { horizon = oldest.map { min($0, wall) } }
+
+    /// So many ids have gone through the ring: what it has forgotten counts as shown.
+    mutating func ringTurned(to total: Int) {
+        while total >= nextRingMark {
+            if let ringMark { horizon = horizon.map { max($0, ringMark) } ?? ringMark }
+            ringMark = newest?.at ?? ringMark
+            nextRingMark += DuplicateRing.capacity / 2
+        }
+    }
 
     /// Times of what was said as the link opened may lie before that by this much: some count whole seconds.
     private static let openingTolerance: Int64 = 2000
@@ -185,17 +264,47 @@ struct CatchUp {
     /// Whether a frame that came live is the first to show a message of the first history.
     mutating func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 
-    /// There is no knowing what was said before now.
+    /// There is no knowing what was said before now, and nobody missed it.
     mutating func gaveUpOnThePast(wall: ChatTimestamp) {
         guard gap == .everything else { return }
-        gap = .after(newest ?? Mark(id: nil, at: wall))
+        let known = newest ?? Mark(id: nil, at: firstOpenedAt ?? wall)
+        // People were there over an earlier link: what came since was missed.
+        gap = newest != nil || connection > 1 ? .after(known) : nil
+        newest = known
+        horizon = horizon ?? firstOpenedAt ?? known.at
     }
 
-    /// The messages, oldest first, from which on they were missed.
+    /// Of `sorted`, which are in the order of their times, those that were missed; which ids are known is for the caller
+    /// to say. With an id, that is what the backend puts behind the newest known message, whatever a clock says, and what is
+    /// newer than the horizon; of our own, and without an id, what is newer than the newest known message.
+    ///
+    /// - Parameter told: the same messages as the backend has them.
+    func missed(in sorted: [ChatMessage], told: [ChatMessage], tolerance: Int64) -> [Bool] {
+        let first = firstMissed(in: sorted, tolerance: tolerance)
+        let behind = idsBehindMark(told)
+        return sorted.enumerated().map { index, message in
+            guard let id = message.id, !message.isSelf else { return index >= first }
+            if index >= first || behind.contains(id) { return true }
+            guard let horizon, let said = message.at else { return false }
+            return said > horizon
+        }
+    }
+
+    /// Empty where the backend does not tell the oldest first.
+    private func idsBehindMark(_ told: [ChatMessage]) -> Set<ChatID> {
+        guard let id = mark?.id, let index = told.lastIndex(where: { $0.id == id }) else { return [] }
+        var steps = 0
+        for (a, b) in zip(told, told.dropFirst()) {
+            if let a = a.at, let b = b.at, a != b { steps += a < b ? 1 : -1 }
+        }
+        return steps < 0 ? [] : Set(told[(index + 1)...].compactMap(\.id))
+    }
+
+    /// The messages, oldest first, from which on they were missed, by their times.
     func firstMissed(in messages: [ChatMessage], tolerance: Int64) -> Int {
-        guard let mark = { if case .after(let mark) = gap { mark } else { newest } }() else { return messages.count }
+        guard let mark else { return messages.count }
         if let id = mark.id, let index = messages.lastIndex(where: { $0.id == id }) {
-            guard let at = messages[index].at ?? mark.at else { return index + 1 }
+            guard let at = mark.at ?? messages[index].at else { return index + 1 }
             return earliest(in: messages[..<index], after: at, tolerance) ?? index + 1
         }
         guard let at = mark.at else { return 0 }

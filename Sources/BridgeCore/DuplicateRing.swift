@@ -15,12 +15,15 @@ struct DuplicateRing {
     private var ring: [Key] = []
     private var next = 0
     private var present: Set<Key> = []
+    /// How many were remembered since the start, forgotten ones counted.
+    private(set) var total = 0
 
     func contains(_ key: Key) -> Bool { present.contains(key) }
 
     /// Remembers `key`, forgetting the oldest. Returns false when it was known.
     mutating func insert(_ key: Key) -> Bool {
         guard present.insert(key).inserted else { return false }
+        total &+= 1
         if ring.count < Self.capacity {
             ring.append(key)
         } else {

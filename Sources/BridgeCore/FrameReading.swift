@@ -26,8 +26,8 @@ struct FrameReading {
             replies += answers
         }
         switch dialect.decode(payload, isBinary: isBinary, context: context) {
-        case .event(let event): note(event)
-        case .several(let chat): for event in chat { note(event) }
+        case .event(let event): note(event, byteCount: payload.count)
+        case .several(let chat): for event in chat { note(event, byteCount: payload.count / chat.count) }
         case .dropped(let reason, let typeKey):
             // A frame that was only there to be answered is no riddle.
             if wantsAnswer, reason == .unknownType { return }
@@ -35,8 +35,8 @@ struct FrameReading {
         }
     }
 
-    private mutating func note(_ event: ChatEvent) {
+    private mutating func note(_ event: ChatEvent, byteCount: Int) {
         if case .ready(let ready) = event, let room = ready.room { context.announcedRoom = room }
-        events.append(.chat(event))
+        events.append(.chat(event, byteCount: byteCount))
     }
 }

@@ -15,7 +15,8 @@ import WireBytes
 // makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
 //
 // Order: entries are written front to back, and after a lost link again from the front, so a room and sender never see two
-// messages swapped. A failed entry's id is remembered: a confirmation that comes later is reported.
+// messages swapped; nor an author who speaks while it is open whether an earlier message arrived: what they say waits with
+// it, and others go on. A failed entry's id is remembered: a confirmation that comes later is reported.
 
 /// A message on its way up.
 struct OutboxEntry {
@@ -73,11 +74,25 @@ struct Outbox {
     /// Ids of all entries, so that a message of somebody else costs one look.
     private var ids: Set<ChatID> = []
     private var failed: [OutboxEntry] = []
+    /// Something may yet tell whether unsettled entries arrived, so their authors' later ones wait for that.
+    var waitsForUnsettled = false
 
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
-    var hasQueued: Bool { nextToWrite < entries.count }
     var hasUnsettled: Bool { entries[..<nextToWrite].contains { $0.state == .unsettled } }
+    /// Something can be written.
+    var hasQueued: Bool { nextIndex != nil }
+
+    private var nextIndex: Int? {
+        guard nextToWrite < entries.count else { return nil }
+        // Unsettled entries are in front of all that was written over this link.
+        guard waitsForUnsettled, nextToWrite > 0, entries[0].state == .unsettled else { return nextToWrite }
+        var waiting: Set<ChatID> = []
+        for entry in entries[..<nextToWrite].prefix(while: { $0.state == .unsettled }) {
+            waiting.insert(entry.origin.puppet)
+        }
+        return entries[nextToWrite...].firstIndex { !waiting.contains($0.origin.puppet) }
+    }
 
     mutating func append(_ entry: OutboxEntry) {
         entries.append(entry)
@@ -92,17 +107,18 @@ struct Outbox {
     }
 
     /// The next entry to write, or nil.
-    var next: OutboxEntry? { hasQueued ? entries[nextToWrite] : nil }
+    var next: OutboxEntry? { nextIndex.map { entries[$0] } }
 
     mutating func markNextWritten(at now: MonotonicInstant) {
-        guard hasQueued else { return }
-        entries[nextToWrite].state = .written(at: now)
+        guard let index = nextIndex else { return }
+        entries[index].state = .written(at: now)
+        if index != nextToWrite { entries.insert(entries.remove(at: index), at: nextToWrite) }
         nextToWrite += 1
     }
 
     /// Takes out the entry at the write position (it cannot be sent at all).
     mutating func removeNext() -> OutboxEntry? {
-        hasQueued ? remove(at: nextToWrite) : nil
+        nextIndex.map { remove(at: $0) }
     }
 
     /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
@@ -123,9 +139,9 @@ struct Outbox {
 
     /// Puts pieces where the next entry is, which is too long for one frame.
     mutating func splitNext(_ pieces: [OutboxEntry]) {
-        guard hasQueued else { return }
-        _ = remove(at: nextToWrite)
-        entries.insert(contentsOf: pieces, at: nextToWrite)
+        guard let index = nextIndex else { return }
+        _ = remove(at: index)
+        entries.insert(contentsOf: pieces, at: index)
         for case let id? in pieces.map(\.message.id) { ids.insert(id) }
     }
 
@@ -215,10 +231,13 @@ struct Outbox {
 
     func contains(id: ChatID) -> Bool { ids.contains(id) }
 
-    /// Takes out everything that is written and not confirmed.
+    /// Takes out everything that was written over this link and is not confirmed.
     mutating func takeWritten() -> [OutboxEntry] {
         var taken: [OutboxEntry] = []
-        while nextToWrite > 0 { taken.append(remove(at: 0)) }
+        var index = 0
+        while index < nextToWrite {
+            if entries[index].state == .unsettled { index += 1 } else { taken.append(remove(at: index)) }
+        }
         return taken
     }
 

@@ -30,8 +30,13 @@ extension Room {
         return sent
     }
 
-    /// No echo came where one was expected without a promise: what was written counts again.
+    /// No echo came where one was expected without a promise: a link that lives carried what was written, so that counts
+    /// again.
     func forgetEcho(_ context: BridgeContext) {
+        guard isEchoDoubted, isLive, link.pingSentAt == nil else { return }
+        isEchoDoubted = false
+        // It may have come just now.
+        guard hasLearnedEcho, outbox.entries.contains(where: { $0.state == .doubtful }) else { return }
         hasLearnedEcho = false
         context.note(
             .info, "echo-forgotten", "the backend does not send our messages back any more", ["room": settings.name])

@@ -30,11 +30,11 @@ extension Room {
             return historyReceived(early, context)
         }
         if source == .pushed {
-            _ = catchUp.nextLimit(settings.historyLimit)
+            _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
         } else if !ask(context) {
             // Some wires can only say from when on; then there is nothing to say the first time.
             guard catchUp.gap == .everything else {
-                return historyFailed("the backend's format cannot ask for it", context)
+                return historyFailed("the backend's format cannot ask for it", mayRetry: false, context)
             }
             catchUp.gaveUpOnThePast(wall: context.now.wall)
             goLive(context)
@@ -44,11 +44,12 @@ extension Room {
     /// The login ended and was renewed; nothing came in between.
     func loginWasRenewed(_ context: BridgeContext) {
         guard catchUp.state == .live, traits.history != .none else { return }
-        if catchUp.gap == nil { catchUp.openGap() }
+        if catchUp.gap == nil { catchUp.openGap(total: duplicates.total) }
+        catchUp.retry = nil
         catchUp.askedEnough()
         catchUp.fetchingBegan()
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
-        if !ask(context) { historyFailed("the backend's format cannot ask for it", context) }
+        if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
     }
 
     /// A token was renewed ahead of its end: an open session that logs in on the socket shows it at once.
@@ -57,7 +58,12 @@ extension Room {
     }
 
     func catchUpLinkLost(_ context: BridgeContext) {
-        catchUp.linkLost()
+        // An answer that is too large for a frame would be so again.
+        if link.wasTooBig, catchUp.state != .live || catchUp.ref != nil || catchUp.retry?.isAsking == true {
+            catchUp.isCareful = true
+        }
+        link.subscribesToLess = catchUp.isCareful
+        catchUp.linkLost(total: duplicates.total)
         catchUp.ref = nil
         catchUp.early = nil
         catchUp.isCallStale = catchUp.isCallOpen
@@ -80,13 +86,26 @@ extension Room {
         switch catchUp.state {
         case .fetching: historyFailed("it did not come in time", context)
         case .closed: releaseHeld(context)
-        case .live: break
+        case .live: retryHistory(context)
+        }
+    }
+
+    /// The gap is still open on a link that lives.
+    private func retryHistory(_ context: BridgeContext) {
+        guard let retry = catchUp.retry else { return }
+        if retry.isAsking { return historyFailed("it did not come in time", context) }
+        catchUp.retry?.isAsking = true
+        catchUp.askedEnough()
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if !ask(context) {
+            catchUp.retry = nil
+            context.timers.cancel(.catchUp(id))
         }
     }
 
     // MARK: - What comes meanwhile
 
-    func chatArrived(_ event: ChatEvent, _ context: BridgeContext) {
+    func chatArrived(_ event: ChatEvent, byteCount: Int, _ context: BridgeContext) {
         guard concernsUs(event.room, context) else { return }
         guard catchUp.state != .live else { return chatReceived(event, context) }
         switch event {
@@ -94,7 +113,7 @@ extension Room {
         // Over before anybody could be shown it.
         case .typing: break
         case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:
-            let hasRoom = catchUp.hold(event)
+            let hasRoom = catchUp.hold(event, byteCount: byteCount)
             if context.timers[.catchUp(id)] == nil {
                 context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
             }
@@ -122,12 +141,18 @@ extension Room {
 
     private func tooMuchHeld(_ context: BridgeContext) {
         let isFetching = catchUp.state == .fetching
+        catchUp.isDelayTold = true
         context.note(
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
         if isFetching {
             catchUp.gaveUpOnThePast(wall: context.now.wall)
             goLive(
                 context, notice: "More is said than can be held back, so older messages may come late or not at all.")
+            if case .after = catchUp.gap {
+                // The answer is on its way; should it not come, it is asked for again.
+                catchUp.retry = CatchUp.Retry(failures: 0, isAsking: true)
+                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            }
         } else {
             releaseHeld(context)
         }
@@ -152,10 +177,12 @@ extension Room {
     private func ask(_ context: BridgeContext) -> Bool {
         var mark: CatchUp.Mark?
         if case .after(let known) = catchUp.gap { mark = known }
-        let limit = catchUp.nextLimit(settings.historyLimit > 0 ? settings.historyLimit : 50)
+        let base = settings.historyLimit > 0 ? settings.historyLimit : 50
+        let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
         let since = mark?.at.flatMap { at -> ChatTimestamp? in
-            let early = at.milliseconds.subtractingReportingOverflow(clockTolerance)
+            let early = at.milliseconds.subtractingReportingOverflow(
+                catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)
             return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
         }
         if traits.history != .call {
@@ -216,32 +243,65 @@ extension Room {
         }
     }
 
-    func historyFailed(_ reason: String, _ context: BridgeContext) {
+    /// - Parameter mayRetry: another time it may be different.
+    func historyFailed(_ reason: String, mayRetry: Bool = true, _ context: BridgeContext) {
         context.note(
             .warn, "history-failed", "older messages could not be fetched: \(UpstreamSession.printable(reason))",
             ["room": settings.name])
         catchUp.gaveUpOnThePast(wall: context.now.wall)
+        catchUp.askedEnough()
         answerIDWaiters()
-        if catchUp.state == .fetching { goLive(context) }
-        settledOwnLinks(isComplete: false, context)
+        defer { settledOwnLinks(isComplete: false, context) }
+        let failures = catchUp.retry?.failures ?? 0
+        // The second word on one failure, after the time for it was over.
+        if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
+        if catchUp.state == .fetching { goLive(context, notice: mayRetry ? delayNotice() : nil) }
+        guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
+            catchUp.retry = nil
+            return
+        }
+        catchUp.retry = CatchUp.Retry(failures: failures + 1, isAsking: false)
+        let pause = CatchUp.retryPauses[min(failures, CatchUp.retryPauses.count - 1)]
+        context.timers.set(.catchUp(id), at: context.now.monotonic + pause)
+    }
+
+    /// What the room is told of a gap that stays open; nil when it was told already.
+    private func delayNotice() -> String? {
+        guard case .after = catchUp.gap, !catchUp.isDelayTold else { return nil }
+        catchUp.isDelayTold = true
+        return "What was said during the outage cannot be fetched at the moment, so older messages may come late."
     }
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
-        let messages = CatchUp.inOrder(messages.filter { concernsUs($0.room, context) })
-        if !catchUp.reaches(messages, isComplete: isComplete), ask(context) { return }
+        let told = messages.filter { concernsUs($0.room, context) }
+        let messages = CatchUp.inOrder(told)
+        let isWhole = catchUp.reaches(messages, isComplete: isComplete) { message in
+            guard let id = message.id else { return textDuplicates.contains(message) }
+            return duplicates.contains(duplicateKey(id, message.sender.id))
+        }
+        if !isWhole, catchUp.mayAskAgain, ask(context) { return }
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
-        learnSent(messages)
-        learnOwnSent(messages)
+        learnSent(messages, context)
+        learnOwnSent(messages, context)
         if isFirst {
             remember(messages, context)
         } else {
-            showMissed(messages, context)
+            if !isWhole { tellMissing(messages.count, context) }
+            if catchUp.isOutrun(total: duplicates.total) {
+                notice("Older messages came too late to be shown: too much has been said since the outage.", context)
+                for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+            } else {
+                showMissed(messages, told: told, context)
+            }
         }
-        if !isFirst || isComplete { outbox.requeueUnsettled() }
+        catchUp.ringTurned(to: duplicates.total)
+        // What is missing may have been ours.
+        if isFirst ? isComplete : isWhole { outbox.requeueUnsettled() }
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
-        catchUp.gap = nil
+        if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
+        catchUp.closeGap()
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
@@ -261,12 +321,14 @@ extension Room {
     private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
         let held = heldIDs
         let kept = messages.suffix(settings.historyLimit)
-        catchUp.remembered(oldest: kept.first?.at)
+        // In an empty room nothing is older than what will be said.
+        catchUp.remembered(
+            oldest: kept.isEmpty ? CatchUp.Mark.beginning.at : kept.first?.at, wall: context.now.wall)
         for message in kept where message.id.map({ !held.contains($0) }) ?? true {
             learnName(of: message.sender)
             if takeOwn(message, isHistory: true, context) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
-            catchUp.saw(id: message.id, at: message.at)
+            catchUp.saw(id: message.id, at: message.at, wall: context.now.wall)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
@@ -290,16 +352,25 @@ extension Room {
         return duplicates.insert(duplicateKey(id, message.sender.id))
     }
 
-    private func showMissed(_ messages: [ChatMessage], _ context: BridgeContext) {
+    private func tellMissing(_ count: Int, _ context: BridgeContext) {
+        context.note(
+            .warn, "history-short", "the backend's history does not reach back to what is known",
+            ["room": settings.name, "messages": String(count)])
+        notice("Older messages may be missing: the backend's history does not reach back to the outage.", context)
+    }
+
+    private func showMissed(_ messages: [ChatMessage], told: [ChatMessage], _ context: BridgeContext) {
         let held = heldIDs
-        let first = catchUp.firstMissed(in: messages, tolerance: clockTolerance)
+        let isMissed = catchUp.missed(in: messages, told: told, tolerance: clockTolerance)
+        // Before the ring takes in more.
+        let missed = zip(messages, isMissed).filter(\.1).map(\.0).filter { message in
+            message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
+        }
+        let known = zip(messages, isMissed).filter { !$0.1 }.map(\.0)
         // Half of the ring at most: what is newer must stay known too.
-        for message in messages[..<first].suffix(DuplicateRing.capacity / 2) {
+        for message in known.suffix(DuplicateRing.capacity / 2) {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
-        }
-        let missed = messages[first...].filter { message in
-            message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
         }
         let unshown = missed.dropLast(CatchUp.maxShown)
         for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
@@ -385,14 +456,14 @@ extension Room {
     }
 
     /// Newest first: of two messages with one text, the later id belongs to the later.
-    private func learnSent(_ messages: [ChatMessage]) {
+    private func learnSent(_ messages: [ChatMessage], _ context: BridgeContext) {
         guard !sentMessages.isEmpty, traits.messageIDOrigin == .server else { return }
         for message in messages.reversed() where isKnownOrPrefixedAsOurs(message) {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent.msgid)
-            catchUp.saw(id: id, at: message.at)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }
     }

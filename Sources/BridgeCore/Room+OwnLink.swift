@@ -161,7 +161,7 @@ extension Room {
             switch event {
             case .up: ownCameUp(own, context)
             case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
-            case .chat(let chat): ownReceived(chat, own, context)
+            case .chat(let chat, _): ownReceived(chat, own, context)
             // The room's link counts what is not understood, and fetches what was missed.
             case .dropped, .loginRenewed: break
             case .pong(let sentAt): serverHasRead(upTo: sentAt, own, context)
@@ -289,7 +289,7 @@ extension Room {
         own.isLearned = true
         _ = duplicates.insert(duplicateKey(id, message.sender.id))
         _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
-        if link == nil { catchUp.saw(id: message.id, at: message.at) }
+        if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
         if let entry = own.outbox.confirm(id: id, sender: nil) {
             confirmed(entry, upstreamID: id, at: message.at, own, context)
         } else if let entry = own.outbox.takeLate(ref: id) {
@@ -324,7 +324,7 @@ extension Room {
         }
         if let entry = entry ?? late {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
-            if link == nil { catchUp.saw(id: message.id, at: message.at) }
+            if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
             if late != nil { tellLateArrival(entry, context) }
             confirmed(entry, upstreamID: message.id, at: message.at, own, context)
             return true
@@ -342,20 +342,20 @@ extension Room {
         guard !isHistory, let msgid = own.sent.takeLive(text: message.text, now: context.now.monotonic) else {
             return false
         }
-        if link == nil { catchUp.saw(id: message.id, at: message.at) }
+        if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
         learn(message.id, of: msgid)
         return true
     }
 
     /// Ids of what own links said, from a history.
-    func learnOwnSent(_ messages: [ChatMessage]) {
+    func learnOwnSent(_ messages: [ChatMessage], _ context: BridgeContext) {
         guard traits.messageIDOrigin == .server, ownLinks.contains(where: { !$0.value.sent.isEmpty }) else { return }
         for message in messages.reversed() {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let own = ownLink(speaking: message.sender), let msgid = own.sent.takeNewest(text: message.text)
             else { continue }
             learn(id, of: msgid)
-            catchUp.saw(id: id, at: message.at)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
         }
     }
 

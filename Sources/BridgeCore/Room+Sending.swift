@@ -129,7 +129,8 @@ extension Room {
         tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             doubtAccount(context)
-            if hasLearnedEcho { forgetEcho(context) } else { link.checkLiveness(dialectContext, context) }
+            isEchoDoubted = hasLearnedEcho
+            link.checkLiveness(dialectContext, context)
         }
         askServer(context)
         pumpOutbox(context)

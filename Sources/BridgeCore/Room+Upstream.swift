@@ -12,7 +12,7 @@ extension Room {
             switch event {
             case .up: linkCameUp(context)
             case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
-            case .chat(let chat): chatArrived(chat, context)
+            case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed: loginWasRenewed(context)
             case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
             case .dropped(let reason, let byteCount, let typeKey):
@@ -20,6 +20,7 @@ extension Room {
             case .stopped: linkStopped(context)
             }
         }
+        if isEchoDoubted { forgetEcho(context) }
     }
 
     private func linkCameUp(_ context: BridgeContext) {
@@ -65,6 +66,7 @@ extension Room {
             endTyping(person, announced: true, context)
         }
         outbox.linkLost(mayRepeat: mayRepeatMessages)
+        isEchoDoubted = false
         catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)
@@ -137,7 +139,8 @@ extension Room {
         if isServerID, !isLateFrame, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) {
             return
         }
-        catchUp.saw(id: message.id, at: message.at)
+        catchUp.saw(id: message.id, at: message.at, wall: context.now.wall)
+        catchUp.ringTurned(to: duplicates.total)
         if takeOwn(message, isHistory: isHistory, context) { return }
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
         if let entry = takeConfirmed(message) {

@@ -135,6 +135,8 @@ final class Room {
     var nextIDLookup = MonotonicInstant(nanoseconds: .min)
     /// The backend echoes what by its traits it would not.
     var hasLearnedEcho = false
+    /// They stayed away for long; the peer was asked for a sign of life.
+    var isEchoDoubted = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
     /// The operator was told that the socket carries other rooms too.
@@ -172,6 +174,7 @@ final class Room {
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
+        outbox.waitsForUnsettled = traits.history != .none
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)

@@ -5,8 +5,11 @@ import WireBytes
 ///
 /// Their ids are learned from an echo or from a history, by sender and text.
 struct SentMessages {
-    /// Remembered at most; older ones keep no id for good.
-    static let capacity = 200
+    /// Remembered at most; older ones keep no id for good. As many as a history is compared with: what is forgotten here
+    /// would be shown again by the next one.
+    static let capacity = DuplicateRing.capacity
+    /// Of so many the whole message is kept; of older ones only what recognises them.
+    static let maxWhole = 200
     /// An own message that comes back within this is an echo.
     static let echoWindow: Duration = .seconds(10)
     /// A complaint that names no message means the newest one, if it was written within this.
@@ -14,8 +17,17 @@ struct SentMessages {
 
     struct Entry {
         var msgid: String
-        var entry: OutboxEntry
+        /// Nil: too long ago to be needed.
+        var entry: OutboxEntry?
         var writtenAt: MonotonicInstant
+        fileprivate let textHash: Int
+
+        init(msgid: String, entry: OutboxEntry, writtenAt: MonotonicInstant) {
+            self.msgid = msgid
+            self.entry = entry
+            self.writtenAt = writtenAt
+            textHash = entry.message.text.hashValue
+        }
     }
 
     private var entries: [Entry] = []
@@ -27,18 +39,21 @@ struct SentMessages {
 
     mutating func append(_ entry: Entry) {
         entries.append(entry)
+        if entries.count > Self.maxWhole { entries[entries.count - 1 - Self.maxWhole].entry = nil }
         if entries.count > Self.capacity { entries.removeFirst() }
     }
 
     /// For an echo: the oldest one written lately.
     mutating func takeEchoed(text: String, now: MonotonicInstant) -> Entry? {
-        entries.firstIndex { $0.entry.message.text == text && now - $0.writtenAt <= Self.echoWindow }
+        let hash = text.hashValue
+        return entries.firstIndex { $0.textHash == hash && now - $0.writtenAt <= Self.echoWindow }
             .map { entries.remove(at: $0) }
     }
 
     /// For a history that is looked through from its end: the newest one.
     mutating func takeNewest(text: String) -> Entry? {
-        entries.lastIndex { $0.entry.message.text == text }.map { entries.remove(at: $0) }
+        let hash = text.hashValue
+        return entries.lastIndex { $0.textHash == hash }.map { entries.remove(at: $0) }
     }
 
     /// For a complaint without a name.

@@ -37,6 +37,11 @@ struct TextDuplicates {
         return hasher.finalize()
     }
 
+    /// Whether something with the sender, the text and the time of `message` was seen.
+    func contains(_ message: ChatMessage) -> Bool {
+        entries[Self.key(message)]?.contains { Self.agree($0.at, message.at) } ?? false
+    }
+
     /// Whether a message of a history is known; remembers it.
     mutating func isKnownFromHistory(_ message: ChatMessage) -> Bool {
         let key = Self.key(message)

@@ -27,7 +27,8 @@ extension UpstreamSession {
     }
 
     private func subscribe(_ dialectContext: DialectContext, _ context: BridgeContext) {
-        let limit = settings.historyLimit > 0 ? settings.historyLimit : 1
+        let most = subscribesToLess ? CatchUp.smallPage : .max
+        let limit = settings.historyLimit > 0 ? min(settings.historyLimit, most) : 1
         if traits.opening.contains(.subscribes),
             !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, context)
         {
@@ -49,27 +50,28 @@ extension UpstreamSession {
     // MARK: - What the backend says
 
     func chatReceived(
-        _ event: ChatEvent, _ dialectContext: DialectContext, canAnswer: Bool, _ context: BridgeContext
+        _ event: ChatEvent, byteCount: Int, _ dialectContext: DialectContext, canAnswer: Bool,
+        _ context: BridgeContext
     ) {
         switch event {
         case .ping(let ref):
             if canAnswer { _ = say(.pong(ref: ref), dialectContext, context) }
         case .pong: break
         case .auth(let auth):
-            events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
             authReceived(auth, dialectContext, context)
         case .error(let error) where stage != .usable:
-            events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
             complaint = told(error.text)
             if error.isFatal { fail("the backend refused the session: \(told(error.text))", context) }
         case .ready:
             // Before `up`, so that all that goes out knows the room's announced id.
-            events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
             readyReceived(context)
         case .history:
             readyReceived(context)
-            events.append(.chat(event))
-        default: events.append(.chat(event))
+            events.append(.chat(event, byteCount: byteCount))
+        default: events.append(.chat(event, byteCount: byteCount))
         }
     }
 

@@ -47,7 +47,8 @@ enum LinkEvent: Equatable {
     case up
     /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` tells a loss from a failed try.
     case down(reason: String, wasUp: Bool, retryIn: Duration)
-    case chat(ChatEvent)
+    /// `byteCount`: of the frame; of several events in one, the share.
+    case chat(ChatEvent, byteCount: Int)
     /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
     case loginRenewed
     /// The peer has answered the ping that was sent then, so it has read what was written before.
@@ -130,6 +131,10 @@ final class UpstreamSession {
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
     private(set) var lastReason: String?
+    /// The last connection ended over a message that was more than one side takes.
+    private(set) var wasTooBig = false
+    /// The history that comes with a subscription is to be small.
+    var subscribesToLess = false
     /// When the ping was sent that has seen no byte since.
     private(set) var pingSentAt: MonotonicInstant?
     /// When the protocol pings were sent that were not answered yet, oldest first. A peer that answers only the newest of
@@ -362,6 +367,7 @@ final class UpstreamSession {
             connection = WebSocketConnection(
                 role: .client, limits: settings.webSocketLimits, compression: handshake?.compression)
             handshake = nil
+            wasTooBig = false
             state = .open
             if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
             context.note(.debug, "upstream-open", "WebSocket open", ["room": settings.name])
@@ -441,13 +447,14 @@ final class UpstreamSession {
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, context) }
         for event in reading.events where state == .open {
-            if case .chat(let chat) = event {
-                chatReceived(chat, reading.context, canAnswer: canAnswer, context)
+            if case .chat(let chat, let byteCount) = event {
+                chatReceived(chat, byteCount: byteCount, reading.context, canAnswer: canAnswer, context)
             } else {
                 events.append(event)
             }
         }
         guard state == .open else { return }
+        wasTooBig = closed?.code == .messageTooBig || failure?.closeCode == .messageTooBig
         if let closed {
             let why = closed.reason.isEmpty ? "" : " (\(told(closed.reason)))"
             fail(

@@ -159,12 +159,14 @@ enum CallAnswer {
         answer.body.withUnsafeBytes { bytes in
             var count = 0
             do throws(JSONError) {
+                // The caller has bounded the answer already.
+                let limits = JSONLimits(maxBytes: bytes.count)
                 // Nothing of a malformed answer counts, so it is read to its end first.
-                var check = try JSONReader(bytes)
+                var check = try JSONReader(bytes, limits: limits)
                 let isArray = try check.readValue().kind == .array
                 try check.finish()
                 guard isArray else { return .failure(CallAnswerFailure(reason: .wrongType)) }
-                var reader = try JSONReader(bytes)
+                var reader = try JSONReader(bytes, limits: limits)
                 guard try reader.enterArray() else { return .failure(CallAnswerFailure(reason: .wrongType)) }
                 while let element = try reader.nextElement() {
                     count += 1

@@ -122,13 +122,13 @@ struct CustomPointerTree: Sendable {
         }
     }
 
-    /// Walks a whole document.
+    /// Walks a whole document, which the caller has bounded already.
     ///
     /// - Returns: whether it is an object or an array, possibly one inside a string.
     func fill(
         _ slots: Slots, from document: UnsafeRawBufferPointer, _ scratch: inout CustomScratch
     ) throws(JSONError) -> Bool {
-        var reader = try JSONReader(document)
+        var reader = try JSONReader(document, limits: JSONLimits(maxBytes: document.count))
         if nodes[0].slot == nil, nodes[0].unwrap == nil {
             // The usual case: the outermost container is walked while it is checked.
             if try reader.enterObject() {

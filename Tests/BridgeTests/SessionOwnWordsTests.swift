@@ -1,0 +1,106 @@
+import BridgeTestSupport
+import Dialects
+import JSONText
+import Testing
+
+@testable import BridgeCore
+
+@Suite("Own words that come back")
+struct SessionOwnWordsTests {
+    private typealias S = SessionStage
+
+    private static func outage(_ stage: SessionStage) {
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        _ = stage.heard()
+    }
+
+    private static func own(_ text: String, id: String) -> String {
+        "{\"kind\":\"message\",\"self\":true,\"id\":\"\(id)\",\"sender\":{\"name\":\"acct\"},\"text\":\"\(text)\"}"
+    }
+
+    @Test("hundreds of messages of ours, whose ids nobody told us, are not shown again by a history")
+    func manyUnknownIDs() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .socket
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+            }
+        ) { $0.historyLimit = 5000 }
+        stage.harness.start()
+        stage.enter("bob")
+        stage.enter("eve", 2)
+        let one = S.message("1", "one", at: -60)
+        stage.backend(S.history([one]))
+        for number in 1...500 { stage.harness.send(1, "PRIVMSG #lobby :text \(number)") }
+        #expect(stage.said(2).count == 500)
+        Self.outage(stage)
+        stage.backend(S.history([one] + (1...500).map { Self.own("<bob> text \($0)", id: "\($0 + 1)") }))
+        #expect(stage.said(2) == [])
+    }
+
+    /// A wire that was found to send our messages back, with one message that was lost with its link.
+    private static func learned() throws -> SessionStage {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+            })
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        stage.enter("eve", 2)
+        stage.harness.send(1, "PRIVMSG #lobby :one")
+        stage.backend(own("<bob> one", id: "8"))
+        stage.harness.send(1, "PRIVMSG #lobby :two")
+        outage(stage)
+        _ = stage.heard(2)
+        return stage
+    }
+
+    @Test("when echoes stay away, what was written over this link counts, and not what was lost with another")
+    func forgottenEcho() throws {
+        let stage = try Self.learned()
+        stage.harness.send(1, "PRIVMSG #lobby :three")
+        stage.harness.advance(by: .milliseconds(10_100))
+        #expect(stage.said(2) == ["bob: three"])
+        #expect(stage.room.outbox.entries.map(\.state) == [.unsettled])
+    }
+
+    @Test("when echoes stay away because the link is dead, nothing is taken for delivered")
+    func deadLink() throws {
+        let stage = try Self.learned()
+        stage.harness.upstreams[0].isSilent = true
+        stage.harness.send(1, "PRIVMSG #lobby :three")
+        stage.harness.advance(by: .milliseconds(10_100))
+        #expect(stage.said(2) == [])
+        stage.harness.advance(by: .seconds(60))
+        #expect(stage.said(2) == [])
+    }
+
+    @Test("while it is open whether a message arrived, its author's later ones wait with it, and others' do not")
+    func order() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .socket
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+                $0.confirmation = .receipt
+            })
+        stage.harness.start()
+        stage.enter("bob")
+        stage.enter("eve", 2)
+        let one = S.message("1", "one", at: -60)
+        stage.backend(S.history([one]))
+        stage.harness.send(1, "PRIVMSG #lobby :first")
+        stage.loseLink()
+        // The history fails.
+        stage.harness.advance(by: .seconds(15))
+        _ = stage.sent()
+        stage.harness.send(1, "PRIVMSG #lobby :second")
+        stage.harness.send(2, "PRIVMSG #lobby :mine")
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<eve> mine"])
+        stage.backend(S.history([one]))
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> first", "<bob> second"])
+    }
+}
