@@ -4,21 +4,17 @@
 /// others byte by byte, because peers print the same UUID in either case.
 ///
 /// A UUID is kept as its 128 bits: most ids are UUIDs, and so they cost no allocation, compare as two words and hash as
-/// two words. Kept beside a text instead of an enum of both, since every copy of that would ask which of them it is.
+/// two words.
 public struct ChatID: Sendable {
     @usableFromInline
-    enum Form: UInt8, Sendable {
-        /// A UUID; digits and letters in one case only. One without letters is upper case.
-        case upper, lower
+    enum Form: Sendable {
+        /// Digits and letters in one case only. `isLower`: its letters are `a` to `f`.
+        case uuid(UUIDBits, isLower: Bool)
         /// A UUID whose letters are of both cases.
-        case mixed
-        case text
+        case mixed(MixedUUID)
+        case text(String)
     }
 
-    /// The spelling, unless the bits say all: empty for a UUID in one case.
-    @usableFromInline let text: String
-    /// Nothing but zeros for a text.
-    @usableFromInline let bits: UUIDBits
     @usableFromInline let form: Form
 
     /// Longer ids, which only attackers make, are kept as their beginning and a hash: thousands of ids are remembered for
@@ -36,34 +32,28 @@ public struct ChatID: Sendable {
         return front + "#" + String(a, radix: 16) + String(b, radix: 16)
     }
 
-    private init(_ text: String, _ bits: UUIDBits, _ form: Form) {
-        self.text = text
-        self.bits = bits
-        self.form = form
-    }
+    private init(_ form: Form) { self.form = form }
 
     public init(_ rawValue: String) {
-        let parsed: (UUIDBits, Form)? =
+        let bits: (UUIDBits, UUIDBits.LetterCase)? =
             if rawValue.utf8.count == UUIDBits.byteCount {
                 rawValue.utf8.withContiguousStorageIfAvailable { UUIDBits.parse(UnsafeRawBufferPointer($0)) }
                     ?? UUIDBits.parse(Array(rawValue.utf8))
             } else {
                 nil
             }
-        switch parsed {
-        case (let bits, .mixed)?: self.init(rawValue, bits, .mixed)
-        case (let bits, let form)?: self.init("", bits, form)
-        case nil:
-            self.init(
-                rawValue.utf8.count > Self.maxBytes ? Self.shortened(rawValue) : rawValue, UUIDBits(high: 0, low: 0),
-                .text)
+        switch bits {
+        case (let bits, .upper)?: form = .uuid(bits, isLower: false)
+        case (let bits, .lower)?: form = .uuid(bits, isLower: true)
+        case (let bits, .mixed)?: form = .mixed(MixedUUID(bits, rawValue))
+        case nil: form = .text(rawValue.utf8.count > Self.maxBytes ? Self.shortened(rawValue) : rawValue)
         }
     }
 
     /// The id that `bytes` spell, which must be well-formed UTF-8.
     public init(utf8 bytes: UnsafeRawBufferPointer) {
-        if bytes.count == UUIDBits.byteCount, let (bits, form) = UUIDBits.parse(bytes), form != .mixed {
-            self.init("", bits, form)
+        if bytes.count == UUIDBits.byteCount, let (bits, letterCase) = UUIDBits.parse(bytes), letterCase != .mixed {
+            self.init(.uuid(bits, isLower: letterCase == .lower))
         } else {
             self.init(String(decoding: bytes, as: UTF8.self))
         }
@@ -72,38 +62,65 @@ public struct ChatID: Sendable {
     /// The id as it was received.
     public var rawValue: String {
         switch form {
-        case .upper, .lower: bits.text(isLower: form == .lower)
-        case .mixed, .text: text
+        case .uuid(let bits, let isLower): bits.text(isLower: isLower)
+        case .mixed(let mixed): mixed.text
+        case .text(let text): text
         }
     }
 
     /// Upper case where case means nothing; for keys in stores that compare bytes.
-    public var canonical: String { isUUIDShaped ? bits.text(isLower: false) : text }
+    public var canonical: String {
+        switch form {
+        case .uuid(let bits, _): bits.text(isLower: false)
+        case .mixed(let mixed): mixed.bits.text(isLower: false)
+        case .text(let text): text
+        }
+    }
 
     /// Bytes of ``rawValue`` in UTF-8.
-    public var utf8Count: Int { isUUIDShaped ? UUIDBits.byteCount : text.utf8.count }
+    public var utf8Count: Int {
+        if case .text(let text) = form { text.utf8.count } else { UUIDBits.byteCount }
+    }
 
     /// Writes ``rawValue`` without making a string, when it is one case of a UUID; false, and nothing is written, for other
     /// ids.
     ///
     /// - Parameter out: room for 36 bytes.
     public func writeUUID(to out: UnsafeMutablePointer<UInt8>) -> Bool {
-        guard form == .upper || form == .lower else { return false }
-        bits.write(to: out, isLower: form == .lower)
+        guard case .uuid(let bits, let isLower) = form else { return false }
+        bits.write(to: out, isLower: isLower)
         return true
     }
 
     /// One bit of 64, the same for equal ids. Ids whose bits are not among those of a set are not in the set, which is
     /// found out for less than a hash; the others may be.
-    public var filterBit: UInt64 { isUUIDShaped ? bits.filterBit : 1 << UInt64(text.utf8.count & 63) }
+    public var filterBit: UInt64 {
+        switch form {
+        case .uuid(let bits, _): bits.filterBit
+        case .mixed(let mixed): mixed.bits.filterBit
+        case .text(let text): 1 << UInt64(text.utf8.count & 63)
+        }
+    }
 
     /// Whether the id is UUID-shaped.
-    public var isUUIDShaped: Bool { form != .text }
+    public var isUUIDShaped: Bool { uuidBits != nil }
+
+    @usableFromInline var uuidBits: UUIDBits? {
+        switch form {
+        case .uuid(let bits, _): bits
+        case .mixed(let mixed): mixed.bits
+        case .text: nil
+        }
+    }
 }
 
 extension ChatID: Hashable {
     public static func == (a: ChatID, b: ChatID) -> Bool {
-        a.bits == b.bits && a.isUUIDShaped == b.isUUIDShaped && (a.isUUIDShaped || sameBytes(a.text, b.text))
+        switch (a.form, b.form) {
+        case (.text(let x), .text(let y)): sameBytes(x, y)
+        case (.uuid(let x, _), .uuid(let y, _)): x == y
+        default: a.uuidBits != nil && a.uuidBits == b.uuidBits
+        }
     }
 
     /// Swift compares strings by canonical equivalence; ids are bytes.
@@ -121,9 +138,13 @@ extension ChatID: Hashable {
     }
 
     public func hash(into hasher: inout Hasher) {
-        if isUUIDShaped { return bits.hash(into: &hasher) }
-        var text = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        switch form {
+        case .uuid(let bits, _): bits.hash(into: &hasher)
+        case .mixed(let mixed): mixed.bits.hash(into: &hasher)
+        case .text(let text):
+            var text = text
+            text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        }
     }
 }
 
@@ -131,12 +152,27 @@ extension ChatID: CustomStringConvertible {
     public var description: String { rawValue }
 }
 
-/// The 128 bits of a UUID, in an order of our own that costs the least to read and write: the first eight digits are the
-/// low halves of a word's bytes, the next eight the high halves.
+/// A UUID whose spelling is in both cases; rare, so it may cost an allocation.
+@usableFromInline
+final class MixedUUID: Sendable {
+    let bits: UUIDBits
+    let text: String
+
+    init(_ bits: UUIDBits, _ text: String) {
+        self.bits = bits
+        self.text = text
+    }
+}
+
+/// The 128 bits of a UUID, in an order of our own.
 @usableFromInline
 struct UUIDBits: Hashable, Sendable {
     /// 32 digits and four dashes.
     static let byteCount = 36
+
+    enum LetterCase {
+        case upper, lower, mixed
+    }
 
     /// Digits 0–7 and 8–15.
     var high: UInt64
@@ -150,7 +186,7 @@ struct UUIDBits: Hashable, Sendable {
     // MARK: - Reading
 
     /// The UUID that 36 bytes spell; nil when they spell none. One without letters is upper case.
-    static func parse(_ bytes: UnsafeRawBufferPointer) -> (UUIDBits, ChatID.Form)? {
+    static func parse(_ bytes: UnsafeRawBufferPointer) -> (UUIDBits, LetterCase)? {
         guard bytes.count == byteCount, let base = bytes.baseAddress else { return nil }
         func byte(_ offset: Int) -> UInt8 { base.load(fromByteOffset: offset, as: UInt8.self) }
         func word(_ offset: Int) -> UInt64 {
@@ -161,39 +197,43 @@ struct UUIDBits: Hashable, Sendable {
         }
         let dash = UInt8(ascii: "-")
         guard byte(8) == dash, byte(13) == dash, byte(18) == dash, byte(23) == dash else { return nil }
-        var digits = Digits()
-        let a = digits.read(word(0))
-        let b = digits.read(half(9) | half(14) << 32)
-        let c = digits.read(half(19) | half(24) << 32)
-        let d = digits.read(word(28))
-        guard digits.flaws == 0 else { return nil }
-        let form: ChatID.Form = digits.lowerLetters == 0 ? .upper : digits.upperLetters == 0 ? .lower : .mixed
-        return (UUIDBits(high: a | b << 4, low: c | d << 4), form)
+        var cases = Cases()
+        guard let a = cases.digits(word(0)), let b = cases.digits(half(9) | half(14) << 32),
+            let c = cases.digits(half(19) | half(24) << 32), let d = cases.digits(word(28))
+        else { return nil }
+        return (UUIDBits(high: a << 32 | b, low: c << 32 | d), cases.verdict)
     }
 
-    static func parse(_ bytes: [UInt8]) -> (UUIDBits, ChatID.Form)? {
+    static func parse(_ bytes: [UInt8]) -> (UUIDBits, LetterCase)? {
         bytes.withUnsafeBytes { parse($0) }
     }
 
-    /// What is found out on the way over digits, for one look at the end: a bit for whatever is none, and for each letter
-    /// of either case.
-    private struct Digits {
-        var flaws: UInt64 = 0
-        var lowerLetters: UInt64 = 0
-        var upperLetters: UInt64 = 0
+    /// Which spellings are still possible.
+    private struct Cases {
+        var isUpper = true
+        var isLower = true
 
-        /// The nibbles that eight digits stand for, one to a byte.
+        var verdict: LetterCase { isUpper ? .upper : isLower ? .lower : .mixed }
+
+        /// The 32 bits that eight digits stand for; nil when one of them is none.
         ///
-        /// Each byte is taken for a digit, spelled again in upper case and compared: that is the check that it was one.
+        /// Each byte is taken for a digit, spelled again and compared, which is also the check that it was one.
         @inline(__always)
-        mutating func read(_ word: UInt64) -> UInt64 {
+        mutating func digits(_ word: UInt64) -> UInt64? {
             let isLetter = (word >> 6) & UUIDBits.ones
             let nibbles = ((word & (UUIDBits.ones &* 0x0F)) &+ isLetter &* 9) & (UUIDBits.ones &* 0x0F)
-            let caseBits = isLetter << 5
-            flaws |= UUIDBits.spelled(nibbles, letterOffset: 7) ^ (word & ~caseBits)
-            lowerLetters |= word & caseBits
-            upperLetters |= ~word & caseBits
-            return nibbles
+            let upper = UUIDBits.spelled(nibbles, letterOffset: 7)
+            if upper == word {
+                isLower = isLower && isLetter == 0
+            } else if UUIDBits.spelled(nibbles, letterOffset: 39) == word {
+                isUpper = false
+            } else {
+                // Of both cases, or no digits at all.
+                guard upper == word & ~(isLetter << 5) else { return nil }
+                isUpper = false
+                isLower = false
+            }
+            return UUIDBits.packed(nibbles)
         }
     }
 
@@ -205,6 +245,22 @@ struct UUIDBits: Hashable, Sendable {
     private static func spelled(_ nibbles: UInt64, letterOffset: UInt64) -> UInt64 {
         let isLetter = ((nibbles &+ ones &* 6) >> 4) & ones
         return nibbles &+ ones &* 0x30 &+ isLetter &* letterOffset
+    }
+
+    /// Eight nibbles, the first in the lowest byte, as 32 bits.
+    @inline(__always)
+    private static func packed(_ nibbles: UInt64) -> UInt64 {
+        var bits = (nibbles | nibbles >> 4) & 0x00FF_00FF_00FF_00FF
+        bits = (bits | bits >> 8) & 0x0000_FFFF_0000_FFFF
+        return (bits | bits >> 16) & 0x0000_0000_FFFF_FFFF
+    }
+
+    @inline(__always)
+    private static func unpacked(_ value: UInt64) -> UInt64 {
+        var bits = value & 0xFFFF_FFFF
+        bits = (bits | bits << 16) & 0x0000_FFFF_0000_FFFF
+        bits = (bits | bits << 8) & 0x00FF_00FF_00FF_00FF
+        return (bits | bits << 4) & (ones &* 0x0F)
     }
 
     // MARK: - Writing
@@ -220,17 +276,15 @@ struct UUIDBits: Hashable, Sendable {
             raw.storeBytes(
                 of: UInt32(truncatingIfNeeded: word).littleEndian, toByteOffset: position, as: UInt32.self)
         }
-        let nibbles = Self.ones &* 0x0F
-        let b = Self.spelled(high >> 4 & nibbles, letterOffset: offset)
-        let c = Self.spelled(low & nibbles, letterOffset: offset)
-        put(Self.spelled(high & nibbles, letterOffset: offset), at: 0)
+        let b = Self.spelled(Self.unpacked(high), letterOffset: offset)
+        let c = Self.spelled(Self.unpacked(low >> 32), letterOffset: offset)
+        put(Self.spelled(Self.unpacked(high >> 32), letterOffset: offset), at: 0)
         putHalf(b, at: 9)
         putHalf(b >> 32, at: 14)
         putHalf(c, at: 19)
         putHalf(c >> 32, at: 24)
-        put(Self.spelled(low >> 4 & nibbles, letterOffset: offset), at: 28)
-        let dash = UInt8(ascii: "-")
-        (out[8], out[13], out[18], out[23]) = (dash, dash, dash, dash)
+        put(Self.spelled(Self.unpacked(low), letterOffset: offset), at: 28)
+        for dash in [8, 13, 18, 23] { out[dash] = UInt8(ascii: "-") }
     }
 
     func text(isLower: Bool) -> String {
