@@ -43,6 +43,7 @@ extension Bridge {
                     session.id, profile: session.caps.renderingProfile,
                     hasReadMarker: session.caps.contains(.readMarker))
             }
+        case .pong(let token): pongReceived(token, session)
         case .authenticate(let param): authenticate(param, session)
         case .quit(let reason): close(session, reason: reason)
         }

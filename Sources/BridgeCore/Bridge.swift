@@ -1,4 +1,4 @@
-import ChatModel
+public import ChatModel
 import Dialects
 import Digests
 import IRCProtocol
@@ -68,9 +68,10 @@ public final class Bridge {
         var accepts: TokenBucket
     }
 
-    public init(settings: BridgeSettings, now: Now, random: AnyRandomNumberGenerator) {
+    /// - Parameter stored: what an earlier process left; nil: nothing is kept over the end of this one.
+    public init(settings: BridgeSettings, stored: StoredState? = nil, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
-        self.context = BridgeContext(settings: settings, now: now, random: random)
+        self.context = BridgeContext(settings: settings, isDurable: stored != nil, now: now, random: random)
         self.startedAt = now.wall
         self.accounts = Dictionary(
             settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
@@ -92,6 +93,9 @@ public final class Bridge {
             let id = RoomID(index: index)
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
+        }
+        for room in rooms {
+            if let left = stored?.rooms[room.storedKey] { room.restore(left, context) }
         }
     }
 

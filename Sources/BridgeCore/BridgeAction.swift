@@ -1,3 +1,4 @@
+public import ChatModel
 public import WireBytes
 
 /// What the bridge asks its driver to do. Plain values; the driver's switch over them is the only impure place.
@@ -36,6 +37,13 @@ public enum BridgeAction: Equatable {
     case closeUpstream(RoomID, flush: Bool)
     /// Check a password on another thread; answered by `passwordChecked`, also when it cannot be done.
     case checkPassword(PasswordCheck)
+    /// Keep changes, in the order of their tickets; answered by `storeSettled`, or by `storeOverflowed` when there is no
+    /// room for them.
+    case store(StoreTicket, [StoreOperation])
+    /// Read what is kept of a room that was opened just now; answered by `roomLoaded`.
+    case loadRoom(RoomID, StoredRoomKey)
+    /// Read messages of a room: the first `limit` after one place, up to another; answered by `messagesRead`, oldest first.
+    case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped

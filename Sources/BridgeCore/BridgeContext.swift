@@ -30,14 +30,18 @@ final class BridgeContext {
     private(set) var backendWishes: [BackendWish] = []
     /// Who opens a connection now among rooms that take turns, by backend, and how long the others wait at least.
     private var connectTurns: [String: ConnectTurn] = [:]
+    /// What is kept outlasts the process.
+    let isDurable: Bool
+    var ledger = StoreLedger()
 
     private struct ConnectTurn {
         var holder: RoomID?
         var notBefore: MonotonicInstant
     }
 
-    init(settings: BridgeSettings, now: Now, random: AnyRandomNumberGenerator) {
+    init(settings: BridgeSettings, isDurable: Bool, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
+        self.isDurable = isDurable
         self.identities = IdentityMap(settings: settings)
         self.now = now
         self.random = random
@@ -58,7 +62,15 @@ final class BridgeContext {
         }
     }
 
+    /// Has the store keep a change, where there is one. It goes with all that this verb changes, under
+    /// ``StoreLedger/next``.
+    func keep(_ change: @autoclosure () -> StoreOperation) {
+        guard isDurable else { return }
+        ledger.add(change())
+    }
+
     func takeActions() -> [BridgeAction] {
+        if let order = ledger.take() { actions.append(.store(order.ticket, order.changes)) }
         defer { actions.removeAll(keepingCapacity: true) }
         return actions
     }

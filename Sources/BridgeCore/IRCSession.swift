@@ -40,6 +40,7 @@ enum SessionRequest: Equatable {
     /// MOTD, LUSERS, VERSION, TIME or INFO.
     case query(IRCCommand)
     case capabilitiesChanged
+    case pong(String)
     case authenticate(String)
     case quit(String)
 }
@@ -166,6 +167,8 @@ final class IRCSession {
     var lastSpokeAt: ChatTimestamp
     var pingSentAt: MonotonicInstant?
     var rooms: [RoomID] = []
+    /// Who waits for the client to have received something; nil: nobody ever did.
+    var lineReceipts: LineReceipts?
     /// Answers too long for one go, first in, first out; input waits until they are done.
     var longAnswers: [LongAnswer] = []
     var longAnswerBatch: String?
@@ -281,7 +284,7 @@ final class IRCSession {
         case .cap: return capReceived(params)
         case .authenticate: return [.authenticate(params[0])]
         case .ping: return pingReceived(params)
-        case .pong: return []
+        case .pong: return params.last.map { [.pong($0)] } ?? []
         case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]
         case .join: return params[0] == "0" ? [.partEverything] : [.join(Self.list(params[0]))]
         case .part: return [.part(Self.list(params[0]), reason: params.count > 1 ? params[1] : nil)]

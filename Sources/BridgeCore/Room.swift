@@ -18,6 +18,8 @@ protocol ClientDoor: AnyObject {
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
+    /// Calls back when the client has certainly got everything that was written to it before this.
+    func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
 }

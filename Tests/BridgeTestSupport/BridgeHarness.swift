@@ -28,7 +28,9 @@ public final class BridgeHarness {
     }
 
     public let bridge: Bridge
-    public private(set) var clock = ManualClock()
+    public private(set) var clock: ManualClock
+    /// The disk.
+    public var store: StoreStage
     public private(set) var upstreams: [ScriptedUpstream]
     private var ownUpstreams: [ScriptedUpstream] = []
     public private(set) var notes: [BridgeNote] = []
@@ -61,13 +63,22 @@ public final class BridgeHarness {
     private var taps: [UInt64: ClientTap] = [:]
     private var outputs: [Output] = []
     /// Clients that owe a PONG.
-    private var pongs: [UInt64] = []
+    private var pongs: [(client: UInt64, token: String)] = []
 
-    public init(settings: BridgeSettings, seed: UInt64 = 1) {
+    /// - Parameters:
+    ///   - store: what an earlier bridge left behind; nil: nothing is kept.
+    ///   - startingAt: when; of a bridge after another, a later moment.
+    public init(
+        settings: BridgeSettings, seed: UInt64 = 1, store: StoreStage? = nil,
+        startingAt clock: ManualClock = ManualClock()
+    ) {
         self.settings = settings
+        self.clock = clock
+        self.store = store ?? StoreStage()
         upstreams = settings.rooms.map { ScriptedUpstream(usualTarget: $0.url.pathAndQuery) }
         bridge = Bridge(
-            settings: settings, now: clock.now, random: AnyRandomNumberGenerator(SeededGenerator(seed: seed)))
+            settings: settings, stored: store?.disk, now: clock.now,
+            random: AnyRandomNumberGenerator(SeededGenerator(seed: seed)))
     }
 
     /// The backend's end of a room's link, or of an account's own: these have numbers below zero.
@@ -217,7 +228,9 @@ public final class BridgeHarness {
             rounds += 1
             let actions = bridge.takeActions()
             for action in actions { run(action) }
-            if !actions.isEmpty || accounts.answerOne(bridge, clock.now) { continue }
+            if !actions.isEmpty || accounts.answerOne(bridge, clock.now) || store.answerOne(bridge, clock.now) {
+                continue
+            }
             if drainOne() || answerPing() { continue }
             guard let deadline = bridge.nextDeadline(), deadline <= clock.now.monotonic else { return }
             bridge.timerFired(now: clock.now)
@@ -226,8 +239,10 @@ public final class BridgeHarness {
     }
 
     private func answerPing() -> Bool {
-        guard let client = pongs.popLast() else { return false }
-        Array("PONG :bridge\r\n".utf8).withUnsafeBytes {
+        guard !pongs.isEmpty else { return false }
+        let (client, token) = pongs.removeFirst()
+        guard isConnected(client) else { return true }
+        Array("PONG bridge \(token)\r\n".utf8).withUnsafeBytes {
             bridge.clientReceived(ClientID(rawValue: client), $0, now: clock.now)
         }
         return true
@@ -274,6 +289,9 @@ public final class BridgeHarness {
             if let verdict = verdict(on: check) {
                 bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: clock.now)
             }
+        case .store(let ticket, let changes):
+            store.ordered(ticket, changes)
+        case .loadRoom, .readMessages: store.asked(action)
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)
         }
@@ -309,7 +327,7 @@ public final class BridgeHarness {
             }
             tap.unfinished.removeFirst(newline + 1)
             if answersPings, line.starts(with: "PING ".utf8) {
-                pongs.append(client)
+                pongs.append((client, String(decoding: line.dropFirst("PING ".utf8.count), as: UTF8.self)))
             } else {
                 outputs.append(.line(client: client, line))
             }

@@ -290,6 +290,8 @@ final class BridgeDriver: TransportDelegate {
                 transport.abort(id, silently: true)
             }
         case .checkPassword(let check): run(check, transport)
+        // Nothing is kept yet, so nobody asks.
+        case .store, .loadRoom, .readMessages: break
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()

@@ -1,0 +1,71 @@
+import IRCProtocol
+import WireBytes
+
+// Whether a client has what was written to it: a PING after the lines, and its PONG.
+
+/// What waits for a client's PONG. At most one PING of these is on its way.
+final class LineReceipts {
+    /// Waiting calls remembered for a client that does not answer; what more would wait is not called.
+    static let maxWaiting = 100
+    /// In front of every token, so that no other PONG is taken for an answer.
+    static let prefix = "cb-"
+
+    private var number: UInt64 = 0
+    private var asked: [() -> Void] = []
+    private var waiting: [() -> Void] = []
+    private(set) var isAsking = false
+
+    /// - Returns: false when there are too many.
+    func add(_ received: @escaping () -> Void) -> Bool {
+        guard waiting.count < Self.maxWaiting else { return false }
+        waiting.append(received)
+        return true
+    }
+
+    /// The token for the next PING; nil while one is on its way, or nobody wants to know.
+    func ask() -> String? {
+        guard !isAsking, !waiting.isEmpty else { return nil }
+        isAsking = true
+        number += 1
+        asked = waiting
+        waiting = []
+        return token
+    }
+
+    private var token: String { Self.prefix + String(number, radix: 36) }
+
+    /// Whom to call now that a PONG with `token` came.
+    func answered(_ token: String) -> [() -> Void] {
+        guard isAsking, token == self.token else { return [] }
+        isAsking = false
+        defer { asked = [] }
+        return asked
+    }
+}
+
+extension Bridge {
+    /// Calls `received` when the client has certainly got everything that was written to it before this; never, when it
+    /// goes before that.
+    func whenReceived(by session: IRCSession, _ received: @escaping () -> Void) {
+        guard session.state != .closed else { return }
+        let receipts = session.lineReceipts ?? LineReceipts()
+        session.lineReceipts = receipts
+        if receipts.add(received), let token = receipts.ask() { sendPing(token, session) }
+    }
+
+    func pongReceived(_ token: String, _ session: IRCSession) {
+        guard let received = session.lineReceipts?.answered(token) else { return }
+        for call in received { call() }
+        if let next = session.lineReceipts?.ask() { sendPing(next, session) }
+    }
+
+    /// Past the exit door: a PING belongs to no answer and no batch.
+    private func sendPing(_ token: String, _ session: IRCSession) {
+        IRCEncoder.append(IRCMessage(command: "PING", params: [token]), to: &context.writer)
+        context.emit(.send(session.id, context.writer.take()))
+    }
+
+    func whenReceived(by client: ClientID, _ received: @escaping () -> Void) {
+        if let session = sessions[client] { whenReceived(by: session, received) }
+    }
+}

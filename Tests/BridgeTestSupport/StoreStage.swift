@@ -1,0 +1,155 @@
+import BridgeCore
+public import ChatModel
+
+/// A disk that the test plays: what is ordered waits until it is committed, at once or when the test says so, and a bridge
+/// that dies leaves behind what was committed.
+public struct StoreStage {
+    /// What a bridge that starts now would find.
+    public private(set) var disk: StoredState
+    /// Orders are kept as soon as they come; otherwise the test says so, with ``commit(_:)``.
+    public var commits = true
+    /// Acceptances are refused for this reason.
+    public var refusal: String?
+    /// So many orders may wait; more find no room.
+    public var room = Int.max
+    /// Why questions fail.
+    public var readFailure: StoreFailure?
+    /// Orders that are not kept yet.
+    public private(set) var waiting: [(ticket: StoreTicket, changes: [StoreOperation])] = []
+    /// Everything that was ordered, kept or not.
+    public private(set) var orders: [StoreOperation] = []
+    private var allowed = 0
+    private var overflowed: [(ticket: StoreTicket, changes: [StoreOperation])] = []
+    private var questions: [BridgeAction] = []
+
+    public init(_ disk: StoredState = StoredState()) { self.disk = disk }
+
+    /// The same disk under a bridge that starts anew: what was not kept is gone.
+    public var afterCrash: StoreStage { StoreStage(disk) }
+
+    /// Keeps the oldest orders that wait.
+    public mutating func commit(_ count: Int = .max) { allowed = min(count, waiting.count) }
+
+    public mutating func takeOrders() -> [StoreOperation] {
+        defer { orders = [] }
+        return orders
+    }
+
+    mutating func ordered(_ ticket: StoreTicket, _ changes: [StoreOperation]) {
+        orders += changes
+        if waiting.count >= room { overflowed.append((ticket, changes)) } else { waiting.append((ticket, changes)) }
+    }
+
+    mutating func asked(_ question: BridgeAction) { questions.append(question) }
+
+    mutating func answerOne(_ bridge: Bridge, _ now: Now) -> Bool {
+        if !overflowed.isEmpty {
+            let (ticket, changes) = overflowed.removeFirst()
+            bridge.storeOverflowed(ticket, changes, now: now)
+            return true
+        }
+        let count = commits ? waiting.count : min(allowed, waiting.count)
+        allowed = 0
+        if count > 0 {
+            let orders = Array(waiting[..<count])
+            waiting.removeFirst(count)
+            var refused: [StoreTicket] = []
+            for (ticket, changes) in orders {
+                for change in changes where refusal == nil || !change.isAcceptance { disk.apply(change) }
+                if refusal != nil, changes.contains(where: \.isAcceptance) { refused.append(ticket) }
+            }
+            bridge.storeSettled(
+                through: orders.last?.ticket ?? StoreTicket(rawValue: 0), refused: refused, reason: refusal, now: now)
+            return true
+        }
+        guard !questions.isEmpty else { return false }
+        switch questions.removeFirst() {
+        case .loadRoom(let id, let key):
+            bridge.roomLoaded(
+                id, readFailure.map { .failure($0) } ?? .success(disk.rooms[key] ?? StoredRoom()), now: now)
+        case .readMessages(let id, let key, let after, let through, let limit):
+            let found = (disk.rooms[key]?.messages ?? []).filter { $0.sequence > after && $0.sequence <= through }
+            bridge.messagesRead(
+                id, readFailure.map { .failure($0) } ?? .success(Array(found.prefix(limit))), now: now)
+        default: break
+        }
+        return true
+    }
+}
+
+extension StoredState {
+    /// Carries out one change, as the store's rules say.
+    mutating func apply(_ change: StoreOperation) {
+        switch change {
+        case .accept(let entry): rooms[entry.room, default: StoredRoom()].outbox.append(entry)
+        case .outboxState(let id, let state, let confirmedPieces, let reason):
+            changeOutbox { entries in
+                for index in entries.indices where entries[index].id == id {
+                    entries[index].state = state
+                    entries[index].confirmedPieces = confirmedPieces
+                    entries[index].reason = reason
+                }
+            }
+        case .leaveOutbox(let id): changeOutbox { $0.removeAll { $0.id == id } }
+        case .message(let key, let message):
+            var room = rooms[key] ?? StoredRoom()
+            room.messages.removeAll { $0.msgid == message.msgid }
+            room.messages.append(message)
+            room.nextSequence = max(room.nextSequence, message.sequence + 1)
+            rooms[key] = room
+        case .learn(let key, let msgid, let upstreamID):
+            changeMessage(key, msgid) { $0.upstreamID = upstreamID }
+        case .edit(let key, let msgid, let text):
+            changeMessage(key, msgid) { message in
+                message.text = text
+                message.sentAs = nil
+            }
+        case .takeBack(let key, let msgid):
+            changeMessage(key, msgid) { message in
+                message.text = ""
+                message.sentAs = nil
+                message.attachments = []
+                message.isTakenBack = true
+            }
+        case .marker(let key, let marker):
+            rooms[key, default: StoredRoom()].markers.removeAll { $0.reader == marker.reader }
+            rooms[key, default: StoredRoom()].markers.append(marker)
+        case .receipt(let key, let receipt):
+            rooms[key, default: StoredRoom()].receipts.removeAll {
+                $0.author == receipt.author && $0.reader == receipt.reader
+            }
+            rooms[key, default: StoredRoom()].receipts.append(receipt)
+        case .live(let key, let until): rooms[key, default: StoredRoom()].liveUntil = until
+        case .identity(let identity):
+            forget(identity.backend, identity.person)
+            identities.append(identity)
+        case .forgetIdentity(let backend, let person): forget(backend, person)
+        case .cursor(let cursor):
+            drop(cursor.account, cursor.client, cursor.room)
+            cursors.append(cursor)
+        case .dropCursor(let account, let client, let room): drop(account, client, room)
+        }
+    }
+
+    private mutating func changeOutbox(_ change: (inout [StoredOutboxEntry]) -> Void) {
+        for key in rooms.keys { change(&rooms[key, default: StoredRoom()].outbox) }
+    }
+
+    private mutating func changeMessage(
+        _ key: StoredRoomKey, _ msgid: String, _ change: (inout StoredMessage) -> Void
+    ) {
+        guard let index = rooms[key]?.messages.firstIndex(where: { $0.msgid == msgid }) else { return }
+        change(&rooms[key, default: StoredRoom()].messages[index])
+    }
+
+    private mutating func forget(_ backend: String, _ person: ChatPerson) {
+        identities.removeAll {
+            $0.backend == backend
+                && (person.id != nil ? $0.person.id == person.id : $0.person.id == nil && $0.person.name == person.name)
+        }
+    }
+
+    private mutating func drop(_ account: String, _ client: String, _ room: StoredRoomKey) {
+        cursors.removeAll { $0.account == account && $0.client == client && $0.room == room }
+    }
+}
