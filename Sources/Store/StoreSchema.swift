@@ -51,7 +51,7 @@ enum StoreSchema {
         CREATE INDEX messages_time ON messages(at);
 
         CREATE TABLE outbox(
-            position INTEGER PRIMARY KEY AUTOINCREMENT,
+            position INTEGER PRIMARY KEY,
             key TEXT NOT NULL UNIQUE,
             id TEXT NOT NULL,
             room INTEGER NOT NULL,

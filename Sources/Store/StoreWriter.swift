@@ -132,11 +132,12 @@ final class StoreWriter {
         do throws(SQLiteError) {
             if health != .sound { changes.connection.checkpoint() }
             if head == waiting.count {
-                if health != .sound { try changes.probe() }
+                guard health != .sound else { return }
+                try changes.probe()
+                recover()
             } else {
                 try writeBatch()
             }
-            recover()
         } catch {
             fail(error)
         }
@@ -168,6 +169,7 @@ final class StoreWriter {
             end += 1
         }
         try changes.commit()
+        recover()
         guard end > head else { return }
         let last = waiting[end - 1]
         head = end
