@@ -1,4 +1,5 @@
 import BridgeCore
+import ChatModel
 import Glibc
 import HTTPProtocol
 import Transport
