@@ -42,7 +42,8 @@ final class StoreDriver: Sendable {
         guard folder.isEmpty || InstanceIdentity.makeDirectory(folder) else {
             throw unwritable(folder, String(cString: strerror(errno)))
         }
-        if !folder.isEmpty, access(folder, W_OK | X_OK) != 0 {
+        // The dot: a file in the folder's place may be writable too.
+        if !folder.isEmpty, access(folder + "/.", W_OK | X_OK) != 0 {
             throw unwritable(folder, String(cString: strerror(errno)))
         }
         let (store, opening): (Store, StoreOpening)
