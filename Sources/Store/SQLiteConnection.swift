@@ -219,7 +219,9 @@ final class SQLiteValues {
     /// A text of exactly `count` bytes, if `fill` writes it; when it returns false, nothing is added.
     func add(count: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Bool) -> Bool {
         reserve(count)
-        guard let base = bytes.baseAddress, fill((base + used).assumingMemoryBound(to: UInt8.self)) else { return false }
+        guard let base = bytes.baseAddress, fill((base + used).assumingMemoryBound(to: UInt8.self)) else {
+            return false
+        }
         slots.append(.text(offset: used, count: count))
         used += count
         return true
@@ -254,7 +256,8 @@ final class SQLiteValues {
                 case .text(let offset, let count):
                     // Never a null pointer, which would be NULL: there is always memory.
                     cq_bind_text(
-                        statement.handle, index, bytes.baseAddress.map { ($0 + offset).assumingMemoryBound(to: CChar.self) },
+                        statement.handle, index,
+                        bytes.baseAddress.map { ($0 + offset).assumingMemoryBound(to: CChar.self) },
                         UInt64(count))
                 }
             guard result == SQLITE_OK else { throw SQLiteError(result, on: statement.connection) }

@@ -36,13 +36,11 @@ final class StoreCore: Sendable {
     struct Inbox: Sendable {
         var stage = Stage.opened
         var orders: [StoreOrder] = []
-        /// Changes in ``orders``; an order without any counts for one.
-        var operationCount = 0
         /// Of all orders that are not settled, also of those that the writer has taken.
         var byteCount = 0
         var handedOver: UInt64 = 0
         var settled: UInt64 = 0
-        /// Changes that must wait for the writer to be woken; it is at work while this is `max`.
+        /// Orders that must wait for the writer to be woken; it is at work while this is `max`.
         var wakeAt = Int.max
         var isFailing = false
         var errands: [@Sendable (StoreWriter) -> Void] = []
@@ -95,10 +93,9 @@ final class StoreCore: Sendable {
             else { return (false, false) }
             inbox.byteCount += byteCount
             inbox.handedOver += 1
-            inbox.operationCount += max(1, operations.count)
             inbox.orders.append(
                 StoreOrder(ticket: ticket, operations: operations, byteCount: byteCount, number: inbox.handedOver))
-            guard inbox.operationCount >= inbox.wakeAt else { return (true, false) }
+            guard inbox.orders.count >= inbox.wakeAt else { return (true, false) }
             inbox.wakeAt = .max
             return (true, true)
         }
@@ -159,6 +156,7 @@ final class StoreCore: Sendable {
             queries.connection.close()
             changes.connection.close()
             lock.release()
+            refuseQuestions()
             return false
         case .running:
             readerBell.ring()
@@ -193,6 +191,16 @@ final class StoreCore: Sendable {
             inbox.writerEnded = true
             inbox.stage = .closed
         }
+        refuseQuestions()
         endBell.ring()
+    }
+
+    /// Those that no thread will answer any more.
+    private func refuseQuestions() {
+        let left = inbox.withLock { inbox -> [StoreQuestion] in
+            defer { inbox.questions = [] }
+            return inbox.questions
+        }
+        for question in left { question.ask(nil) }
     }
 }

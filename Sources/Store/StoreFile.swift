@@ -19,14 +19,15 @@ enum StoreFile {
     /// more.
     static let busyMilliseconds: Int32 = 2000
 
-    /// Pages of 4 KiB after which the log is moved into the database: 8 MiB.
-    private static let checkpointPages = 2048
+    /// Pages of 4 KiB after which the log is moved into the database, 16 MiB: ids lie all over their index, and a page
+    /// that changed often is moved once.
+    private static let checkpointPages = 4096
 
     /// What the log may keep of the disk once it is moved, in bytes: 64 MiB.
     private static let keptLogBytes = 64 << 20
 
     /// The writer's page cache, in KiB: the indexes of some hundred thousand messages.
-    private static let cacheKiB = 16_384
+    private static let cacheKiB = 32_768
 
     /// Made when the database was found damaged in use; the next opening checks all of it.
     static func suspicion(_ path: String) -> String { path + ".suspect" }
@@ -113,7 +114,9 @@ enum StoreFile {
         let application = try connection.integer("PRAGMA application_id")
         if application != StoreSchema.applicationID {
             let tables = try connection.integer("SELECT count(*) FROM sqlite_schema")
-            guard found == 0, tables == 0 else { throw SQLiteError(code: SQLiteCode.foreign, sentence: "another program made it") }
+            guard found == 0, tables == 0 else {
+                throw SQLiteError(code: SQLiteCode.foreign, sentence: "another program made it")
+            }
         }
         guard found <= StoreSchema.version, found >= 0 else {
             throw SQLiteError(code: SQLiteCode.newer, sentence: String(found))

@@ -16,6 +16,7 @@ struct StoreRetention {
     private var looksForOld = false
     private var crowdedRooms: [Int64] = []
     private var hasLooked = false
+    private var mustLook = false
     private var whoWaits: [@Sendable () -> Void] = []
 
     init(_ settings: StoreSettings, now: Int64) {
@@ -28,7 +29,7 @@ struct StoreRetention {
 
     /// When the next slice is to be removed; nil: never.
     func due(_ now: Int64) -> Int64? {
-        if hasWork || !whoWaits.isEmpty { return now }
+        if hasWork || mustLook { return now }
         return maxAgeMilliseconds == nil && maxPerRoom == nil ? nil : nextLook
     }
 
@@ -36,12 +37,12 @@ struct StoreRetention {
 
     mutating func hurry(_ done: @escaping @Sendable () -> Void) {
         whoWaits.append(done)
-        nextLook = .min
+        mustLook = true
     }
 
     /// Removes one slice.
     mutating func slice(_ changes: StoreChanges, now: Int64, wallClockMilliseconds: Int64) throws(SQLiteError) {
-        if !hasWork, now >= nextLook { try look(changes, now: now) }
+        if !hasWork, mustLook || now >= nextLook { try look(changes, now: now) }
         if hasWork {
             try changes.begin()
             if looksForOld, let age = maxAgeMilliseconds {
@@ -57,7 +58,7 @@ struct StoreRetention {
             }
             try changes.commit()
         }
-        if !hasWork {
+        if !hasWork, !mustLook {
             for done in whoWaits { done() }
             whoWaits = []
         }
@@ -67,11 +68,12 @@ struct StoreRetention {
         looksForOld = maxAgeMilliseconds != nil
         if let maxPerRoom {
             // Finding the place to cut at costs as much as the room has messages, so it must be worth it.
-            let worth = hasLooked && whoWaits.isEmpty ? max(100, maxPerRoom / 16) : 0
+            let worth = mustLook ? 0 : max(100, maxPerRoom / 16)
             crowdedRooms =
                 hasLooked ? changes.grown.compactMap { $0.value >= worth ? $0.key : nil } : try changes.allRoomIDs()
         }
         hasLooked = true
+        mustLook = false
         nextLook = now &+ Self.interval
     }
 }

@@ -19,7 +19,7 @@ public struct StoreSettings: Sendable {
     public var retention: Duration?
     /// Of each room so many of the newest messages are kept, and for a while a sixteenth more. Nil: all.
     public var maxMessagesPerRoom: Int?
-    /// Changes in one transaction; at least those of one order.
+    /// Orders in one transaction. More at once are fewer pages to write, and longer to wait for.
     public var batchMaxMessages: Int
     /// How long the first order of a transaction waits for others. Zero: it does not; what comes while a transaction is
     /// written makes the next one, so that load makes the batches.
@@ -34,7 +34,7 @@ public struct StoreSettings: Sendable {
     /// After a failure, until the next attempt.
     var retryPause: Duration = .seconds(1)
 
-    /// The default of ``batchMaxMessages``: about 5 ms of work, during which the next batch gathers.
+    /// The default of ``batchMaxMessages``: about 10 ms of work, during which the next batch gathers.
     public static let defaultBatchMaxMessages = 500
     /// The default of ``inboxBytes``, 64 MiB: minutes of a busy relay whose disk hangs.
     public static let defaultInboxBytes = 64 << 20

@@ -80,7 +80,7 @@ final class StoreWriter {
                 let isClosing = inbox.stage == .closing || inbox.stage == .closed
                 let hasOrders = !inbox.orders.isEmpty
                 let gathers =
-                    hasOrders && mayGather && inbox.operationCount < most && (gatherUntil.map { now < $0 } ?? true)
+                    hasOrders && mayGather && inbox.orders.count < most && (gatherUntil.map { now < $0 } ?? true)
                 let isDue = wakeBy.map { $0 <= now } ?? false
                 guard isClosing || !inbox.errands.isEmpty || (hasOrders && !gathers) || (isDue && !gathers) else {
                     begins = gathers && gatherUntil == nil
@@ -89,7 +89,6 @@ final class StoreWriter {
                 }
                 defer {
                     inbox.orders = []
-                    inbox.operationCount = 0
                     inbox.errands = []
                     inbox.wakeAt = .max
                 }
@@ -116,7 +115,7 @@ final class StoreWriter {
     }
 
     private func admit(_ orders: [StoreOrder]) {
-        if head > 0, head == waiting.count || head > 1024 {
+        if head > 0, head * 2 >= waiting.count {
             waiting.removeFirst(head)
             head = 0
         }
@@ -147,11 +146,11 @@ final class StoreWriter {
     private func writeBatch() throws(SQLiteError) {
         var refused: [StoreTicket] = []
         var reason: String?
-        var (count, byteCount, end) = (0, 0, head)
+        var (byteCount, end) = (0, head)
         try changes.begin()
         while end < waiting.count {
             let order = waiting[end]
-            guard end == head || count + order.operations.count <= core.settings.batchMaxMessages else { break }
+            guard end == head || end - head < core.settings.batchMaxMessages else { break }
             var isRefused = false
             for operation in order.operations {
                 do {
@@ -164,7 +163,6 @@ final class StoreWriter {
                 }
             }
             if isRefused { refused.append(order.ticket) }
-            count += order.operations.count
             byteCount += order.byteCount
             end += 1
         }
@@ -172,13 +170,17 @@ final class StoreWriter {
         recover()
         guard end > head else { return }
         let last = waiting[end - 1]
+        // Their bytes are given back to the inbox, so they must not stay.
+        for index in head..<end { waiting[index].operations = [] }
         head = end
         if head == waiting.count {
             waiting.removeAll(keepingCapacity: waiting.count < 4096)
             head = 0
         }
         through = last.ticket
-        settle(number: last.number, byteCount: byteCount, StoreSettlement(through: through, refused: refused, reason: reason))
+        settle(
+            number: last.number, byteCount: byteCount,
+            StoreSettlement(through: through, refused: refused, reason: reason))
     }
 
     private func settle(number: UInt64?, byteCount: Int, _ settlement: StoreSettlement) {

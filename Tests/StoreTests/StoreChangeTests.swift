@@ -55,7 +55,8 @@ struct StoreChangeTests {
         } changes: {
             [.edit(.lobby, msgid: "m1", text: "better")]
         },
-        Case(testDescription: "what is taken back loses its words, keeps its place, and is not edited any more") { room in
+        Case(testDescription: "what is taken back loses its words, keeps its place, and is not edited any more") {
+            room in
             room.messages[1].text = ""
             room.messages[1].isTakenBack = true
         } changes: {
@@ -115,24 +116,29 @@ struct StoreChangeTests {
         Case(testDescription: "who received what is kept once for each author and reader") { room in
             room.receipts = [
                 StoredReceipt(author: ChatID("a"), reader: person("r"), deliveredSequence: 1, readSequence: 0),
-                StoredReceipt(author: ChatID("a"), reader: ChatPerson(name: "r"), deliveredSequence: 0, readSequence: -1),
+                StoredReceipt(
+                    author: ChatID("a"), reader: ChatPerson(name: "r"), deliveredSequence: 0, readSequence: -1),
             ]
         } changes: {
             [
                 .receipt(
-                    .lobby, StoredReceipt(author: ChatID("a"), reader: person("r"), deliveredSequence: 0, readSequence: -1)),
+                    .lobby,
+                    StoredReceipt(author: ChatID("a"), reader: person("r"), deliveredSequence: 0, readSequence: -1)),
                 .receipt(
                     .lobby,
-                    StoredReceipt(author: ChatID("a"), reader: ChatPerson(name: "r"), deliveredSequence: 0, readSequence: -1)),
+                    StoredReceipt(
+                        author: ChatID("a"), reader: ChatPerson(name: "r"), deliveredSequence: 0, readSequence: -1)),
                 .receipt(
-                    .lobby, StoredReceipt(author: ChatID("a"), reader: person("r"), deliveredSequence: 1, readSequence: 0)),
+                    .lobby,
+                    StoredReceipt(author: ChatID("a"), reader: person("r"), deliveredSequence: 1, readSequence: 0)),
             ]
         },
         Case(testDescription: "how far a room was heard is what was said last, even when the clock went back") { room in
             room.liveUntil = ChatTimestamp(milliseconds: 50)
         } changes: {
             [
-                .live(.lobby, until: ChatTimestamp(milliseconds: 100)), .live(.lobby, until: ChatTimestamp(milliseconds: 50)),
+                .live(.lobby, until: ChatTimestamp(milliseconds: 100)),
+                .live(.lobby, until: ChatTimestamp(milliseconds: 50)),
             ]
         },
         Case(testDescription: "a cursor beyond all messages keeps its places from being given again") { room in
@@ -179,7 +185,9 @@ struct StoreChangeTests {
     @Test("the outbox is in the order of acceptance, whatever the ids are")
     func order() async throws {
         let stage = try StoreStage()
-        for index in 0..<100 { stage.submit([.accept(.plain("\((index * 37) % 100)", in: index % 2 == 0 ? .lobby : .attic))]) }
+        for index in 0..<100 {
+            stage.submit([.accept(.plain("\((index * 37) % 100)", in: index % 2 == 0 ? .lobby : .attic))])
+        }
         await stage.settle()
         let (lobby, attic) = (try await stage.room(.lobby), try await stage.room(.attic))
         #expect(lobby.outbox.map(\.id.rawValue) == stride(from: 0, to: 100, by: 2).map { "\(($0 * 37) % 100)" })

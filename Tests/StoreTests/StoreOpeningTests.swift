@@ -86,12 +86,17 @@ struct StoreOpeningTests {
         try make(folder.file("a.db"), String(decoding: try Data(contentsOf: dump), as: UTF8.self))
         let state = try stored(folder)
 
-        let (lobby, attic) = (StoredRoomKey(backend: "chat", room: "lobby"), StoredRoomKey(backend: "chat", room: "attic"))
-        func at(_ milliseconds: Int64) -> ChatTimestamp { ChatTimestamp(milliseconds: 1_750_000_000_000 + milliseconds) }
+        let (lobby, attic) = (
+            StoredRoomKey(backend: "chat", room: "lobby"), StoredRoomKey(backend: "chat", room: "attic")
+        )
+        func at(_ milliseconds: Int64) -> ChatTimestamp {
+            ChatTimestamp(milliseconds: 1_750_000_000_000 + milliseconds)
+        }
         let uuid = ChatID("0e5a7f3c-1111-4222-8333-abcdefabcdef")
         let messages = [
             StoredMessage(
-                sequence: 4, msgid: "m4", upstreamID: uuid, sender: ChatPerson(id: ChatID("p1"), name: "Päivi"), at: at(0),
+                sequence: 4, msgid: "m4", upstreamID: uuid, sender: ChatPerson(id: ChatID("p1"), name: "Päivi"),
+                at: at(0),
                 backendAt: at(1), nick: "paivi", source: "paivi!p@chat", text: "hello",
                 attachments: [ChatAttachment(kind: .image, url: "https://h/x.png", size: 12, duration: 1.5)],
                 isEncrypted: true, replyTo: "m1"),

@@ -61,7 +61,8 @@ struct StoreRetentionTests {
         #expect(try await stage.count(.attic) == 0)
     }
 
-    @Test("ages and counts beyond all bounds are no trap", arguments: [Duration.zero, .seconds(Int64.max), .seconds(-5)])
+    @Test(
+        "ages and counts beyond all bounds are no trap", arguments: [Duration.zero, .seconds(Int64.max), .seconds(-5)])
     func bounds(_ age: Duration) async throws {
         let stage = try StoreStage {
             $0.retention = age

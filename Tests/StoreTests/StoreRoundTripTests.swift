@@ -13,7 +13,9 @@ struct StoreRoundTripTests {
     func everyField(seed: UInt64) async throws {
         var maker = RecordMaker(random: SeededGenerator(seed: seed))
         let key = StoredRoomKey(backend: "b" + maker.text(), room: maker.text())
-        let (first, step) = (Int64.random(in: -5...1000, using: &maker.random), Int64.random(in: 1...9, using: &maker.random))
+        let (first, step) = (
+            Int64.random(in: -5...1000, using: &maker.random), Int64.random(in: 1...9, using: &maker.random)
+        )
         var room = StoredRoom(liveUntil: maker.time())
         var state = StoredState()
         var operations: [StoreOperation] = []
@@ -87,7 +89,8 @@ struct StoreRoundTripTests {
     @Test("a bridge gets the newest of a room's messages, oldest first, and the place after them all")
     func newest() async throws {
         let stage = try StoreStage()
-        await stage.submitAndSettle((0..<50).map { .message(.lobby, .plain($0 * 2)) } + [.live(.attic, until: .init(milliseconds: 5))])
+        await stage.submitAndSettle(
+            (0..<50).map { .message(.lobby, .plain($0 * 2)) } + [.live(.attic, until: .init(milliseconds: 5))])
         stage.store.close(within: .seconds(10))
         let (store, _) = try Store.open(
             StoreSettings(path: stage.folder.file("a.db")), wallClockMilliseconds: StoreStage.someTime)
@@ -115,16 +118,20 @@ struct StoreRoundTripTests {
         Range(testDescription: "none wanted", after: -1, through: 100, limit: 0, found: []),
         Range(testDescription: "fewer than none wanted", after: -1, through: 100, limit: -7, found: []),
         Range(testDescription: "the wrong way round", after: 20, through: 10, limit: 100, found: []),
-        Range(testDescription: "as far as numbers go", after: .min, through: .max, limit: .max, found: [0, 10, 20, 30]),
+        Range(
+            testDescription: "as far as numbers go", after: .min, through: .max, limit: .max, found: [0, 10, 20, 30]),
     ]
 
     @Test("messages are read by their place", arguments: ranges)
     func between(_ row: Range) async throws {
         let stage = try StoreStage()
-        await stage.submitAndSettle([30, 0, 20, 10].map { .message(.lobby, .plain($0)) } + [.message(.attic, .plain(15))])
+        await stage.submitAndSettle(
+            [30, 0, 20, 10].map { .message(.lobby, .plain($0)) } + [.message(.attic, .plain(15))])
         let read = try await stage.messages(.lobby, after: row.after, through: row.through, limit: row.limit)
         #expect(read.map(\.sequence) == row.found)
-        if row.limit > 3 { #expect(try await stage.count(.lobby, after: row.after, through: row.through) == row.found.count) }
+        if row.limit > 3 {
+            #expect(try await stage.count(.lobby, after: row.after, through: row.through) == row.found.count)
+        }
     }
 
     @Test("of a room that nobody knows, nothing is found")
