@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import shutil
-import socket
 import sqlite3
 import tempfile
 
@@ -405,24 +404,48 @@ def readiness(port):
     return answer.status, body
 
 
+def fill_disk(process):
+    """A limit for each file instead of a disk that is full: the kernel's answer differs, what it means does not."""
+    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (256 * 1024, hard))
+
+
+def empty_disk(process):
+    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+@scenario
+def stopped_in_order_while_nothing_can_be_kept(world):
+    """The exit status and the log say that the end was not a good one."""
+    world.start(log_extra='level = "info"', server_extra='drain = "1s"')
+    ann = world.irc("ann")
+    fill_disk(world.bridge.process.pid)
+    while not world.bridge.log_entries("store-failing"):
+        for _ in range(50):
+            ann.say("#lobby", "x" * 300)
+        ann.barrier()
+        world.bridge.check_alive()
+        assert len(ann.lines) < 20_000, "everything is kept on a disk that is full"
+    status = world.bridge.terminate()
+    assert status == 74, "exit status %r" % status
+    (entry,) = world.bridge.log_entries("store-incomplete")
+    assert entry["level"] == "error" and "may not be kept" in entry["msg"], entry
+    world.bridge = None
+
+
 @scenario
 def a_full_disk(world):
     """Relaying goes on, what cannot be kept is refused aloud, and all is well again when there is room."""
-    # Nobody else takes it in between: it is below those that the kernel gives away.
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    directory = folder(world)
-    world.start(
-        directory=directory, tables='[[http]]\nbind = "http://127.0.0.1:%d"' % port, log_extra='level = "info"')
+    world.start(tables='[[http]]\nbind = "http://127.0.0.1:0"', log_extra='level = "info"')
+    port = int(world.bridge.log_entries("listening-http")[0]["address"].rsplit(":")[-1])
     ann, remy = world.irc("ann"), world.person("Remy")
     settle(ann, "before")
     remy.expect_message("before")
     assert readiness(port)[0] == 200, readiness(port)
 
-    # A limit for each file instead of a disk that is full: the kernel's answer differs, what it means does not.
     process = world.bridge.process.pid
-    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
-    resource.prlimit(process, resource.RLIMIT_FSIZE, (256 * 1024, hard))
+    fill_disk(process)
     said, refused = [], set()
 
     def talk(count):
@@ -442,9 +465,10 @@ def a_full_disk(world):
     assert status == 503 and "storage: " in body, body
     remy.say("still relaying")
     ann.expect_text("still relaying")
-    ann.expect("NOTICE", lambda line: line.params[0] == "#lobby" and "kept" in line.params[-1])
+    told = [line for line in ann.lines if line.command == "NOTICE" and "cannot be kept" in line.params[-1]]
+    assert len(told) == 1, "told %d times that nothing is kept" % len(told)
 
-    resource.prlimit(process, resource.RLIMIT_FSIZE, (hard, hard))
+    empty_disk(process)
     wait_until(lambda: readiness(port)[0] == 200, lambda: "ready again: %s" % readiness(port)[1])
     before = set(refused)
     talk(20)
