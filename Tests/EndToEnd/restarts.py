@@ -438,7 +438,8 @@ def stopped_in_order_while_nothing_can_be_kept(world):
 def a_full_disk(world):
     """Relaying goes on, what cannot be kept is refused aloud, and all is well again when there is room."""
     world.start(tables='[[http]]\nbind = "http://127.0.0.1:0"', log_extra='level = "info"')
-    port = int(world.bridge.log_entries("listening-http")[0]["address"].rsplit(":")[-1])
+    (entry,) = wait_until(lambda: world.bridge.log_entries("listening-http"), "HTTP is served")
+    port = int(entry["address"].rsplit(":")[-1])
     ann, remy = world.irc("ann"), world.person("Remy")
     settle(ann, "before")
     remy.expect_message("before")
