@@ -94,11 +94,13 @@ struct StorageConfigurationTests {
                 variables: [
                     "CHATBRIDGE__CLUSTER__ENABLED": "true", "CHATBRIDGE__STORAGE__POOL": "4",
                     "CHATBRIDGE__STORAGE__SYNC": "never",
-                ]).sorted() == [
-                    "CHATBRIDGE__CLUSTER__ENABLED: several instances on one storage are not built yet; leave [cluster] out",
-                    "CHATBRIDGE__STORAGE__POOL: is for PostgreSQL, which is not built yet; leave it out",
-                    "CHATBRIDGE__STORAGE__SYNC: expected \"normal\" or \"full\" or \"off\", found \"never\"",
-                ])
+                ]
+            ).sorted() == [
+                "CHATBRIDGE__CLUSTER__ENABLED: several instances on one storage are not built yet; "
+                    + "leave [cluster] out",
+                "CHATBRIDGE__STORAGE__POOL: is for PostgreSQL, which is not built yet; leave it out",
+                "CHATBRIDGE__STORAGE__SYNC: expected \"normal\" or \"full\" or \"off\", found \"never\"",
+            ])
     }
 
     @Test(

@@ -130,7 +130,9 @@ struct StoreDriverTests {
         let folder = try Folder()
         try Data(repeating: 0xA5, count: 8192).write(to: URL(fileURLWithPath: folder.path + "/chatbridge.db"))
         let configuration = try load(
-            withRoom("[server]\nstate_dir = \"\(folder.path)\"\ndrain = \"0s\"\n[[listeners]]\nbind = \"irc://127.0.0.1:0\""))
+            withRoom(
+                "[server]\nstate_dir = \"\(folder.path)\"\ndrain = \"0s\"\n"
+                    + "[[listeners]]\nbind = \"irc://127.0.0.1:0\""))
         let told = CollectedLog()
         func start() async throws -> BridgeService {
             try await BridgeService.start(

@@ -65,7 +65,8 @@ enum StoragePlace: Equatable, Sendable, CustomStringConvertible {
         let path = String(text.dropFirst(Self.sqlitePrefix.count))
         if path == ":memory:" { throw AddressError("what is not to be kept is written as \"memory:\"") }
         guard !path.hasPrefix("//") else {
-            throw AddressError("a file is written as sqlite:PATH, without slashes in front: \"sqlite:/var/lib/chat.db\"")
+            throw AddressError(
+                "a file is written as sqlite:PATH, without slashes in front: \"sqlite:/var/lib/chat.db\"")
         }
         guard !path.isEmpty, !path.hasSuffix("/"), path.utf8.count <= Self.maxPathBytes,
             !path.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })

@@ -65,8 +65,8 @@ final class StoreDriver: Sendable {
 
     private static func unwritable(_ folder: String, _ reason: String) -> BridgeService.StartError {
         BridgeService.StartError(
-            description: "\(folder) cannot be written (\(reason)), so nothing can be kept there. Name another folder with "
-                + "--state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
+            description: "\(folder) cannot be written (\(reason)), so nothing can be kept there. Name another folder "
+                + "with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
     private static func settings(_ configuration: StorageConfiguration, path: String) -> StoreSettings {
