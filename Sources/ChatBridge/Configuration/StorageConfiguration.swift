@@ -100,18 +100,19 @@ extension ConfigurationForm where Value == Int? {
     /// A number, or nil for 0 and `"off"`.
     static func integerOrOff(_ range: ClosedRange<Int>) -> Self {
         let expected = "a whole number from \(range.lowerBound) to \(range.upperBound), or \"off\""
-        let form = ConfigurationForm<Int>.integer(range)
         return Self(expected: expected, shape: .leaf) { node, value, reader in
+            let number: Int?
             switch node.content {
-            case .integer(0), .string("off"), .string("0"): value = nil
-            case .integer(let number) where Int(exactly: number).map(range.contains) != true:
+            case .integer(0), .string("off"), .string("0"):
+                value = nil
+                return
+            case .integer(let written): number = Int(exactly: written)
+            default: number = reader.bareText(node).flatMap { Int($0) }
+            }
+            if let number, range.contains(number) {
+                value = number
+            } else {
                 reader.report(node.origin, "expected \(expected), found \(node.found)")
-            case .integer, .string:
-                var inner = range.lowerBound
-                let before = reader.problems.count
-                form.read(node, &inner, &reader)
-                if reader.problems.count == before { value = inner }
-            default: reader.report(node.origin, "expected \(expected), found \(node.found)")
             }
         } write: {
             $0.map { ConfigurationNode(.integer(Int64($0))) } ?? ConfigurationNode(.string("off"))
