@@ -23,12 +23,10 @@ public struct SwiftChatDialect: Dialect {
         try options.finish()
     }
 
-    public var traits: DialectTraits {
-        DialectTraits(
-            name: "swiftchat", identity: .puppet, messageIDOrigin: .server, echoesOwnMessages: true,
-            confirmation: .echoByText, typingOut: .none, maxFrameBytes: Self.maxFrameBytes,
-            backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
-    }
+    public let traits = DialectTraits(
+        name: "swiftchat", identity: .puppet, messageIDOrigin: .server, echoesOwnMessages: true,
+        confirmation: .echoByText, typingOut: .none, maxFrameBytes: Self.maxFrameBytes,
+        backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
 
     // MARK: - Reading
 
