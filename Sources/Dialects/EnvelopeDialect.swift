@@ -141,23 +141,15 @@ public struct EnvelopeDialect: Dialect {
     public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
         switch command {
         case .message(let message):
-            guard let id = message.id, let sender = message.sender.id, let at = message.at else {
-                return .unsupported(.missingField)
-            }
-            let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-            return Self.frame("message", id, sender, message.sender.name, text, at)
+            guard message.attachments.isEmpty else { return Self.withLinks(message) }
+            return Self.frame("message", message.id, message.sender, message.text, message.at)
         case .typing(let typing) where typing.state == .start:
-            guard let id = typing.id, let sender = typing.sender.id, let at = typing.at else {
-                return .unsupported(.missingField)
-            }
-            return Self.frame("typing", id, sender, typing.sender.name, "", at)
+            return Self.frame("typing", typing.id, typing.sender, "", typing.at)
         case .receipt(let receipt) where receipt.state == .read:
-            guard !receipt.ids.isEmpty, let reader = receipt.by.id, let at = receipt.at else {
-                return .unsupported(.missingField)
-            }
+            guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
             var frames: [EncodedFrame] = []
             for id in receipt.ids {
-                switch Self.frame("readReceipt", id, reader, receipt.by.name, "", at) {
+                switch Self.frame("readReceipt", id, receipt.by, "", receipt.at) {
                 case .frame(let frame): frames.append(frame)
                 case .several(let more): frames += more
                 case .unsupported(let reason): return .unsupported(reason)
@@ -170,25 +162,33 @@ public struct EnvelopeDialect: Dialect {
         }
     }
 
+    private static func withLinks(_ message: ChatMessage) -> EncodedCommand {
+        let text = FrameAttachment.textWithLinks(message.text, message.attachments)
+        return frame("message", message.id, message.sender, text, message.at)
+    }
+
+    /// What does not change is written as a whole: five names between six values.
     private static func frame(
-        _ event: StaticString, _ id: ChatID, _ sender: ChatID, _ name: String?, _ body: String, _ at: ChatTimestamp
+        _ event: StaticString, _ id: ChatID?, _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
     ) -> EncodedCommand {
-        var writer = JSONWriter(capacity: body.utf8.count + 256)
-        writer.beginObject()
-        writer.key("event")
-        writer.string(event)
-        writer.key("message_id")
-        writer.id(id)
-        writer.key("sender_id")
-        writer.id(sender)
-        writer.key("sender_name")
-        writer.string(name ?? sender.rawValue)
-        writer.key("body")
-        writer.string(body)
-        writer.key("sent_at")
-        writer.seconds(milliseconds: at.milliseconds)
-        writer.endObject()
-        guard writer.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
+        guard let id, let senderID = sender.id, let at else { return .unsupported(.missingField) }
+        let bytes = JSONWriter.document { writer in
+            writer.beginObject()
+            writer.key("event")
+            writer.string(event)
+            writer.verbatim(#","message_id":""#)
+            writer.appendToString(id)
+            writer.verbatim(#"","sender_id":""#)
+            writer.appendToString(senderID)
+            writer.verbatim(#"","sender_name":""#)
+            if let name = sender.name { writer.appendToString(name) } else { writer.appendToString(senderID) }
+            writer.verbatim(#"","body":""#)
+            writer.appendToString(body)
+            writer.verbatim(#"","sent_at":"#)
+            writer.seconds(milliseconds: at.milliseconds)
+            writer.endObject()
+        }
+        guard bytes.count <= maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frame(EncodedFrame(bytes: bytes, isBinary: false))
     }
 }

@@ -65,6 +65,11 @@ extension JSONWriter {
     mutating func id(_ id: ChatID) {
         if !string(byteCount: 36, { id.writeUUID(to: $0) }) { string(id.rawValue) }
     }
+
+    /// The same within a string.
+    mutating func appendToString(_ id: ChatID) {
+        if !appendToString(byteCount: 36, { id.writeUUID(to: $0) }) { appendToString(id.rawValue) }
+    }
 }
 
 /// Times out of JSON: numbers of any usual unit and ISO 8601.
