@@ -12,8 +12,11 @@ public struct ChatPerson: Hashable, Sendable {
     @inlinable
     public init(id: ChatID? = nil, name: String? = nil) {
         self.id = id
-        self.name = name
-        if let name, name.utf8.count > Self.maxNameBytes { self.name = Self.shortened(name) }
+        if let name, name.utf8.count > Self.maxNameBytes {
+            self.name = Self.shortened(name)
+        } else {
+            self.name = name
+        }
     }
 
     /// Longer names, which only attackers have, are cut: people are remembered by them where there are no ids.
@@ -309,13 +312,14 @@ public struct ChatReaction: Hashable, Sendable {
         }
     }
 
+    // The largest of all that an event can be: in this order it is small enough to be moved without a call.
     public var target: ChatID
     public var emoji: String
-    public var operation: Operation
     public var sender: ChatPerson
     public var room: String?
-    public var at: ChatTimestamp?
     public var counts: [Count]
+    public var at: ChatTimestamp?
+    public var operation: Operation
     public var isSelf: Bool
 
     @inlinable

@@ -103,7 +103,7 @@ public struct EnvelopeDialect: Dialect {
             id: FrameText.id(Fields.prefer(fields.senderID, fields.camelSenderID)),
             name: FrameText.nonEmpty(Fields.prefer(fields.senderName, fields.camelSenderName)))
         // This wire has ids, so a name alone is never us.
-        let isSelf = sender.id != nil && context.isSelf(sender)
+        let isSelf = sender.id.map { context.isSelf($0) } ?? false
         let at = { FrameTime().read(Fields.prefer(fields.sentAt, fields.camelSentAt)) }
         switch event {
         case "message":
@@ -111,7 +111,7 @@ public struct EnvelopeDialect: Dialect {
                 return .dropped(.missingField, typeKey: FrameText.typeKey(event))
             }
             guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
-            if let attachment = FrameAttachment.inline(text) {
+            if FrameAttachment.mayBeInline(body), let attachment = FrameAttachment.inline(text) {
                 return .event(
                     .message(
                         ChatMessage(

@@ -46,8 +46,8 @@ enum FrameText {
 
     /// A name: a string that is not empty.
     static func nonEmpty(_ field: JSONField?) -> String? {
-        guard let text = field?.string, !text.isEmpty else { return nil }
-        return text
+        guard let field, !field.isEmptyString else { return nil }
+        return field.string
     }
 
     /// The type value of a frame, for the log.
@@ -100,7 +100,9 @@ struct FrameTime {
     func read(_ field: JSONField?) -> ChatTimestamp? {
         guard let field else { return nil }
         switch field.kind {
-        case .integer, .decimal: return field.double.flatMap(number)
+        case .integer, .decimal:
+            guard let value = field.double else { return nil }
+            return number(value)
         case .string:
             // Hardly any time is written with escapes, and without them it is read where it stands.
             let plain: ChatTimestamp?? = field.withRawBytes { bytes in
@@ -121,6 +123,7 @@ struct FrameTime {
     }
 
     /// Tells the unit by the size of the number.
+    @inline(__always)
     func number(_ value: Double) -> ChatTimestamp? {
         let milliseconds: Double
         if value >= 1e14 {

@@ -79,7 +79,7 @@ public struct SwiftChatDialect: Dialect {
                     id: FrameText.id(fields.id), sender: sender, text: text,
                     at: FrameTime(epoch: .reference).read(fields.date),
                     // This wire has ids, so a name alone is never us.
-                    isSelf: sender.id != nil && context.isSelf(sender))))
+                    isSelf: sender.id.map { context.isSelf($0) } ?? false)))
     }
 
     // MARK: - Writing
@@ -89,16 +89,16 @@ public struct SwiftChatDialect: Dialect {
         guard case .message(let message) = command else { return .unsupported(.unsupported) }
         guard let id = message.sender.id, id.isUUIDShaped else { return .unsupported(.wrongType) }
         let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-        var writer = JSONWriter(capacity: text.utf8.count + 128)
-        writer.beginObject()
-        writer.key("message")
-        writer.string(text)
-        writer.key("user")
-        writer.string(message.sender.name ?? id.rawValue)
-        writer.key("userID")
-        writer.id(id)
-        writer.endObject()
-        guard writer.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
+        let bytes = JSONWriter.document { writer in
+            writer.verbatim(#"{"message":""#)
+            writer.appendToString(text)
+            writer.verbatim(#"","user":""#)
+            if let name = message.sender.name { writer.appendToString(name) } else { writer.appendToString(id) }
+            writer.verbatim(#"","userID":""#)
+            writer.appendToString(id)
+            writer.verbatim(#""}"#)
+        }
+        guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frame(EncodedFrame(bytes: bytes, isBinary: false))
     }
 }
