@@ -118,7 +118,7 @@ public struct EnvelopeDialect: Dialect {
                             id: id, sender: sender, text: "", at: at(), attachments: [attachment], isSelf: isSelf)))
             }
             return .event(
-                .message(ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)))
+                .message(.everyday(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)))
         case "typing":
             return .event(
                 .typing(
@@ -168,6 +168,7 @@ public struct EnvelopeDialect: Dialect {
     }
 
     /// What does not change is written as a whole: five names between six values.
+    @inline(never)  // inlined, it would take copies of the ids
     private static func frame(
         _ event: StaticString, _ id: ChatID?, _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
     ) -> EncodedCommand {

@@ -75,7 +75,7 @@ public struct SwiftChatDialect: Dialect {
         let sender = ChatPerson(id: FrameText.id(fields.userID), name: FrameText.nonEmpty(fields.user))
         return .event(
             .message(
-                ChatMessage(
+                .everyday(
                     id: FrameText.id(fields.id), sender: sender, text: text,
                     at: FrameTime(epoch: .reference).read(fields.date),
                     // This wire has ids, so a name alone is never us.

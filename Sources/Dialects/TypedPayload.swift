@@ -158,7 +158,7 @@ struct TypedPayload {
             throw .wrongType
         }
         let sender = sender
-        return ChatMessage(
+        return .everyday(
             id: FrameText.id(id), room: roomName, sender: sender, text: text?.string ?? "", at: time(sentAt),
             attachments: files, replyTo: FrameText.id(replyTo), isSelf: Self.isSelf(sender, context))
     }

@@ -51,6 +51,7 @@ public struct JSONReader {
     /// Steps into the array that comes next. False, and nothing is taken, when something else comes.
     public mutating func enterArray() throws(JSONError) -> Bool { try enter(UInt8(ascii: "[")) }
 
+    @inline(__always)
     mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
         guard scanner.peekToken() == bracket else { return false }
         guard depth < maxDepth else { throw scanner.error(.tooDeep) }

@@ -226,9 +226,17 @@ struct JSONScanner {
         let first = next
         words: do {
             while end - next >= 8 {
-                let count = Self.digitCount(inEight: next)
+                let word = UInt64(littleEndian: UnsafeRawPointer(next).loadUnaligned(as: UInt64.self))
+                let count = Self.digitCount(inEight: word)
                 next += count
                 if count < 8 { break words }
+            }
+            let left = end - next
+            if left > 0, end - start >= 8 {
+                // The last eight bytes; those already taken are shifted out, and zeros, which are no digits, come after.
+                let word = UInt64(littleEndian: UnsafeRawPointer(end - 8).loadUnaligned(as: UInt64.self))
+                next += Self.digitCount(inEight: word >> UInt64(truncatingIfNeeded: (8 &- left) &* 8))
+                break words
             }
             while next < end, next.pointee &- UInt8(ascii: "0") < 10 { next += 1 }
         }
@@ -238,10 +246,9 @@ struct JSONScanner {
         }
     }
 
-    /// How many of the eight bytes at `bytes` come before the first that is no digit.
+    /// How many of eight bytes, the first in the lowest byte, come before the first that is no digit.
     @inline(__always)
-    private static func digitCount(inEight bytes: UnsafePointer<UInt8>) -> Int {
-        let word = UInt64(littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
+    static func digitCount(inEight word: UInt64) -> Int {
         // Digits become 0 to 9; whatever is more gets or has its top bit.
         let values = word ^ 0x3030_3030_3030_3030
         let others = (values & 0x7F7F_7F7F_7F7F_7F7F &+ 0x7676_7676_7676_7676) | values

@@ -56,7 +56,20 @@ public struct JSONWriter: ~Copyable {
         }
     }
 
-    /// What ``document(_:)`` has room for, in bytes: a frame with a line of chat. The compiler keeps no more than 1024 on
+    /// Calls `body` with a writer whose first ``roomBytes`` are on the stack.
+    @inlinable @inline(__always)
+    public static func onStack<R>(_ body: (inout JSONWriter) -> R) -> R {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: roomBytes) { room in
+            guard let base = room.baseAddress else {
+                var writer = JSONWriter()
+                return body(&writer)
+            }
+            var writer = JSONWriter(borrowing: room, at: base)
+            return body(&writer)
+        }
+    }
+
+    /// What ``onStack(_:)`` has room for, in bytes: a frame with a line of chat. The compiler keeps no more than 1024 on
     /// the stack unasked.
     @inlinable static var roomBytes: Int { 1024 }
 
@@ -95,14 +108,21 @@ public struct JSONWriter: ~Copyable {
         needsComma = false
     }
 
-    /// A part of the document as it stands, for what is the same in every document of a kind. When it begins with a comma
-    /// and ends with a value, say so with ``endString()`` or by beginning the next part with a comma.
+    /// A part of the document as it stands, for what is the same in every document of a kind: with the comma it may need in
+    /// front of it. No comma is written after it.
     @inlinable @inline(__always)
     public mutating func verbatim(_ json: StaticString) {
         let length = json.utf8CodeUnitCount
         reserve(length)
         UnsafeMutableRawPointer(base + written).copyMemory(from: json.utf8Start, byteCount: length)
         written += length
+        needsComma = false
+    }
+
+    /// The same for bytes that are not known before the program runs.
+    public mutating func verbatim(_ json: [UInt8]) {
+        reserve(json.count)
+        json.withUnsafeBufferPointer { copy($0) }
         needsComma = false
     }
 
