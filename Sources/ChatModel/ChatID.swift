@@ -215,8 +215,9 @@ struct UUIDBits: Hashable, Sendable {
         )
         let dashes = UInt64(UInt8(ascii: "-"))
         let (first, second) = (word(8), word(16))
-        guard (first ^ dashes) & 0xFF | (first >> 40 ^ dashes) & 0xFF | (second >> 16 ^ dashes) & 0xFF
-            | (second >> 56 ^ dashes) == 0
+        guard
+            (first ^ dashes) & 0xFF | (first >> 40 ^ dashes) & 0xFF | (second >> 16 ^ dashes) & 0xFF
+                | (second >> 56 ^ dashes) == 0
         else { return nil }
         var check = Check()
         let bits = UUIDBits(
