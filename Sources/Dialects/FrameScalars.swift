@@ -76,6 +76,18 @@ enum FrameText {
         return text
     }
 
+    /// Whether two texts are the same bytes; Swift compares strings by canonical equivalence.
+    static func areSameBytes(_ a: String, _ b: String) -> Bool {
+        guard a.utf8.count == b.utf8.count else { return false }
+        let areSame = a.utf8.withContiguousStorageIfAvailable { a in
+            b.utf8.withContiguousStorageIfAvailable { b in
+                for index in 0..<a.count where a[index] != b[index] { return false }
+                return true
+            }
+        }
+        return (areSame ?? nil) ?? a.utf8.elementsEqual(b.utf8)
+    }
+
     /// The type value of a frame, for the log.
     static func typeKey(_ field: JSONField) -> String {
         field.withRawBytes { bytes in
@@ -239,7 +251,8 @@ private struct ISOScanner {
         guard let next = at, count >= 19 else { return nil }
         let raw = UnsafeRawPointer(next)
         // Each byte without what it must be: a digit becomes its value, a separator 0.
-        let (dateForm, clockForm): (UInt64, UInt64) = (0x2D30_302D_3030_3030, 0x3030_3A30_3054_3030)  // 0000-00-00T00:00
+        // Backwards: `0000-00-` and `00T00:00`.
+        let (dateForm, clockForm): (UInt64, UInt64) = (0x2D30_302D_3030_3030, 0x3030_3A30_3054_3030)
         let front = UInt64(littleEndian: raw.loadUnaligned(as: UInt64.self)) ^ dateForm
         let back = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) ^ clockForm
         let colon = next[16] ^ UInt8(ascii: ":")
