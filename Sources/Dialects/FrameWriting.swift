@@ -118,6 +118,9 @@ struct PlainFrame {
         at.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
         let bytes = UInt64(littleEndian: word)
         let ones: UInt64 = 0x0101_0101_0101_0101
-        return ((bytes ^ ones &* 0x22) &- ones | (bytes ^ ones &* 0x5C) &- ones | bytes &- ones &* 0x20) & ~bytes
+        let quotes = (bytes ^ (ones &* 0x22)) &- ones
+        let backslashes = (bytes ^ (ones &* 0x5C)) &- ones
+        let controls = bytes &- (ones &* 0x20)
+        return (quotes | backslashes | controls) & ~bytes
     }
 }
