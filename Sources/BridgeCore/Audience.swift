@@ -8,7 +8,8 @@ struct Audience {
     }
 
     private(set) var groups: [Group] = []
-    private var places: [ClientID: (group: Int, position: Int)] = [:]
+    // In half words: there are fewer clients than these count.
+    private var places: [ClientID: (group: Int32, position: Int32)] = [:]
 
     var count: Int { places.count }
     var clients: some Sequence<ClientID> { places.keys }
@@ -28,15 +29,16 @@ struct Audience {
             groups.append(Group(profile: profile))
             group = groups.count - 1
         }
-        places[client] = (group, groups[group].clients.count)
+        places[client] = (Int32(clamping: group), Int32(clamping: groups[group].clients.count))
         groups[group].clients.append(client)
     }
 
     mutating func remove(_ client: ClientID) {
         guard let place = places.removeValue(forKey: client) else { return }
-        let last = groups[place.group].clients.removeLast()
+        let group = Int(place.group)
+        let last = groups[group].clients.removeLast()
         if last != client {
-            groups[place.group].clients[place.position] = last
+            groups[group].clients[Int(place.position)] = last
             places[last] = place
         }
     }
@@ -45,8 +47,8 @@ struct Audience {
 /// The people of a room in an order that a long answer can walk while people come and go: a place once given stays, so
 /// whoever is there from beginning to end is listed exactly once, and who left is not listed after their PART.
 struct MemberSlots {
-    private var slots: [PersonID?] = []
-    private var places: [PersonID: Int] = [:]
+    private var slots: [PersonID] = []
+    private var places: [PersonID: Int32] = [:]
     private var free: [Int] = []
 
     var count: Int { places.count }
@@ -57,16 +59,16 @@ struct MemberSlots {
         guard places[person] == nil else { return }
         if let slot = free.popLast() {
             slots[slot] = person
-            places[person] = slot
+            places[person] = Int32(clamping: slot)
         } else {
-            places[person] = slots.count
+            places[person] = Int32(clamping: slots.count)
             slots.append(person)
         }
     }
 
     mutating func remove(_ person: PersonID) {
-        guard let slot = places.removeValue(forKey: person) else { return }
-        slots[slot] = nil
+        guard let slot = places.removeValue(forKey: person).map({ Int($0) }) else { return }
+        slots[slot] = .nobody
         free.append(slot)
         if places.isEmpty {
             slots = []
@@ -78,7 +80,7 @@ struct MemberSlots {
     func next(_ cursor: inout Int) -> PersonID? {
         while cursor < slots.count {
             defer { cursor += 1 }
-            if let person = slots[cursor] { return person }
+            if slots[cursor] != .nobody { return slots[cursor] }
         }
         return nil
     }

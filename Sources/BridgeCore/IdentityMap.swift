@@ -25,23 +25,54 @@ struct Person {
         var name: String?
     }
 
-    var kind: Kind
+    /// What few people have.
+    private indirect enum Rare {
+        case nothing
+        case some(roomCount: Int, absentSince: MonotonicInstant?, away: String?)
+    }
+
+    let kind: Kind
+    private var rare = Rare.nothing
     /// The clients of an IRC user, oldest first; several where one account has several.
-    var clients: [ClientID] = []
-    var nick: String
+    var clients: ShortList<ClientID> = []
+    private(set) var nick: String
     var ident: String
     var host: String
     /// The display name as written, without controls.
     var realname: String
     /// Bridge accounts, and senders that the backend itself vouches for as `<id>@<backend>`.
     var account: String?
-    /// The away message; nil: here.
-    var away: String?
     /// `nick!ident@host`.
-    private(set) var source: String
+    var source: String { nick + "!" + ident + "@" + host }
+
+    /// The away message; nil: here.
+    var away: String? {
+        get { rarities.away }
+        set { keep(roomCount, absentSince, newValue) }
+    }
+
     /// Rooms that an upstream person is in. Zero: remembered only.
-    var roomCount = 0
-    var absentSince: MonotonicInstant?
+    var roomCount: Int {
+        get { rarities.roomCount }
+        set { keep(newValue, absentSince, away) }
+    }
+
+    var absentSince: MonotonicInstant? {
+        get { rarities.absentSince }
+        set { keep(roomCount, newValue, away) }
+    }
+
+    private var rarities: (roomCount: Int, absentSince: MonotonicInstant?, away: String?) {
+        switch rare {
+        case .nothing: (0, nil, nil)
+        case .some(let roomCount, let absentSince, let away): (roomCount, absentSince, away)
+        }
+    }
+
+    private mutating func keep(_ roomCount: Int, _ absentSince: MonotonicInstant?, _ away: String?) {
+        let isNothing = roomCount == 0 && absentSince == nil && away == nil
+        rare = isNothing ? .nothing : .some(roomCount: roomCount, absentSince: absentSince, away: away)
+    }
 
     init(kind: Kind, nick: String, ident: String, host: String, realname: String, account: String?) {
         self.kind = kind
@@ -50,16 +81,9 @@ struct Person {
         self.host = host
         self.realname = realname
         self.account = account
-        self.source = ""
-        refreshSource()
     }
 
-    mutating func rename(_ nick: String) {
-        self.nick = nick
-        refreshSource()
-    }
-
-    mutating func refreshSource() { source = nick + "!" + ident + "@" + host }
+    mutating func rename(_ nick: String) { self.nick = nick }
 }
 
 /// Why an IRC user may not have a nick.

@@ -2,24 +2,29 @@
 ///
 /// A binary heap with lazy deletion: a moved or cancelled entry stays until it surfaces, and a sweep rebuilds the heap
 /// when a third of it is stale, so memory stays proportional to the keys in use.
+///
+/// An entry counts while the table has its very deadline for its key. A key that went back to a deadline of before may have
+/// several such entries; the first to surface takes the key out of the table, which makes the others stale, and a sweep
+/// keeps one of them.
 public struct DeadlineHeap<Key: Hashable> {
-    private var heap: [(at: MonotonicInstant, key: Key, stamp: UInt64)] = []
-    private var live: [Key: (at: MonotonicInstant, stamp: UInt64)] = [:]
-    private var stamp: UInt64 = 0
+    private var heap: [(at: MonotonicInstant, key: Key)] = []
+    private var live: [Key: MonotonicInstant] = [:]
 
     public init() {}
+
+    /// Entries held, stale ones included.
+    package var entryCount: Int { heap.count }
 
     /// Keys with a deadline.
     public var count: Int { live.count }
 
-    public subscript(key: Key) -> MonotonicInstant? { live[key]?.at }
+    public subscript(key: Key) -> MonotonicInstant? { live[key] }
 
     /// Sets or moves the deadline of `key`.
     public mutating func set(_ key: Key, at: MonotonicInstant) {
-        if let old = live[key], old.at == at { return }
-        stamp &+= 1
-        live[key] = (at, stamp)
-        heap.append((at, key, stamp))
+        if live[key] == at { return }
+        live[key] = at
+        heap.append((at, key))
         siftUp(heap.count - 1)
         if heap.count > 64, heap.count > live.count + live.count / 2 { rebuild() }
     }
@@ -45,7 +50,7 @@ public struct DeadlineHeap<Key: Hashable> {
     }
 
     private mutating func dropStale() {
-        while let first = heap.first, live[first.key]?.stamp != first.stamp { removeTop() }
+        while let first = heap.first, live[first.key] != first.at { removeTop() }
     }
 
     private mutating func removeTop() {
@@ -57,7 +62,13 @@ public struct DeadlineHeap<Key: Hashable> {
     }
 
     private mutating func rebuild() {
-        heap.removeAll { live[$0.key]?.stamp != $0.stamp }
+        // Out of the table while they are gathered, so that none is kept twice.
+        heap.removeAll { entry in
+            guard live[entry.key] == entry.at else { return true }
+            live[entry.key] = nil
+            return false
+        }
+        for entry in heap { live[entry.key] = entry.at }
         for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(index) }
     }
 
