@@ -2,22 +2,31 @@ import IRCProtocol
 
 /// The IRC clients in a room, grouped by what changes the rendering of a line, so that a line is built once a group.
 struct Audience {
+    /// A client's place in the audience of a room, kept by the client's own record there.
+    class Seat {
+        let client: ClientID
+        // In half words: there are fewer clients than these count.
+        fileprivate var group: Int32 = -1
+        fileprivate var position: Int32 = -1
+
+        init(client: ClientID) { self.client = client }
+
+        fileprivate var isTaken: Bool { group >= 0 }
+    }
+
     struct Group {
         let profile: IRCCapabilitySet
         var clients: [ClientID] = []
     }
 
     private(set) var groups: [Group] = []
-    // In half words: there are fewer clients than these count.
-    private var places: [ClientID: (group: Int32, position: Int32)] = [:]
+    private(set) var count = 0
 
-    var count: Int { places.count }
-    var clients: some Sequence<ClientID> { places.keys }
-
-    func contains(_ client: ClientID) -> Bool { places[client] != nil }
-
-    mutating func add(_ client: ClientID, profile: IRCCapabilitySet) {
-        remove(client)
+    /// Puts a client into the group of its profile, out of the one where it is.
+    ///
+    /// - Parameter seatOf: finds the seat of another client in the audience.
+    mutating func add(_ seat: Seat, profile: IRCCapabilitySet, seatOf: (ClientID) -> Seat?) {
+        remove(seat, seatOf: seatOf)
         let group: Int
         if let known = groups.firstIndex(where: { $0.profile == profile }) {
             group = known
@@ -29,18 +38,22 @@ struct Audience {
             groups.append(Group(profile: profile))
             group = groups.count - 1
         }
-        places[client] = (Int32(clamping: group), Int32(clamping: groups[group].clients.count))
-        groups[group].clients.append(client)
+        seat.group = Int32(clamping: group)
+        seat.position = Int32(clamping: groups[group].clients.count)
+        groups[group].clients.append(seat.client)
+        count += 1
     }
 
-    mutating func remove(_ client: ClientID) {
-        guard let place = places.removeValue(forKey: client) else { return }
-        let group = Int(place.group)
+    mutating func remove(_ seat: Seat, seatOf: (ClientID) -> Seat?) {
+        guard seat.isTaken else { return }
+        let group = Int(seat.group)
         let last = groups[group].clients.removeLast()
-        if last != client {
-            groups[group].clients[Int(place.position)] = last
-            places[last] = place
+        if last != seat.client {
+            groups[group].clients[Int(seat.position)] = last
+            seatOf(last)?.position = seat.position
         }
+        seat.group = -1
+        count -= 1
     }
 }
 

@@ -105,12 +105,32 @@ final class IRCSession {
     var isReadingPaused = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
-    var state: State = .registering
+    /// Of a session that is registered, the person; of the others what can be nobody's id.
+    private var standing = IRCSession.isRegistering
+    private static let isRegistering = PersonID.nobody
+    private static let isClosed = PersonID(rawValue: .max)
     var decoder: IRCLineDecoder
     var negotiation: IRCCapabilityNegotiation
     private var budgetLevel: TokenBucket.Level
     private var tagBudgetLevel: TokenBucket.Level
     var nick: String?
+
+    var state: State {
+        get {
+            switch standing {
+            case Self.isRegistering: .registering
+            case Self.isClosed: .closed
+            default: .registered(standing)
+            }
+        }
+        set {
+            switch newValue {
+            case .registering: standing = Self.isRegistering
+            case .closed: standing = Self.isClosed
+            case .registered(let person): standing = person
+            }
+        }
+    }
 
     var serverName: String { terms.serverName }
 
@@ -205,8 +225,14 @@ final class IRCSession {
     // Flow.
     var lastReceivedAt: MonotonicInstant
     var lastSpokeAt: ChatTimestamp
-    var pingSentAt: MonotonicInstant?
+    /// `.min`: no answer is waited for.
+    private var pingInstant = MonotonicInstant(nanoseconds: .min)
     var rooms: ShortList<RoomID> = []
+
+    var pingSentAt: MonotonicInstant? {
+        get { pingInstant.nanoseconds == .min ? nil : pingInstant }
+        set { pingInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
+    }
 
     // Answering. Between two lines a client needs nothing of it.
     private var answering: Answering?

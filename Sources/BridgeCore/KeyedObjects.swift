@@ -3,6 +3,16 @@ protocol ObjectKeying {
     associatedtype Object: AnyObject
     associatedtype Key: Hashable
     static func key(of object: Object) -> Key
+    /// The hash of an object's key; objects whose keys are dear to make may remember it.
+    static func hash(of object: Object) -> Int
+    static func hash(_ key: Key) -> Int
+    static func isKey(_ key: Key, hash: Int, of object: Object) -> Bool
+}
+
+extension ObjectKeying {
+    static func hash(of object: Object) -> Int { hash(key(of: object)) }
+    static func hash(_ key: Key) -> Int { key.hashValue }
+    static func isKey(_ key: Key, hash: Int, of object: Object) -> Bool { self.key(of: object) == key }
 }
 
 /// A table of objects by a key that they hold themselves, in a word for each place: a dictionary keeps the key once more.
@@ -28,13 +38,13 @@ struct KeyedObjects<Keying: ObjectKeying> {
 
     subscript(key: Key) -> Object? {
         guard count > 0 else { return nil }
-        return places[place(of: key)]
+        return places[place(of: key, hash: Keying.hash(key))]
     }
 
     /// Enters an object, in place of the one that has its key.
     mutating func insert(_ object: Object) {
         if (count + 1) * 4 > places.count * 3 { resize(to: max(8, places.count * 2)) }
-        let place = place(of: Keying.key(of: object))
+        let place = place(of: Keying.key(of: object), hash: Keying.hash(of: object))
         if places[place] == nil { count += 1 }
         places[place] = object
     }
@@ -43,7 +53,7 @@ struct KeyedObjects<Keying: ObjectKeying> {
     @discardableResult
     mutating func remove(_ key: Key) -> Object? {
         guard count > 0 else { return nil }
-        var gap = place(of: key)
+        var gap = place(of: key, hash: Keying.hash(key))
         guard let removed = places[gap] else { return nil }
         places[gap] = nil
         count -= 1
@@ -56,7 +66,7 @@ struct KeyedObjects<Keying: ObjectKeying> {
         while true {
             next = (next + 1) & (places.count - 1)
             guard let object = places[next] else { return removed }
-            let home = home(of: Keying.key(of: object))
+            let home = Keying.hash(of: object) & (places.count - 1)
             if (next - home) & (places.count - 1) >= (next - gap) & (places.count - 1) {
                 places.swapAt(gap, next)
                 gap = next
@@ -64,18 +74,25 @@ struct KeyedObjects<Keying: ObjectKeying> {
         }
     }
 
-    private func home(of key: Key) -> Int { key.hashValue & (places.count - 1) }
-
     /// Where the object of that key is, or would be.
-    private func place(of key: Key) -> Int {
-        var place = home(of: key)
-        while let object = places[place], Keying.key(of: object) != key { place = (place + 1) & (places.count - 1) }
+    private func place(of key: Key, hash: Int) -> Int {
+        var place = hash & (places.count - 1)
+        while let object = places[place], !Keying.isKey(key, hash: hash, of: object) {
+            place = (place + 1) & (places.count - 1)
+        }
+        return place
+    }
+
+    /// Where a new object goes; its key is not in the table.
+    private func vacancy(hash: Int) -> Int {
+        var place = hash & (places.count - 1)
+        while places[place] != nil { place = (place + 1) & (places.count - 1) }
         return place
     }
 
     private mutating func resize(to count: Int) {
         let objects = places
         places = Array(repeating: nil, count: count)
-        for case let object? in objects { places[place(of: Keying.key(of: object))] = object }
+        for case let object? in objects { places[vacancy(hash: Keying.hash(of: object))] = object }
     }
 }

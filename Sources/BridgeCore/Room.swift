@@ -31,8 +31,7 @@ final class Room {
     static let typingNoticeInterval: Duration = .seconds(3)
 
     /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
-    final class LocalMember {
-        let client: ClientID
+    final class LocalMember: Audience.Seat {
         let person: PersonID
         fileprivate(set) var puppet: ChatID
         var hasReadMarker: Bool
@@ -69,12 +68,12 @@ final class Room {
             client: ClientID, person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool,
             receipts: ReceiptPolicy
         ) {
-            self.client = client
             self.person = person
             self.puppet = puppet
             self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
             self.receipts = receipts
+            super.init(client: client)
         }
     }
 
@@ -279,9 +278,10 @@ final class Room {
         let member = LocalMember(
             client: client, person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1,
             hasReadMarker: hasReadMarker, receipts: receipts ?? settings.receipts)
+        if let old = locals[client] { audience.remove(old) { locals[$0] } }
         locals.insert(member)
         adopt(member)
-        audience.add(client, profile: profile)
+        audience.add(member, profile: profile) { locals[$0] }
         slots.insert(personID)
         occupied(context)
         ownArrived(client, context)
@@ -306,8 +306,8 @@ final class Room {
     func leave(_ client: ClientID, _ context: BridgeContext) {
         guard let member = locals[client] else { return }
         stopTyping(client, context)
+        audience.remove(member) { locals[$0] }
         locals.remove(client)
-        audience.remove(client)
         receiptNotices.forget(author: client)
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
@@ -351,9 +351,9 @@ final class Room {
     }
 
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
-        guard audience.contains(client) else { return }
-        audience.add(client, profile: profile)
-        locals[client]?.hasReadMarker = hasReadMarker
+        guard let member = locals[client] else { return }
+        audience.add(member, profile: profile) { locals[$0] }
+        member.hasReadMarker = hasReadMarker
     }
 
     /// What a client that enters during an outage must know.

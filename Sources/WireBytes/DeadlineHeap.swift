@@ -1,11 +1,9 @@
 /// Deadlines by key, earliest first. Setting a key again moves it; a key has at most one deadline.
 ///
-/// A binary heap with lazy deletion: a moved or cancelled entry stays until it surfaces, and a sweep rebuilds the heap
-/// when a third of it is stale, so memory stays proportional to the keys in use.
-///
-/// An entry counts while the table has its very deadline for its key. A key that went back to a deadline of before may have
-/// several such entries; the first to surface takes the key out of the table, which makes the others stale, and a sweep
-/// keeps one of them.
+/// A binary heap with lazy changes. For each key with a deadline there is an entry at that deadline or before it: a deadline
+/// that moves on, as most do, is only noted, and its entry follows when it surfaces. Entries that nothing stands behind any
+/// more stay until they surface, and a sweep rebuilds the heap when a third of it is such, so memory stays proportional to
+/// the keys in use.
 public struct DeadlineHeap<Key: Hashable> {
     private var heap: [(at: MonotonicInstant, key: Key)] = []
     private var live: [Key: MonotonicInstant] = [:]
@@ -22,8 +20,8 @@ public struct DeadlineHeap<Key: Hashable> {
 
     /// Sets or moves the deadline of `key`.
     public mutating func set(_ key: Key, at: MonotonicInstant) {
-        if live[key] == at { return }
-        live[key] = at
+        let old = live.updateValue(at, forKey: key)
+        if let old, at >= old { return }
         heap.append((at, key))
         siftUp(heap.count - 1)
         if heap.count > 64, heap.count > live.count + live.count / 2 { rebuild() }
@@ -36,21 +34,31 @@ public struct DeadlineHeap<Key: Hashable> {
 
     /// The earliest deadline, or nil when there is none.
     public mutating func next() -> MonotonicInstant? {
-        dropStale()
+        settleTop()
         return heap.first?.at
     }
 
     /// Removes and returns the earliest key whose deadline is at or before `now`.
     public mutating func popDue(_ now: MonotonicInstant) -> Key? {
-        dropStale()
+        settleTop()
         guard let first = heap.first, first.at <= now else { return nil }
         live[first.key] = nil
         removeTop()
         return first.key
     }
 
-    private mutating func dropStale() {
-        while let first = heap.first, live[first.key] != first.at { removeTop() }
+    /// Sees to it that the first entry is what comes due next.
+    private mutating func settleTop() {
+        while let first = heap.first {
+            let deadline = live[first.key]
+            if deadline == first.at { return }
+            if let deadline, deadline > first.at {
+                heap[0].at = deadline
+                siftDown(0)
+            } else {
+                removeTop()
+            }
+        }
     }
 
     private mutating func removeTop() {
@@ -61,13 +69,16 @@ public struct DeadlineHeap<Key: Hashable> {
         }
     }
 
+    /// One entry for each key, at its deadline.
     private mutating func rebuild() {
         // Out of the table while they are gathered, so that none is kept twice.
-        heap.removeAll { entry in
-            guard live[entry.key] == entry.at else { return true }
-            live[entry.key] = nil
-            return false
+        var kept = 0
+        for index in heap.indices {
+            guard let deadline = live.removeValue(forKey: heap[index].key) else { continue }
+            heap[kept] = (deadline, heap[index].key)
+            kept += 1
         }
+        heap.removeLast(heap.count - kept)
         for entry in heap { live[entry.key] = entry.at }
         for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(index) }
     }
