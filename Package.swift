@@ -32,6 +32,7 @@ let package = Package(
         .target(name: "CSystem"),
         .target(name: "CTLS", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CTOML", cxxSettings: [.define("TOML_HEADER_ONLY", to: "1")]),
 
         // Protocol cores: bytes and `now` in, values out.
@@ -49,6 +50,7 @@ let package = Package(
 
         // What touches the machine.
         core("Transport", ["CSystem", "CTLS", "WireBytes"]),
+        core("Store", ["ChatModel", "CSQLite", "CSystem", "JSONText", "WireBytes"]),
         core(
             "Studio",
             ["ChatModel", "Dialects", "JSONText", "WSProtocol", "HTTPProtocol", "Transport", "WireBytes"]),
@@ -73,6 +75,7 @@ let package = Package(
         tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes"]),
         tests("DialectTests", ["Dialects", "ChatModel", "JSONText", "WireBytes"], resources: [.copy("Fixtures")]),
         tests("TransportTests", ["Transport", "WireBytes"]),
+        tests("StoreTests", ["Store", "ChatModel", "CSQLite"], resources: [.copy("Dumps")]),
         tests(
             "BridgeTests",
             [

@@ -1,0 +1,135 @@
+import ChatModel
+
+/// What outlasts the process, in one SQLite file.
+///
+/// The bridge hands over orders and goes on; the writer's thread makes transactions of whatever waits, so that load makes
+/// the batches. The reader's thread answers questions on a connection of its own and sees everything that was handed over
+/// before the question, as long as it can be kept.
+///
+/// - One order is kept as a whole or not at all, and orders are kept in the order in which they came.
+/// - What is settled outlasts the end of the process, and with ``StoreSettings/Sync/full`` that of the machine.
+/// - When nothing can be kept (a full disk), acceptances are refused at once and all else waits, up to
+///   ``StoreSettings/inboxBytes``; the store tries again by itself.
+/// - A change that SQLite refuses for itself (a second message at the same place) is left out and told; acceptances among
+///   them are refused. Changes about something that is not kept change nothing.
+public final class Store: Sendable {
+    private let core: StoreCore
+
+    private init(_ core: StoreCore) { self.core = core }
+
+    deinit { _ = core.beginClosing(within: .seconds(1)) }
+
+    /// Opens the file and brings it to the present version; creates it, readable by its owner alone, when there is none.
+    ///
+    /// A damaged file is renamed, and a new one made. Blocks; files up to 64 MiB are read as a whole.
+    ///
+    /// - Parameter wallClockMilliseconds: since 1970 UTC; names damaged files, and is what ages are counted from.
+    public static func open(
+        _ settings: StoreSettings, wallClockMilliseconds: Int64
+    ) throws(StoreOpenError) -> (Store, StoreOpening) {
+        let parts = try StoreFile.open(settings, wallClockMilliseconds: wallClockMilliseconds)
+        guard let core = StoreCore(settings, parts, wallClockMilliseconds: wallClockMilliseconds) else {
+            throw .cannotOpen("The database \(settings.path) cannot be opened: too many files are open.")
+        }
+        return (Store(core), parts.opening)
+    }
+
+    /// Everything that a bridge begins with. Blocks; only before ``start(settled:condition:)``.
+    ///
+    /// - Parameter messagesPerRoom: the newest of each room, at most so many.
+    public func load(messagesPerRoom: Int = StoredState.messagesPerRoom) throws(StoreFailure) -> StoredState {
+        guard core.inbox.withLock({ $0.stage == .opened }) else {
+            throw StoreFailure("the store has started already, or is closed")
+        }
+        do throws(SQLiteError) {
+            return try core.queries.everything(messagesPerRoom: messagesPerRoom)
+        } catch {
+            if error.reach == .file { StoreFile.suspect(core.settings.path) }
+            throw StoreFailure(error.sentence)
+        }
+    }
+
+    /// Starts the threads. Once.
+    ///
+    /// - Parameters:
+    ///   - settled: called on the writer's thread after each batch, and for refusals.
+    ///   - condition: called on the writer's thread when it changes. A store begins sound.
+    public func start(
+        settled: @escaping @Sendable (StoreSettlement) -> Void,
+        condition: @escaping @Sendable (StoreCondition) -> Void
+    ) {
+        let isFirst = core.inbox.withLock { inbox -> Bool in
+            guard inbox.stage == .opened else { return false }
+            inbox.stage = .running
+            return true
+        }
+        guard isFirst else { return }
+        let core = core
+        let hasReader = startStoreThread(name: "store-reader") { StoreReader(core: core).run() }
+        if !hasReader { core.readerEnded() }
+        let hasWriter =
+            hasReader
+            && startStoreThread(name: "store-writer") {
+                StoreWriter(core, settled: settled, condition: condition).run()
+            }
+        if !hasWriter {
+            _ = core.beginClosing(within: .zero)
+            core.writerEnded()
+            condition(.failing("the system has no more threads"))
+        }
+    }
+
+    /// Hands over an order. Never blocks, and may be called before ``start(settled:condition:)``.
+    ///
+    /// - Parameter ticket: greater than those before it, and than zero.
+    /// - Returns: false when the inbox is full or the store closed; then nothing was taken, and nothing will be told.
+    public func submit(_ ticket: StoreTicket, _ operations: [StoreOperation]) -> Bool {
+        core.submit(ticket, operations)
+    }
+
+    // MARK: - Questions
+
+    // `done` is called once, on the reader's thread, or at once when the question cannot be asked.
+
+    /// A room as ``load(messagesPerRoom:)`` has it; an empty one when nothing is kept of it.
+    public func loadRoom(
+        _ key: StoredRoomKey, _ done: @escaping @Sendable (Result<StoredRoom, StoreFailure>) -> Void
+    ) {
+        core.ask(done) { (queries) throws(SQLiteError) in
+            try queries.room(key, messagesPerRoom: StoredState.messagesPerRoom)
+        }
+    }
+
+    /// The newest `limit` messages whose place is greater than `after` and at most `through`, oldest first.
+    public func readMessages(
+        _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int,
+        _ done: @escaping @Sendable (Result<[StoredMessage], StoreFailure>) -> Void
+    ) {
+        core.ask(done) { (queries) throws(SQLiteError) in
+            try queries.messages(key, after: after, through: through, limit: limit)
+        }
+    }
+
+    /// How many messages have a place greater than `after` and at most `through`.
+    public func countMessages(
+        _ key: StoredRoomKey, after: Int64, through: Int64,
+        _ done: @escaping @Sendable (Result<Int, StoreFailure>) -> Void
+    ) {
+        core.ask(done) { (queries) throws(SQLiteError) in
+            try queries.countMessages(key, after: after, through: through)
+        }
+    }
+
+    // MARK: - The end
+
+    /// Commits what waits and closes the file. Blocks at most about `limit`; what is not on disk by then is not kept,
+    /// and acceptances among it are refused.
+    public func close(within limit: Duration) {
+        if core.beginClosing(within: limit) { core.waitForEnd(within: limit) }
+    }
+
+    // MARK: - For tests
+
+    /// Has the writer do something between two batches.
+    func onWriter(_ errand: @escaping @Sendable (StoreWriter) -> Void) { core.onWriter(errand) }
+}

@@ -1,0 +1,409 @@
+import ChatModel
+
+/// Carries out changes on the writer's connection, within a transaction that others begin and end.
+///
+/// What changes with every message of a room, its next place and how far it was heard, is gathered and written once a
+/// transaction; so is nothing else.
+final class StoreChanges: @unchecked Sendable {
+    // Sendable because it is handed over once: whoever opened the store has it until the writer's thread starts, and
+    // then that thread alone.
+
+    let connection: SQLiteConnection
+    private let values = SQLiteValues()
+
+    private let findRoom: SQLiteStatement
+    private let addRoom: SQLiteStatement
+    private let saveRoom: SQLiteStatement
+    private let accept: SQLiteStatement
+    private let outboxState: SQLiteStatement
+    private let forgetTold: SQLiteStatement
+    private let leaveOutbox: SQLiteStatement
+    private let message: SQLiteStatement
+    private let learn: SQLiteStatement
+    private let edit: SQLiteStatement
+    private let takeBack: SQLiteStatement
+    private let marker: SQLiteStatement
+    private let receipt: SQLiteStatement
+    private let identity: SQLiteStatement
+    private let forgetIdentity: SQLiteStatement
+    private let cursor: SQLiteStatement
+    private let dropCursor: SQLiteStatement
+    private let removeOld: SQLiteStatement
+    private let removeFront: SQLiteStatement
+    private let placeFromBack: SQLiteStatement
+    private let placeFromFront: SQLiteStatement
+    private let allRooms: SQLiteStatement
+
+    /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
+    static let toldPerRoom = 200
+
+    // MARK: - Rooms
+
+    private struct RoomRecord {
+        var id: Int64
+        var nextSequence: Int64
+        var liveUntil: Int64?
+        /// Messages since the last ``saveRooms()``.
+        var messages = 0
+        var isChanged = false
+    }
+
+    private var rooms: [RoomRecord] = []
+    private var indexes: [StoredRoomKey: Int] = [:]
+    private var changedRooms: [Int] = []
+
+    /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
+    private(set) var grown: [Int64: Int] = [:]
+
+    init(_ connection: SQLiteConnection) throws(SQLiteError) {
+        self.connection = connection
+        findRoom = try connection.prepare(
+            "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
+        addRoom = try connection.prepare("INSERT INTO rooms(backend, room) VALUES(?, ?) RETURNING id")
+        saveRoom = try connection.prepare("UPDATE rooms SET next_sequence = ?, live_until = ? WHERE id = ?")
+        accept = try connection.prepare(
+            """
+            INSERT INTO outbox(key, \(StoreColumns.outbox.joined(separator: ", ")))
+            VALUES(?, \(StoreColumns.outbox.map { _ in "?" }.joined(separator: ", ")))
+            """)
+        outboxState = try connection.prepare(
+            "UPDATE outbox SET state = ?, confirmed = ?, reason = ? WHERE key = ?")
+        forgetTold = try connection.prepare(
+            """
+            DELETE FROM outbox WHERE room = ?1 AND state = \(StoredOutboxEntry.State.told.rawValue) AND position <=
+            (SELECT position FROM outbox WHERE room = ?1 AND state = \(StoredOutboxEntry.State.told.rawValue)
+            ORDER BY position DESC LIMIT 1 OFFSET \(Self.toldPerRoom))
+            """)
+        leaveOutbox = try connection.prepare("DELETE FROM outbox WHERE key = ?")
+        let columns = StoreColumns.message
+        message = try connection.prepare(
+            """
+            INSERT INTO messages(room, \(columns.joined(separator: ", ")))
+            VALUES(?, \(columns.map { _ in "?" }.joined(separator: ", ")))
+            ON CONFLICT(room, msgid) DO UPDATE SET \(columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
+            """)
+        learn = try connection.prepare("UPDATE messages SET upstream_id = ? WHERE room = ? AND msgid = ?")
+        edit = try connection.prepare(
+            "UPDATE messages SET text = ? WHERE room = ? AND msgid = ? AND flags & \(StoredFlag.takenBack) = 0")
+        takeBack = try connection.prepare(
+            """
+            UPDATE messages SET text = '', sent_as = NULL, attachments = NULL, tags = NULL,
+            flags = flags | \(StoredFlag.takenBack) WHERE room = ? AND msgid = ?
+            """)
+        marker = try connection.prepare(
+            "INSERT OR REPLACE INTO markers(room, key, reader, at, seq) VALUES(?, ?, ?, ?, ?)")
+        receipt = try connection.prepare(
+            """
+            INSERT OR REPLACE INTO
+            receipts(room, author_key, reader_key, author, reader_id, reader_name, delivered, read)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        identity = try connection.prepare(
+            """
+            INSERT OR REPLACE INTO identities(backend, key, person_id, person_name, nick, realname, last_seen)
+            VALUES(?, ?, ?, ?, ?, ?, ?)
+            """)
+        forgetIdentity = try connection.prepare("DELETE FROM identities WHERE backend = ? AND key = ?")
+        cursor = try connection.prepare("INSERT OR REPLACE INTO cursors(account, client, room, seq) VALUES(?, ?, ?, ?)")
+        dropCursor = try connection.prepare("DELETE FROM cursors WHERE account = ? AND client = ? AND room = ?")
+        removeOld = try connection.prepare(
+            """
+            DELETE FROM messages WHERE (room, seq) IN
+            (SELECT room, seq FROM messages INDEXED BY messages_time WHERE at < ? ORDER BY at LIMIT ?)
+            """)
+        removeFront = try connection.prepare("DELETE FROM messages WHERE room = ? AND seq <= ?")
+        placeFromBack = try connection.prepare(
+            "SELECT seq FROM messages WHERE room = ? ORDER BY seq DESC LIMIT 1 OFFSET ?")
+        placeFromFront = try connection.prepare(
+            "SELECT seq FROM messages WHERE room = ? ORDER BY seq LIMIT 1 OFFSET ?")
+        allRooms = try connection.prepare("SELECT id FROM rooms ORDER BY id")
+    }
+
+    /// The room's index; nil when nothing was ever kept of it.
+    private func knownRoom(_ key: StoredRoomKey) throws(SQLiteError) -> Int? {
+        if let index = indexes[key] { return index }
+        values.add(key.backend)
+        values.add(key.room)
+        defer { values.finish(findRoom) }
+        try values.bind(to: findRoom)
+        guard try findRoom.step() else { return nil }
+        return enter(
+            key,
+            RoomRecord(
+                id: findRoom.integer(0), nextSequence: findRoom.integer(1), liveUntil: findRoom.optionalInteger(2)))
+    }
+
+    private func room(_ key: StoredRoomKey) throws(SQLiteError) -> Int {
+        if let index = try knownRoom(key) { return index }
+        values.add(key.backend)
+        values.add(key.room)
+        guard let id = try values.integer(addRoom) else {
+            throw SQLiteError(code: 1, sentence: "the database gives rooms no numbers")
+        }
+        return enter(key, RoomRecord(id: id, nextSequence: 0))
+    }
+
+    private func enter(_ key: StoredRoomKey, _ record: RoomRecord) -> Int {
+        rooms.append(record)
+        indexes[key] = rooms.count - 1
+        return rooms.count - 1
+    }
+
+    private func change(_ index: Int) {
+        if rooms[index].isChanged { return }
+        rooms[index].isChanged = true
+        changedRooms.append(index)
+    }
+
+    /// Places up to `sequence` are given. Cursors and marks count too: they may know of messages that were not kept.
+    private func given(_ sequence: Int64, in index: Int) {
+        let next = sequence == .max ? sequence : sequence + 1
+        guard next > rooms[index].nextSequence else { return }
+        rooms[index].nextSequence = next
+        change(index)
+    }
+
+    // MARK: - Transactions
+
+    func begin() throws(SQLiteError) { try connection.execute("BEGIN IMMEDIATE") }
+
+    func commit() throws(SQLiteError) {
+        for index in changedRooms {
+            values.add(rooms[index].nextSequence)
+            values.add(rooms[index].liveUntil)
+            values.add(rooms[index].id)
+            try values.run(saveRoom)
+        }
+        try connection.execute("COMMIT")
+        for index in changedRooms {
+            if rooms[index].messages > 0 { grown[rooms[index].id, default: 0] += rooms[index].messages }
+            rooms[index].messages = 0
+            rooms[index].isChanged = false
+        }
+        changedRooms.removeAll(keepingCapacity: true)
+    }
+
+    /// Undoes the transaction. What is known of rooms goes too, since some of them may be gone with it.
+    func rollBack() {
+        connection.rollBack()
+        rooms.removeAll()
+        indexes.removeAll()
+        changedRooms.removeAll()
+    }
+
+    /// Keeps something large for a moment, to see whether that is possible.
+    func probe() throws(SQLiteError) {
+        try connection.execute(
+            "BEGIN IMMEDIATE; INSERT OR REPLACE INTO probe VALUES(1, zeroblob(\(Self.probeBytes))); COMMIT;")
+        try connection.execute("DELETE FROM probe")
+    }
+
+    /// As much as a batch of messages: a disk that has room for less is full, or the next batch would find that it is.
+    static let probeBytes = 256 << 10
+
+    // MARK: - Changes
+
+    func apply(_ operation: StoreOperation) throws(SQLiteError) {
+        switch operation {
+        case .accept(let entry): try accept(entry)
+        case .outboxState(let id, let state, let confirmedPieces, let reason):
+            values.add(Int64(state.rawValue))
+            values.add(Int64(confirmedPieces))
+            values.add(reason)
+            values.add(id.canonical)
+            try values.run(outboxState)
+            if state == .told { try trimTold(id) }
+        case .leaveOutbox(let id):
+            values.add(id.canonical)
+            try values.run(leaveOutbox)
+        case .message(let key, let message): try keep(message, in: key)
+        case .learn(let key, let msgid, let upstreamID):
+            guard let index = try knownRoom(key) else { return }
+            values.add(upstreamID)
+            values.add(rooms[index].id)
+            values.add(msgid)
+            try values.run(learn)
+        case .edit(let key, let msgid, let text):
+            guard let index = try knownRoom(key) else { return }
+            values.add(text)
+            values.add(rooms[index].id)
+            values.add(msgid)
+            try values.run(edit)
+        case .takeBack(let key, let msgid):
+            guard let index = try knownRoom(key) else { return }
+            values.add(rooms[index].id)
+            values.add(msgid)
+            try values.run(takeBack)
+        case .marker(let key, let mark):
+            let index = try room(key)
+            values.add(rooms[index].id)
+            values.add(mark.reader.canonical)
+            values.add(mark.reader)
+            values.add(mark.at.milliseconds)
+            values.add(mark.sequence)
+            try values.run(marker)
+            given(mark.sequence, in: index)
+        case .receipt(let key, let known): try keep(known, in: key)
+        case .live(let key, let until):
+            let index = try room(key)
+            rooms[index].liveUntil = until.milliseconds
+            change(index)
+        case .identity(let known):
+            values.add(known.backend)
+            values.addKey(known.person)
+            values.add(known.person)
+            values.add(known.nick)
+            values.add(known.realname)
+            values.add(known.lastSeen.milliseconds)
+            try values.run(identity)
+        case .forgetIdentity(let backend, let person):
+            values.add(backend)
+            values.addKey(person)
+            try values.run(forgetIdentity)
+        case .cursor(let place):
+            let index = try room(place.room)
+            values.add(place.account)
+            values.add(place.client)
+            values.add(rooms[index].id)
+            values.add(place.sequence)
+            try values.run(cursor)
+            given(place.sequence, in: index)
+        case .dropCursor(let account, let client, let key):
+            guard let index = try knownRoom(key) else { return }
+            values.add(account)
+            values.add(client)
+            values.add(rooms[index].id)
+            try values.run(dropCursor)
+        }
+    }
+
+    private func accept(_ entry: StoredOutboxEntry) throws(SQLiteError) {
+        let index = try room(entry.room)
+        values.add(entry.id.canonical)
+        // In the order of StoreColumns.outbox.
+        values.add(entry.id)
+        values.add(rooms[index].id)
+        values.add(entry.link)
+        values.add(entry.sender)
+        values.add(entry.sentAs)
+        values.add(entry.attachments)
+        values.add(entry.replyTo)
+        values.add(entry.acceptedAt.milliseconds)
+        values.add(entry.author)
+        values.add(entry.nick)
+        values.add(entry.source)
+        values.add(entry.account)
+        values.add(entry.client)
+        values.add(entry.text)
+        values.add(entry.clientTags)
+        values.add(Int64(entry.state.rawValue))
+        values.add(Int64(entry.confirmedPieces))
+        values.add(entry.reason)
+        try values.run(accept)
+    }
+
+    private func trimTold(_ id: ChatID) throws(SQLiteError) {
+        values.add(id.canonical)
+        guard let room = try values.integer(roomOfEntry()) else { return }
+        values.add(room)
+        try values.run(forgetTold)
+    }
+
+    private var preparedRoomOfEntry: SQLiteStatement?
+
+    /// Rarely needed, so prepared when it first is.
+    private func roomOfEntry() throws(SQLiteError) -> SQLiteStatement {
+        if let preparedRoomOfEntry { return preparedRoomOfEntry }
+        let statement = try connection.prepare("SELECT room FROM outbox WHERE key = ?")
+        preparedRoomOfEntry = statement
+        return statement
+    }
+
+    private func keep(_ new: StoredMessage, in key: StoredRoomKey) throws(SQLiteError) {
+        let index = try room(key)
+        values.add(rooms[index].id)
+        // In the order of StoreColumns.message.
+        values.add(new.sequence)
+        values.add(new.msgid)
+        values.add(Int64(new.kind.rawValue))
+        values.add(new.at.milliseconds)
+        values.add(new.backendAt?.milliseconds)
+        values.add(new.gapFrom?.milliseconds)
+        values.add(new.upstreamID)
+        values.add(new.sender)
+        values.add(new.nick)
+        values.add(new.source)
+        values.add(new.account)
+        values.add(new.text)
+        values.add(new.sentAs)
+        values.add(new.attachments)
+        values.add((new.isEncrypted ? StoredFlag.encrypted : 0) | (new.isTakenBack ? StoredFlag.takenBack : 0))
+        values.add(new.replyTo)
+        values.add(new.clientTags)
+        values.add(new.author)
+        values.add(new.client)
+        try values.run(message)
+        given(new.sequence, in: index)
+        rooms[index].messages += 1
+        change(index)
+    }
+
+    private func keep(_ known: StoredReceipt, in key: StoredRoomKey) throws(SQLiteError) {
+        let index = try room(key)
+        values.add(rooms[index].id)
+        values.add(known.author.canonical)
+        values.addKey(known.reader)
+        values.add(known.author)
+        values.add(known.reader)
+        values.add(known.deliveredSequence)
+        values.add(known.readSequence)
+        try values.run(receipt)
+        given(max(known.deliveredSequence, known.readSequence), in: index)
+    }
+
+    // MARK: - Retention
+
+    /// Removes up to `limit` messages from before `milliseconds`; answers how many.
+    func removeMessages(before milliseconds: Int64, limit: Int) throws(SQLiteError) -> Int {
+        values.add(milliseconds)
+        values.add(Int64(limit))
+        return try values.run(removeOld)
+    }
+
+    /// Removes up to `limit` of a room's oldest messages, as far as the room has more than `kept`; answers how many.
+    func removeMessages(ofRoom room: Int64, beyond kept: Int, limit: Int) throws(SQLiteError) -> Int {
+        guard let place = try place(placeFromBack, room: room, offset: kept) else { return 0 }
+        let slice = try self.place(placeFromFront, room: room, offset: max(0, limit - 1)) ?? place
+        values.add(room)
+        values.add(min(place, slice))
+        return try values.run(removeFront)
+    }
+
+    private func place(_ statement: SQLiteStatement, room: Int64, offset: Int) throws(SQLiteError) -> Int64? {
+        values.add(room)
+        values.add(Int64(max(0, offset)))
+        return try values.integer(statement)
+    }
+
+    func allRoomIDs() throws(SQLiteError) -> [Int64] {
+        defer { allRooms.reset() }
+        var ids: [Int64] = []
+        while try allRooms.step() { ids.append(allRooms.integer(0)) }
+        return ids
+    }
+
+    func forgetGrowth(ofRoom room: Int64) { grown[room] = nil }
+}
+
+/// The columns of the two wide tables, in the order in which they are written and read; `room` apart.
+enum StoreColumns {
+    static let message = [
+        "seq", "msgid", "kind", "at", "backend_at", "gap_from", "upstream_id", "sender_id", "sender_name", "nick",
+        "source", "account", "text", "sent_as", "attachments", "flags", "reply_to", "tags", "author", "client",
+    ]
+
+    static let outbox = [
+        "id", "room", "link", "sender_id", "sender_name", "sent_as", "attachments", "reply_to", "accepted_at", "author",
+        "nick", "source", "account", "client", "text", "tags", "state", "confirmed", "reason",
+    ]
+}

@@ -1,0 +1,196 @@
+import ChatModel
+
+/// Answers questions on a connection that only reads.
+final class StoreQueries: @unchecked Sendable {
+    // Sendable because it is used by one thread at a time: whoever opened the store until it starts, then the reader's.
+
+    let connection: SQLiteConnection
+
+    private let roomRow: SQLiteStatement
+    private let roomRows: SQLiteStatement
+    private let newest: SQLiteStatement
+    private let between: SQLiteStatement
+    private let count: SQLiteStatement
+    private let outbox: SQLiteStatement
+    private let markers: SQLiteStatement
+    private let receipts: SQLiteStatement
+    private let identities: SQLiteStatement
+    private let cursors: SQLiteStatement
+    private let values = SQLiteValues()
+
+    init(_ connection: SQLiteConnection) throws(SQLiteError) {
+        self.connection = connection
+        roomRow = try connection.prepare(
+            "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
+        roomRows = try connection.prepare("SELECT id, next_sequence, live_until, backend, room FROM rooms ORDER BY id")
+        let messageColumns = StoreColumns.message.joined(separator: ", ")
+        newest = try connection.prepare(
+            "SELECT \(messageColumns) FROM messages WHERE room = ? ORDER BY seq DESC LIMIT ?")
+        between = try connection.prepare(
+            "SELECT \(messageColumns) FROM messages WHERE room = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?")
+        count = try connection.prepare("SELECT count(*) FROM messages WHERE room = ? AND seq > ? AND seq <= ?")
+        outbox = try connection.prepare(
+            "SELECT \(StoreColumns.outbox.joined(separator: ", ")) FROM outbox WHERE room = ? ORDER BY position")
+        markers = try connection.prepare("SELECT reader, at, seq FROM markers WHERE room = ? ORDER BY key")
+        receipts = try connection.prepare(
+            """
+            SELECT author, reader_id, reader_name, delivered, read FROM receipts WHERE room = ?
+            ORDER BY author_key, reader_key
+            """)
+        identities = try connection.prepare(
+            """
+            SELECT backend, person_id, person_name, nick, realname, last_seen FROM identities
+            ORDER BY backend, last_seen, key
+            """)
+        cursors = try connection.prepare(
+            """
+            SELECT account, client, seq, backend, rooms.room FROM cursors JOIN rooms ON rooms.id = cursors.room
+            ORDER BY account, client, rooms.id
+            """)
+    }
+
+    /// Calls `body` within one transaction, so that all it reads is of one moment.
+    private func atOneMoment<R>(_ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
+        try connection.execute("BEGIN")
+        defer { connection.rollBack() }
+        return try body()
+    }
+
+    // MARK: - What a bridge asks
+
+    func everything(messagesPerRoom: Int) throws(SQLiteError) -> StoredState {
+        try atOneMoment { () throws(SQLiteError) in
+            var state = StoredState()
+            var rows: [(id: Int64, key: StoredRoomKey, room: StoredRoom)] = []
+            try each(roomRows) { row in
+                rows.append(
+                    (
+                        row.integer(0), StoredRoomKey(backend: row.text(3), room: row.text(4)),
+                        StoredRoom(liveUntil: row.optionalTimestamp(2), nextSequence: row.integer(1))
+                    ))
+            }
+            for (id, key, room) in rows { state.rooms[key] = try fill(room, id, key, messagesPerRoom: messagesPerRoom) }
+            try each(identities) { row in
+                state.identities.append(
+                    StoredIdentity(
+                        backend: row.text(0), person: row.person(1), nick: row.text(3), realname: row.text(4),
+                        lastSeen: row.timestamp(5)))
+            }
+            try each(cursors) { row in
+                state.cursors.append(
+                    StoredCursor(
+                        account: row.text(0), client: row.text(1),
+                        room: StoredRoomKey(backend: row.text(3), room: row.text(4)), sequence: row.integer(2)))
+            }
+            return state
+        }
+    }
+
+    /// A room of which nothing is kept is an empty one.
+    func room(_ key: StoredRoomKey, messagesPerRoom: Int) throws(SQLiteError) -> StoredRoom {
+        try atOneMoment { () throws(SQLiteError) in
+            var found: (id: Int64, room: StoredRoom)?
+            values.add(key.backend)
+            values.add(key.room)
+            try each(roomRow) { row in
+                let room = StoredRoom(liveUntil: row.optionalTimestamp(2), nextSequence: row.integer(1))
+                found = (row.integer(0), room)
+            }
+            guard let found else { return StoredRoom() }
+            return try fill(found.room, found.id, key, messagesPerRoom: messagesPerRoom)
+        }
+    }
+
+    func messages(
+        _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int
+    ) throws(SQLiteError) -> [StoredMessage] {
+        try atOneMoment { () throws(SQLiteError) in
+            guard limit > 0, let id = try roomID(key) else { return [] }
+            values.add(id)
+            values.add(after)
+            values.add(through)
+            values.add(Int64(limit))
+            return try messages(between)
+        }
+    }
+
+    func countMessages(_ key: StoredRoomKey, after: Int64, through: Int64) throws(SQLiteError) -> Int {
+        try atOneMoment { () throws(SQLiteError) in
+            guard let id = try roomID(key) else { return 0 }
+            values.add(id)
+            values.add(after)
+            values.add(through)
+            return Int(try values.integer(count) ?? 0)
+        }
+    }
+
+    // MARK: - Rows
+
+    private func roomID(_ key: StoredRoomKey) throws(SQLiteError) -> Int64? {
+        values.add(key.backend)
+        values.add(key.room)
+        return try values.integer(roomRow)
+    }
+
+    /// Calls `body` for each row that `statement` answers to the values that were added.
+    private func each(_ statement: SQLiteStatement, _ body: (SQLiteStatement) -> Void) throws(SQLiteError) {
+        defer { values.finish(statement) }
+        try values.bind(to: statement)
+        while try statement.step() { body(statement) }
+    }
+
+    /// The answer is newest first, the result oldest first.
+    private func messages(_ statement: SQLiteStatement) throws(SQLiteError) -> [StoredMessage] {
+        var found: [StoredMessage] = []
+        try each(statement) { found.append($0.message()) }
+        found.reverse()
+        return found
+    }
+
+    private func fill(
+        _ empty: StoredRoom, _ id: Int64, _ key: StoredRoomKey, messagesPerRoom: Int
+    ) throws(SQLiteError) -> StoredRoom {
+        var room = empty
+        values.add(id)
+        values.add(Int64(max(0, messagesPerRoom)))
+        room.messages = try messages(newest)
+        values.add(id)
+        try each(outbox) { room.outbox.append($0.outboxEntry(key)) }
+        values.add(id)
+        try each(markers) { row in
+            room.markers.append(StoredMarker(reader: row.id(0), at: row.timestamp(1), sequence: row.integer(2)))
+        }
+        values.add(id)
+        try each(receipts) { row in
+            room.receipts.append(
+                StoredReceipt(
+                    author: row.id(0), reader: row.person(1), deliveredSequence: row.integer(3),
+                    readSequence: row.integer(4)))
+        }
+        return room
+    }
+}
+
+extension SQLiteStatement {
+    /// A row of ``StoreColumns/message``.
+    fileprivate func message() -> StoredMessage {
+        let flags = integer(15)
+        return StoredMessage(
+            kind: StoredMessage.Kind(rawValue: Int(integer(2))) ?? .message, sequence: integer(0), msgid: text(1),
+            upstreamID: optionalID(6), sender: person(7), at: timestamp(3), backendAt: optionalTimestamp(4),
+            gapFrom: optionalTimestamp(5), nick: text(9), source: text(10), account: optionalText(11), text: text(12),
+            sentAs: optionalText(13), attachments: attachments(14), isEncrypted: flags & StoredFlag.encrypted != 0,
+            replyTo: optionalText(16), clientTags: tags(17), author: optionalID(18), client: optionalText(19),
+            isTakenBack: flags & StoredFlag.takenBack != 0)
+    }
+
+    /// A row of ``StoreColumns/outbox``.
+    fileprivate func outboxEntry(_ room: StoredRoomKey) -> StoredOutboxEntry {
+        StoredOutboxEntry(
+            id: id(0), room: room, link: text(2), sender: person(3), sentAs: text(5), attachments: attachments(6),
+            replyTo: optionalID(7), acceptedAt: timestamp(8), author: id(9), nick: text(10), source: text(11),
+            account: optionalText(12), client: optionalText(13), text: text(14), clientTags: tags(15),
+            state: StoredOutboxEntry.State(rawValue: Int(integer(16))) ?? .written,
+            confirmedPieces: Int(integer(17)), reason: optionalText(18))
+    }
+}

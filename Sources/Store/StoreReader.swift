@@ -1,0 +1,24 @@
+/// The reader's thread: answers questions one after the other, each when what was handed over before it is settled.
+///
+/// While nothing can be kept they are answered from what is.
+struct StoreReader: Sendable {
+    let core: StoreCore
+
+    func run() {
+        while true {
+            let (questions, isClosing) = core.inbox.withLock { inbox -> ([StoreQuestion], Bool) in
+                let isClosing = inbox.stage == .closing || inbox.stage == .closed
+                let (settled, all) = (inbox.settled, isClosing || inbox.isFailing)
+                let end = all ? nil : inbox.questions.firstIndex { $0.after > settled }
+                let ready = Array(inbox.questions[..<(end ?? inbox.questions.count)])
+                inbox.questions.removeFirst(ready.count)
+                return (ready, isClosing)
+            }
+            for question in questions { question.ask(isClosing ? nil : core.queries) }
+            if isClosing { break }
+            if questions.isEmpty { core.readerBell.wait(nanoseconds: nil) }
+        }
+        core.queries.connection.close()
+        core.readerEnded()
+    }
+}

@@ -1,0 +1,79 @@
+import WireBytes
+
+/// Removes messages that are too old or too many, in slices, so that nobody waits long for the writer. Never touches what
+/// is in the outbox.
+struct StoreRetention {
+    /// Nanoseconds from one look to the next, 10 s: what a minute of a busy room brings is removed in pieces.
+    static let interval: Int64 = 10_000_000_000
+
+    /// Messages removed in one transaction: a few milliseconds.
+    static let sliceCount = 500
+
+    private let maxAgeMilliseconds: Int64?
+    private let maxPerRoom: Int?
+
+    private var nextLook: Int64
+    private var looksForOld = false
+    private var crowdedRooms: [Int64] = []
+    private var hasLooked = false
+    private var mustLook = false
+    private var whoWaits: [@Sendable () -> Void] = []
+
+    init(_ settings: StoreSettings, now: Int64) {
+        maxAgeMilliseconds = settings.retention.map { $0.wholeNanoseconds / 1_000_000 }
+        maxPerRoom = settings.maxMessagesPerRoom.map { max(0, $0) }
+        nextLook = now
+    }
+
+    private var hasWork: Bool { looksForOld || !crowdedRooms.isEmpty }
+
+    /// When the next slice is to be removed; nil: never.
+    func due(_ now: Int64) -> Int64? {
+        if hasWork || mustLook { return now }
+        return maxAgeMilliseconds == nil && maxPerRoom == nil ? nil : nextLook
+    }
+
+    func isDue(_ now: Int64) -> Bool { due(now).map { $0 <= now } ?? false }
+
+    mutating func hurry(_ done: @escaping @Sendable () -> Void) {
+        whoWaits.append(done)
+        mustLook = true
+    }
+
+    /// Removes one slice.
+    mutating func slice(_ changes: StoreChanges, now: Int64, wallClockMilliseconds: Int64) throws(SQLiteError) {
+        if !hasWork, mustLook || now >= nextLook { try look(changes, now: now) }
+        if hasWork {
+            try changes.begin()
+            if looksForOld, let age = maxAgeMilliseconds {
+                let (cutoff, overflow) = wallClockMilliseconds.subtractingReportingOverflow(age)
+                let removed = try changes.removeMessages(before: overflow ? .min : cutoff, limit: Self.sliceCount)
+                if removed < Self.sliceCount { looksForOld = false }
+            } else if let room = crowdedRooms.last, let maxPerRoom {
+                let removed = try changes.removeMessages(ofRoom: room, beyond: maxPerRoom, limit: Self.sliceCount)
+                if removed < Self.sliceCount {
+                    crowdedRooms.removeLast()
+                    changes.forgetGrowth(ofRoom: room)
+                }
+            }
+            try changes.commit()
+        }
+        if !hasWork, !mustLook {
+            for done in whoWaits { done() }
+            whoWaits = []
+        }
+    }
+
+    private mutating func look(_ changes: StoreChanges, now: Int64) throws(SQLiteError) {
+        looksForOld = maxAgeMilliseconds != nil
+        if let maxPerRoom {
+            // Finding the place to cut at costs as much as the room has messages, so it must be worth it.
+            let worth = mustLook ? 0 : max(100, maxPerRoom / 16)
+            crowdedRooms =
+                hasLooked ? changes.grown.compactMap { $0.value >= worth ? $0.key : nil } : try changes.allRoomIDs()
+        }
+        hasLooked = true
+        mustLook = false
+        nextLook = now &+ Self.interval
+    }
+}
