@@ -52,7 +52,8 @@ struct RecordMaker {
                 kind: ChatAttachment.Kind.allCases.randomElement(using: &random) ?? .file, url: maybeText(),
                 name: maybeText(), size: maybeNumber(), mime: maybeText(), thumbnail: maybeText(),
                 width: maybeNumber(), height: maybeNumber(),
-                duration: chance() ? [0, 1.5, -0.1, 1e300, 5e-324, 12].randomElement(using: &random) : nil,
+                duration: chance()
+                    ? [0, 1.5, -0.1, 1e300, .leastNonzeroMagnitude, 12].randomElement(using: &random) : nil,
                 inline: maybeText(), fileID: maybeText())
         }
     }
