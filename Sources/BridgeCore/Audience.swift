@@ -2,21 +2,31 @@ import IRCProtocol
 
 /// The IRC clients in a room, grouped by what changes the rendering of a line, so that a line is built once a group.
 struct Audience {
+    /// A client's place in the audience of a room, kept by the client's own record there.
+    class Seat {
+        let client: ClientID
+        // In half words: there are fewer clients than these count.
+        fileprivate var group: Int32 = -1
+        fileprivate var position: Int32 = -1
+
+        init(client: ClientID) { self.client = client }
+
+        fileprivate var isTaken: Bool { group >= 0 }
+    }
+
     struct Group {
         let profile: IRCCapabilitySet
         var clients: [ClientID] = []
     }
 
     private(set) var groups: [Group] = []
-    private var places: [ClientID: (group: Int, position: Int)] = [:]
+    private(set) var count = 0
 
-    var count: Int { places.count }
-    var clients: some Sequence<ClientID> { places.keys }
-
-    func contains(_ client: ClientID) -> Bool { places[client] != nil }
-
-    mutating func add(_ client: ClientID, profile: IRCCapabilitySet) {
-        remove(client)
+    /// Puts a client into the group of its profile, out of the one where it is.
+    ///
+    /// - Parameter seatOf: finds the seat of another client in the audience.
+    mutating func add(_ seat: Seat, profile: IRCCapabilitySet, seatOf: (ClientID) -> Seat?) {
+        remove(seat, seatOf: seatOf)
         let group: Int
         if let known = groups.firstIndex(where: { $0.profile == profile }) {
             group = known
@@ -28,25 +38,30 @@ struct Audience {
             groups.append(Group(profile: profile))
             group = groups.count - 1
         }
-        places[client] = (group, groups[group].clients.count)
-        groups[group].clients.append(client)
+        seat.group = Int32(clamping: group)
+        seat.position = Int32(clamping: groups[group].clients.count)
+        groups[group].clients.append(seat.client)
+        count += 1
     }
 
-    mutating func remove(_ client: ClientID) {
-        guard let place = places.removeValue(forKey: client) else { return }
-        let last = groups[place.group].clients.removeLast()
-        if last != client {
-            groups[place.group].clients[place.position] = last
-            places[last] = place
+    mutating func remove(_ seat: Seat, seatOf: (ClientID) -> Seat?) {
+        guard seat.isTaken else { return }
+        let group = Int(seat.group)
+        let last = groups[group].clients.removeLast()
+        if last != seat.client {
+            groups[group].clients[Int(seat.position)] = last
+            seatOf(last)?.position = seat.position
         }
+        seat.group = -1
+        count -= 1
     }
 }
 
 /// The people of a room in an order that a long answer can walk while people come and go: a place once given stays, so
 /// whoever is there from beginning to end is listed exactly once, and who left is not listed after their PART.
 struct MemberSlots {
-    private var slots: [PersonID?] = []
-    private var places: [PersonID: Int] = [:]
+    private var slots: [PersonID] = []
+    private var places: [PersonID: Int32] = [:]
     private var free: [Int] = []
 
     var count: Int { places.count }
@@ -57,16 +72,16 @@ struct MemberSlots {
         guard places[person] == nil else { return }
         if let slot = free.popLast() {
             slots[slot] = person
-            places[person] = slot
+            places[person] = Int32(clamping: slot)
         } else {
-            places[person] = slots.count
+            places[person] = Int32(clamping: slots.count)
             slots.append(person)
         }
     }
 
     mutating func remove(_ person: PersonID) {
-        guard let slot = places.removeValue(forKey: person) else { return }
-        slots[slot] = nil
+        guard let slot = places.removeValue(forKey: person).map({ Int($0) }) else { return }
+        slots[slot] = .nobody
         free.append(slot)
         if places.isEmpty {
             slots = []
@@ -78,7 +93,7 @@ struct MemberSlots {
     func next(_ cursor: inout Int) -> PersonID? {
         while cursor < slots.count {
             defer { cursor += 1 }
-            if let person = slots[cursor] { return person }
+            if slots[cursor] != .nobody { return slots[cursor] }
         }
         return nil
     }

@@ -8,7 +8,7 @@ extension Bridge: ClientDoor {
     func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
         guard let session = sessions[client] else { return }
         if session.response != nil, label == nil {
-            session.response?.replies.append(message)
+            session.appendReply(message)
         } else {
             write(message, to: session, label: label, batch: nil)
         }
@@ -58,7 +58,7 @@ extension Bridge: ClientDoor {
         guard let response = session.response else { return }
         session.response = nil
         let replies = response.replies.filter { $0.reduced(for: session.caps, nick: session.displayNick) != nil }
-        if session.longAnswers.isEmpty {
+        if !session.hasLongAnswers {
             switch replies.count {
             case 0 where response.isDeferred: return
             case 0:
@@ -78,7 +78,7 @@ extension Bridge: ClientDoor {
         }
         let reference = beginBatch(label: response.label, session)
         for reply in replies { write(reply, to: session, label: nil, batch: reference) }
-        if session.longAnswers.isEmpty {
+        if !session.hasLongAnswers {
             endBatch(reference, session)
         } else {
             session.longAnswerBatch = reference
@@ -103,14 +103,14 @@ extension Bridge: ClientDoor {
 
     /// Writes of a client's long answers what its queue may hold, and goes on when that has drained.
     func pullLongAnswers(_ session: IRCSession) {
-        guard !session.longAnswers.isEmpty else { return }
-        while !session.longAnswers.isEmpty {
+        guard session.hasLongAnswers else { return }
+        while session.hasLongAnswers {
             guard session.undrainedBytes < Self.longAnswerWindow else {
                 context.emit(.notifyWhenDrained(session.id))
                 return
             }
             let (line, rest) = step(session.longAnswers[0], session)
-            if let rest { session.longAnswers[0] = rest } else { session.longAnswers.removeFirst() }
+            session.replaceFirstLongAnswer(rest)
             if let line {
                 session.undrainedBytes += write(line, to: session, label: nil, batch: session.longAnswerBatch)
             }

@@ -260,7 +260,6 @@ extension Bridge {
         guard let person = context.identities[personID] else { return }
         session.state = .registered(personID)
         session.nick = person.nick
-        session.realname = person.realname
         registered(session)
         welcome(session)
         if person.away != nil {

@@ -7,15 +7,15 @@ extension Bridge {
     func who(_ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) {
         if mask.hasPrefix("#") {
             if let room = room(channel: mask), mayEnter(room, session) {
-                session.longAnswers.append(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
+                session.appendLongAnswer(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
                 return
             }
         } else if let (_, person) = context.identities.person(nick: mask) {
             let channel = visibleChannels(of: person).first ?? "*"
-            session.longAnswers.append(.line(whoLine(person, channel: channel, whox, session)))
+            session.appendLongAnswer(.line(whoLine(person, channel: channel, whox, session)))
         }
         let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
-        session.longAnswers.append(
+        session.appendLongAnswer(
             .line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
     }
 

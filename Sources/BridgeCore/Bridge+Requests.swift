@@ -22,7 +22,7 @@ extension Bridge {
         case .whowas(let nick): whowas(nick, session)
         case .list(let only):
             reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
-            session.longAnswers.append(.list(nextRoom: 0, only: only))
+            session.appendLongAnswer(.list(nextRoom: 0, only: only))
             askForTemplateRooms()
         case .readTopic(let channel): readTopic(channel, session)
         case .setTopic(let channel):
@@ -141,7 +141,6 @@ extension Bridge {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let kept = IRCSession.cleanRealname(realname)
         context.identities.modify(personID) { $0.realname = kept }
-        for client in sessions(of: personID) { client.realname = kept }
         let line = IRCMessage(source: person.source, command: "SETNAME", params: [kept])
         reply(line, session)
         tellPeers(of: session, line)
@@ -197,11 +196,11 @@ extension Bridge {
         reply(room.joinMessage(person, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }
         reply(room.markerMessage(of: session.id, context), session)
-        if !session.caps.contains(.noImplicitNames) { session.longAnswers.append(.names(room.id, cursor: 0)) }
+        if !session.caps.contains(.noImplicitNames) { session.appendLongAnswer(.names(room.id, cursor: 0)) }
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
-        if let notice = room.statusNotice(context) { session.longAnswers.append(.line(notice)) }
-        if let notice = room.ownStatusNotice(personID, context) { session.longAnswers.append(.line(notice)) }
+        if let notice = room.statusNotice(context) { session.appendLongAnswer(.line(notice)) }
+        if let notice = room.ownStatusNotice(personID, context) { session.appendLongAnswer(.line(notice)) }
     }
 
     private func part(_ channel: String, reason: String?, _ session: IRCSession) {
@@ -231,10 +230,10 @@ extension Bridge {
         }
         for channel in channels {
             if let room = room(channel: channel), mayEnter(room, session) {
-                session.longAnswers.append(.names(room.id, cursor: 0))
+                session.appendLongAnswer(.names(room.id, cursor: 0))
             } else {
                 let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
-                session.longAnswers.append(.line(session.numeric(.rplEndOfNames, shown, "End of /NAMES list")))
+                session.appendLongAnswer(.line(session.numeric(.rplEndOfNames, shown, "End of /NAMES list")))
             }
         }
     }

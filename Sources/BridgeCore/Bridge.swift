@@ -31,7 +31,8 @@ public final class Bridge {
     var knownTemplateListing: BackendListing?
     /// Joins that wait for the backend to say which rooms it has, oldest first.
     var waitingJoins = WaitingJoins()
-    var sessions: [ClientID: IRCSession] = [:]
+    private(set) var sessions = KeyedObjects<SessionByClient>()
+    private let sessionTerms: IRCSession.Terms
     var registeredCount = 0
     var peakClients = 0
     var whowas = WhowasMemory()
@@ -63,6 +64,10 @@ public final class Bridge {
         case stopped
     }
 
+    enum SessionByClient: ObjectKeying {
+        static func key(of session: IRCSession) -> ClientID { session.id }
+    }
+
     private struct AddressUse {
         var clients = 0
         var accepts: TokenBucket
@@ -72,6 +77,7 @@ public final class Bridge {
     public init(settings: BridgeSettings, stored: StoredState? = nil, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
         self.context = BridgeContext(settings: settings, isDurable: stored != nil, now: now, random: random)
+        self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall
         self.accounts = Dictionary(
             settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
@@ -148,7 +154,8 @@ public final class Bridge {
             context.emit(.closeClient(id))
             return
         }
-        sessions[id] = IRCSession(id: id, origin: origin, settings: settings, now: now)
+        sessions.insert(
+            IRCSession(id: id, origin: origin, settings: settings, terms: sessionTerms, now: now))
         peakClients = max(peakClients, sessions.count)
         if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
@@ -294,8 +301,8 @@ public final class Bridge {
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)
-            case .typingIn(let id, let person): room(id)?.endTyping(person, announced: true, context)
-            case .typingOut(let id, let client): room(id)?.typingTimerFired(client, context)
+            case .typingIn(let person, let id): room(id)?.endTyping(person, announced: true, context)
+            case .typingOut(let client, let id): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .markRead(let id): room(id)?.markReadTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
@@ -337,7 +344,7 @@ public final class Bridge {
 
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
-        while session.state != .closed, session.longAnswers.isEmpty {
+        while session.state != .closed, !session.hasLongAnswers {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
                 if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
@@ -464,7 +471,7 @@ public final class Bridge {
 
     private func forget(_ session: IRCSession) {
         session.state = .closed
-        sessions[session.id] = nil
+        sessions.remove(session.id)
         waitingJoins.forget(session.id)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))

@@ -87,26 +87,71 @@ final class IRCSession {
     static let maxAwayBytes = 200
     static let maxUserBytes = 32
 
+    /// What is the same for all sessions of a bridge.
+    final class Terms {
+        let serverName: String
+        let budget: TokenBucket.Terms
+        let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
+
+        init(_ settings: BridgeSettings) {
+            serverName = settings.serverName
+            budget = TokenBucket.Terms(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
+        }
+    }
+
+    // There is one of these for every client, idle ones too: what most of them do not need most of the time stands in
+    // places of its own.
     let id: ClientID
     let origin: ClientOrigin
-    let serverName: String
+    var isReadingPaused = false
     let connectedAt: ChatTimestamp
-    var state: State = .registering
+    private let terms: Terms
+    /// Of a session that is registered, the person; of the others what can be nobody's id.
+    private var standing = IRCSession.isRegistering
+    private static let isRegistering = PersonID.nobody
+    private static let isClosed = PersonID(rawValue: .max)
     var decoder: IRCLineDecoder
     var negotiation: IRCCapabilityNegotiation
-    var budget: TokenBucket
-    /// Typing and other tag-only messages have a budget of their own: they never delay a message.
-    var tagBudget = TokenBucket(rate: 4, burst: 12)
-
-    // Gathered at registration.
+    private var budgetLevel: TokenBucket.Level
+    private var tagBudgetLevel: TokenBucket.Level
     var nick: String?
-    var user: String?
-    var realname = ""
 
-    // Login. Most clients never do; those who do not need no room for it.
+    var state: State {
+        get {
+            switch standing {
+            case Self.isRegistering: .registering
+            case Self.isClosed: .closed
+            default: .registered(standing)
+            }
+        }
+        set {
+            switch newValue {
+            case .registering: standing = Self.isRegistering
+            case .closed: standing = Self.isClosed
+            case .registered(let person): standing = person
+            }
+        }
+    }
+
+    var serverName: String { terms.serverName }
+
+    var budget: TokenBucket {
+        get { TokenBucket(terms.budget, budgetLevel) }
+        set { budgetLevel = newValue.level }
+    }
+
+    /// Typing and other tag-only messages have a budget of their own: they never delay a message.
+    var tagBudget: TokenBucket {
+        get { TokenBucket(terms.tagBudget, tagBudgetLevel) }
+        set { tagBudgetLevel = newValue.level }
+    }
+
+    // Registration and login. Once registered, most clients need nothing of it any more.
     private var login: LoginState?
 
     private final class LoginState {
+        var user: String?
+        var realname = ""
         var password: String?
         var account: AccountSettings?
         var isAdmitted = false
@@ -121,9 +166,26 @@ final class IRCSession {
         body(state)
     }
 
-    /// Gives back what only logging in needed, when nobody did.
+    /// What USER said, until registration.
+    var user: String? {
+        get { login?.user }
+        set { modifyLogin { $0.user = newValue } }
+    }
+
+    /// What USER said, until registration.
+    var realname: String {
+        get { login?.realname ?? "" }
+        set { modifyLogin { $0.realname = newValue } }
+    }
+
+    /// Gives back what only registering needed, and what logging in did when nobody did.
     func forgetUnusedLogin() {
-        guard let login, login.account == nil, !login.isAdmitted, login.passwordTry == nil else { return }
+        guard let login else { return }
+        guard login.account == nil, !login.isAdmitted, login.passwordTry == nil else {
+            login.user = nil
+            login.realname = ""
+            return
+        }
         self.login = nil
     }
 
@@ -162,20 +224,70 @@ final class IRCSession {
     }
 
     // Flow.
-    var isReadingPaused = false
     var lastReceivedAt: MonotonicInstant
     var lastSpokeAt: ChatTimestamp
-    var pingSentAt: MonotonicInstant?
-    var rooms: [RoomID] = []
+    /// `.min`: no answer is waited for.
+    private var pingInstant = MonotonicInstant(nanoseconds: .min)
+    var rooms: ShortList<RoomID> = []
     /// Who waits for the client to have received something; nil: nobody ever did.
     var lineReceipts: LineReceipts?
+
+    var pingSentAt: MonotonicInstant? {
+        get { pingInstant.nanoseconds == .min ? nil : pingInstant }
+        set { pingInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
+    }
+
+    // Answering. Between two lines a client needs nothing of it.
+    private var answering: Answering?
+
+    private final class Answering {
+        var longAnswers: [LongAnswer] = []
+        var longAnswerBatch: String?
+        var undrainedBytes = 0
+        var response: LabeledResponse?
+
+        var isDone: Bool { longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil }
+    }
+
+    private func modifyAnswering(_ body: (Answering) -> Void) {
+        let state = answering ?? Answering()
+        answering = state
+        body(state)
+        if state.isDone { answering = nil }
+    }
+
     /// Answers too long for one go, first in, first out; input waits until they are done.
-    var longAnswers: [LongAnswer] = []
-    var longAnswerBatch: String?
+    var longAnswers: [LongAnswer] { answering?.longAnswers ?? [] }
+    var hasLongAnswers: Bool { answering?.longAnswers.isEmpty == false }
+
+    func appendLongAnswer(_ answer: LongAnswer) { modifyAnswering { $0.longAnswers.append(answer) } }
+
+    /// What is left of the first long answer; nil: nothing.
+    func replaceFirstLongAnswer(_ rest: LongAnswer?) {
+        modifyAnswering {
+            if let rest { $0.longAnswers[0] = rest } else { $0.longAnswers.removeFirst() }
+        }
+    }
+
+    var longAnswerBatch: String? {
+        get { answering?.longAnswerBatch }
+        set { if newValue != nil || answering != nil { modifyAnswering { $0.longAnswerBatch = newValue } } }
+    }
+
     /// Bytes of long answers since the queue was last empty.
-    var undrainedBytes = 0
+    var undrainedBytes: Int {
+        get { answering?.undrainedBytes ?? 0 }
+        set { if newValue != 0 || answering != nil { modifyAnswering { $0.undrainedBytes = newValue } } }
+    }
+
     /// Replies of the labeled line being handled.
-    var response: LabeledResponse?
+    var response: LabeledResponse? {
+        get { answering?.response }
+        set { if newValue != nil || answering != nil { modifyAnswering { $0.response = newValue } } }
+    }
+
+    /// Another line of the labeled response.
+    func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
 
     struct LabeledResponse {
         var label: String
@@ -184,10 +296,10 @@ final class IRCSession {
         var isDeferred = false
     }
 
-    init(id: ClientID, origin: ClientOrigin, settings: BridgeSettings, now: Now) {
+    init(id: ClientID, origin: ClientOrigin, settings: BridgeSettings, terms: Terms, now: Now) {
         self.id = id
         self.origin = origin
-        self.serverName = settings.serverName
+        self.terms = terms
         self.connectedAt = now.wall
         self.decoder = IRCLineDecoder(limits: IRCLimits())
         let hasAccounts = !settings.accounts.isEmpty
@@ -195,7 +307,8 @@ final class IRCSession {
         if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
         self.negotiation = IRCCapabilityNegotiation(
             available: offered, values: Self.capabilityValues)
-        self.budget = TokenBucket(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
+        self.budgetLevel = .full(terms.budget)
+        self.tagBudgetLevel = .full(terms.tagBudget)
         self.lastReceivedAt = now.monotonic
         self.lastSpokeAt = now.wall
     }

@@ -12,14 +12,21 @@ public struct ClientID: Hashable, Sendable {
 /// no number twice, so that nothing late reaches another room. The links of accounts' own have negative numbers: whatever is
 /// asked for a room is asked for them too, and ``Bridge/ownLogin(of:)`` tells whose they are.
 public struct RoomID: Hashable, Sendable {
-    public var index: Int
+    // Every client remembers its rooms, and every timer may name one: half a word is enough for all rooms that a process
+    // opens in its life.
+    private var number: Int32
 
-    public init(index: Int) { self.index = index }
+    public var index: Int { Int(number) }
+
+    public init(index: Int) { number = Int32(clamping: index) }
 }
 
 /// Somebody with a nick, on either side of the bridge. Valid while the person is known to ``IdentityMap``.
 struct PersonID: Hashable {
     var rawValue: UInt64
+
+    /// The id that no person has: ``IdentityMap`` begins with 1.
+    static let nobody = PersonID(rawValue: 0)
 }
 
 /// The two clocks at one moment: one for intervals, one for what people read.
@@ -33,7 +40,8 @@ public struct Now: Hashable, Sendable {
     }
 }
 
-/// Everything that can come due. One heap holds all deadlines, so the driver needs one timer.
+/// Everything that can come due. One heap holds all deadlines, so the driver needs one timer. Of two ids in a key the longer
+/// one stands first: then a key fits 16 bytes, of which the heap holds three a client.
 enum TimerKey: Hashable {
     /// The next thing about a client's connection: registration time-out, ping, ping time-out.
     case clientLiveness(ClientID)
@@ -50,9 +58,9 @@ enum TimerKey: Hashable {
     /// The room's outbox: rate budget, confirmation and age.
     case outbox(RoomID)
     /// A person upstream stops typing unless told again.
-    case typingIn(RoomID, PersonID)
+    case typingIn(PersonID, RoomID)
     /// An IRC user's typing is to be repeated or stopped upstream.
-    case typingOut(RoomID, ClientID)
+    case typingOut(ClientID, RoomID)
     /// Read receipts for an author wait for their two seconds.
     case receipts(RoomID)
     /// The backend may be called again to mark a room as read.

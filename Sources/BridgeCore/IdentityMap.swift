@@ -25,23 +25,58 @@ struct Person {
         var name: String?
     }
 
-    var kind: Kind
+    /// What few people have.
+    private indirect enum Rare {
+        case nothing
+        case some(Rarities)
+    }
+
+    private struct Rarities: Equatable {
+        var roomCount = 0
+        var absentSince: MonotonicInstant?
+        var away: String?
+        var account: String?
+    }
+
+    let kind: Kind
+    private var rare = Rare.nothing
     /// The clients of an IRC user, oldest first; several where one account has several.
-    var clients: [ClientID] = []
-    var nick: String
+    var clients: ShortList<ClientID> = []
+    private(set) var nick: String
     var ident: String
     var host: String
     /// The display name as written, without controls.
     var realname: String
-    /// Bridge accounts, and senders that the backend itself vouches for as `<id>@<backend>`.
-    var account: String?
-    /// The away message; nil: here.
-    var away: String?
     /// `nick!ident@host`.
-    private(set) var source: String
+    var source: String { nick + "!" + ident + "@" + host }
+
+    /// The away message; nil: here.
+    var away: String? {
+        get { rarities.away }
+        set { rarities.away = newValue }
+    }
+
     /// Rooms that an upstream person is in. Zero: remembered only.
-    var roomCount = 0
-    var absentSince: MonotonicInstant?
+    var roomCount: Int {
+        get { rarities.roomCount }
+        set { rarities.roomCount = newValue }
+    }
+
+    var absentSince: MonotonicInstant? {
+        get { rarities.absentSince }
+        set { rarities.absentSince = newValue }
+    }
+
+    /// Bridge accounts, and senders that the backend itself vouches for as `<id>@<backend>`.
+    var account: String? {
+        get { rarities.account }
+        set { rarities.account = newValue }
+    }
+
+    private var rarities: Rarities {
+        get { if case .some(let rarities) = rare { rarities } else { Rarities() } }
+        set { rare = newValue == Rarities() ? .nothing : .some(newValue) }
+    }
 
     init(kind: Kind, nick: String, ident: String, host: String, realname: String, account: String?) {
         self.kind = kind
@@ -50,16 +85,9 @@ struct Person {
         self.host = host
         self.realname = realname
         self.account = account
-        self.source = ""
-        refreshSource()
     }
 
-    mutating func rename(_ nick: String) {
-        self.nick = nick
-        refreshSource()
-    }
-
-    mutating func refreshSource() { source = nick + "!" + ident + "@" + host }
+    mutating func rename(_ nick: String) { self.nick = nick }
 }
 
 /// Why an IRC user may not have a nick.
@@ -81,10 +109,10 @@ final class IdentityMap {
     private let casemapping: IRCCasemapping
     private let maker: NickMaker
     private let instanceID: String
-    private var people: [PersonID: Record] = [:]
+    private var people = KeyedObjects<ByID>()
     private var nextID: UInt64 = 1
-    private var byNick: [String: PersonID] = [:]
-    private var bySkeleton: [String: PersonID] = [:]
+    private var byNick = KeyedObjects<ByNick>()
+    private var bySkeleton = KeyedObjects<BySkeleton>()
     private var byRemote: [Person.RemoteKey: PersonID] = [:]
     /// Absent people, longest absent first; entries of people who came back are skipped.
     private var absentQueue: [(person: PersonID, since: MonotonicInstant)] = []
@@ -106,9 +134,48 @@ final class IdentityMap {
 
     /// A person in a place of their own, so that the table of them stays small while it grows.
     private final class Record {
+        let id: PersonID
+        private let casemapping: IRCCasemapping
+        /// The hashes of the nick's two forms, which take time to make.
+        private(set) var nickHash: UInt32 = 0
+        private(set) var skeletonHash: UInt32 = 0
         var person: Person
 
-        init(_ person: Person) { self.person = person }
+        init(_ id: PersonID, _ person: Person, _ casemapping: IRCCasemapping) {
+            self.id = id
+            self.person = person
+            self.casemapping = casemapping
+        }
+
+        var foldedNick: String { casemapping.fold(person.nick) }
+        var skeleton: String { Confusables.skeleton(person.nick) }
+
+        func rehash() {
+            nickHash = UInt32(truncatingIfNeeded: foldedNick.hashValue)
+            skeletonHash = UInt32(truncatingIfNeeded: skeleton.hashValue)
+        }
+    }
+
+    private enum ByID: ObjectKeying {
+        static func key(of record: Record) -> PersonID { record.id }
+    }
+
+    private enum ByNick: ObjectKeying {
+        static func key(of record: Record) -> String { record.foldedNick }
+        static func hash(of record: Record) -> Int { Int(record.nickHash) }
+        static func hash(_ folded: String) -> Int { Int(UInt32(truncatingIfNeeded: folded.hashValue)) }
+        static func isKey(_ folded: String, hash: Int, of record: Record) -> Bool {
+            Int(record.nickHash) == hash && record.foldedNick == folded
+        }
+    }
+
+    private enum BySkeleton: ObjectKeying {
+        static func key(of record: Record) -> String { record.skeleton }
+        static func hash(of record: Record) -> Int { Int(record.skeletonHash) }
+        static func hash(_ skeleton: String) -> Int { Int(UInt32(truncatingIfNeeded: skeleton.hashValue)) }
+        static func isKey(_ skeleton: String, hash: Int, of record: Record) -> Bool {
+            Int(record.skeletonHash) == hash && record.skeleton == skeleton
+        }
     }
 
     subscript(id: PersonID) -> Person? { people[id]?.person }
@@ -116,8 +183,7 @@ final class IdentityMap {
     var count: Int { people.count }
 
     func person(nick: String) -> (id: PersonID, person: Person)? {
-        guard let id = byNick[casemapping.fold(nick)], let person = people[id]?.person else { return nil }
-        return (id, person)
+        byNick[casemapping.fold(nick)].map { ($0.id, $0.person) }
     }
 
     func modify(_ id: PersonID, _ body: (inout Person) -> Void) {
@@ -152,8 +218,8 @@ final class IdentityMap {
         let skeleton = Confusables.skeleton(nick)
         if reserved.contains(skeleton) { return .inUse }
         if let owners = accountNames[skeleton], !owners.contains(where: { $0 == account }) { return .inUse }
-        if let taken = byNick[casemapping.fold(nick)], taken != holder { return .inUse }
-        if let taken = bySkeleton[skeleton], taken != holder { return .inUse }
+        if let taken = byNick[casemapping.fold(nick)], taken.id != holder { return .inUse }
+        if let taken = bySkeleton[skeleton], taken.id != holder { return .inUse }
         return nil
     }
 
@@ -168,39 +234,42 @@ final class IdentityMap {
     }
 
     func rename(_ id: PersonID, to nick: String) {
-        guard let person = people[id]?.person else { return }
-        forgetNames(of: person, id)
-        modify(id) { $0.rename(nick) }
-        claimNames(id, nick)
+        guard let record = people[id] else { return }
+        forgetNames(of: record)
+        record.person.rename(nick)
+        claimNames(record)
     }
 
     func remove(_ id: PersonID) {
-        guard let person = people.removeValue(forKey: id)?.person else { return }
-        forgetNames(of: person, id)
-        if case .remote(let key) = person.kind {
+        guard let record = people.remove(id) else { return }
+        forgetNames(of: record)
+        if case .remote(let key) = record.person.kind {
             byRemote[key] = nil
-            if person.absentSince != nil { absentCount -= 1 }
+            if record.person.absentSince != nil { absentCount -= 1 }
         }
     }
 
     private func insert(_ person: Person) -> PersonID {
         let id = PersonID(rawValue: nextID)
         nextID += 1
-        people[id] = Record(person)
-        claimNames(id, person.nick)
+        let record = Record(id, person, casemapping)
+        people.insert(record)
+        claimNames(record)
         return id
     }
 
-    private func claimNames(_ id: PersonID, _ nick: String) {
-        byNick[casemapping.fold(nick)] = id
-        bySkeleton[Confusables.skeleton(nick)] = id
+    private func claimNames(_ record: Record) {
+        record.rehash()
+        byNick.insert(record)
+        bySkeleton.insert(record)
     }
 
-    private func forgetNames(of person: Person, _ id: PersonID) {
-        let folded = casemapping.fold(person.nick)
-        if byNick[folded] == id { byNick[folded] = nil }
-        let skeleton = Confusables.skeleton(person.nick)
-        if bySkeleton[skeleton] == id { bySkeleton[skeleton] = nil }
+    /// Must come before the nick changes: the tables find the record by it.
+    private func forgetNames(of record: Record) {
+        let folded = record.foldedNick
+        if byNick[folded] === record { byNick.remove(folded) }
+        let skeleton = record.skeleton
+        if bySkeleton[skeleton] === record { bySkeleton.remove(skeleton) }
     }
 
     // MARK: - People upstream
@@ -233,7 +302,8 @@ final class IdentityMap {
         let key = Self.remoteKey(sender, backend: backend)
         let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
         let idText = sender.id?.canonical ?? sender.name ?? "unknown"
-        if let id = byRemote[key], let person = people[id]?.person {
+        if let id = byRemote[key], let record = people[id] {
+            let person = record.person
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
             guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
@@ -246,10 +316,10 @@ final class IdentityMap {
                 || person.nick != oldBase && Confusables.skeleton(base) == Confusables.skeleton(oldBase)
             guard !keepsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
             let oldSource = person.source
-            forgetNames(of: person, id)
+            forgetNames(of: record)
             let nick = freeNick(base, displayName: realname, backend: backend)
-            modify(id) { $0.rename(nick) }
-            claimNames(id, nick)
+            record.person.rename(nick)
+            claimNames(record)
             return Resolution(
                 id: id, renamed: nick == person.nick ? nil : (oldSource, nick), realnameChanged: true)
         }

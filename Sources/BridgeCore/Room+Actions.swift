@@ -280,7 +280,7 @@ extension Room {
             // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
             guard settings.identity == .single else { return }
             if reaction.operation == .remove, let owner = ownReactions.owner(of: reaction.target, reaction.emoji) {
-                reactor = puppets[owner].flatMap { context.identities[$0] }
+                reactor = puppets[owner].flatMap { context.identities[$0.person] }
                 ownReactions.append(reaction, of: owner, at: context.now.monotonic)
                 _ = ownReactions.takeEcho(of: reaction, now: context.now.monotonic)
             }
@@ -387,7 +387,7 @@ extension Room {
     private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> Person? {
         guard sender.id != nil || sender.name != nil else { return nil }
         if let ours = ownPerson(sender) { return context.identities[ours] }
-        if let id = sender.id, let local = puppets[id] { return context.identities[local] }
+        if let id = sender.id, let local = puppets[id]?.person { return context.identities[local] }
         return present(personBehind(sender), context).flatMap { context.identities[$0] }
     }
 }

@@ -151,8 +151,8 @@ extension Room {
     func reportDelivery(of message: ChatMessage, _ context: BridgeContext) {
         guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
             // Over the room's link nobody speaks who has one of their own.
-            let client = locals.filter({ ownLink(of: $0.value, context) == nil }).keys
-                .min(by: { $0.rawValue < $1.rawValue }), let member = locals[client],
+            let member = locals.values.filter({ ownLink(of: $0, context) == nil })
+                .min(by: { $0.client.rawValue < $1.client.rawValue }),
             let person = context.identities[member.person]
         else { return }
         pendingReceipts.append((upstreamPerson(person, member.puppet), id, .delivered))

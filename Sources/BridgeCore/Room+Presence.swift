@@ -84,8 +84,8 @@ extension Room {
         if !presenceReport.hasBegun {
             // The link is new: the backend knows nobody.
             presenceReport.hasBegun = true
-            for (puppet, _) in puppets.sorted(by: { $0.value.rawValue < $1.value.rawValue }) {
-                presenceReport.note(puppet)
+            for member in puppets.values.sorted(by: { $0.person.rawValue < $1.person.rawValue }) {
+                presenceReport.note(member.puppet)
             }
         }
         let now = context.now.monotonic
@@ -109,7 +109,7 @@ extension Room {
     private func nextPresence(_ context: BridgeContext) -> ChatCommand? {
         guard let puppet = presenceReport.next() else { return nil }
         let told = presenceReport.told[puppet]
-        guard let personID = puppets[puppet], let person = context.identities[personID] else {
+        guard let personID = puppets[puppet]?.person, let person = context.identities[personID] else {
             guard let gone = presenceReport.told.removeValue(forKey: puppet) else { return nil }
             if presenceWords.leave { return .leave(membership(gone.person, context)) }
             return presenceWords.presence ? presence(gone.person, .offline) : nil

@@ -143,7 +143,7 @@ extension Room {
     private func tellAuthor(
         of entry: RecentMessages.Entry, reader: PersonID, state: ChatReceipt.State, _ context: BridgeContext
     ) {
-        guard let puppet = entry.puppet, let author = puppets[puppet], author != reader else { return }
+        guard let puppet = entry.puppet, let author = puppets[puppet]?.person, author != reader else { return }
         let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
         for client in clients(of: author, context) {
             let key = ReceiptNotices.Key(author: client, reader: reader)

@@ -240,7 +240,7 @@ extension Room {
     }
 
     func tellLateArrival(_ entry: OutboxEntry, _ context: BridgeContext) {
-        guard let author = puppets[entry.origin.puppet] else { return }
+        guard let author = puppets[entry.origin.puppet]?.person else { return }
         for client in clients(of: author, context) {
             door.deliver(
                 IRCMessage(
@@ -294,7 +294,7 @@ extension Room {
         if let last = member.typingSentAt, now - last < OutgoingTyping.minInterval {
             // Too soon after the last: said when the interval is over, if it still holds then.
             locals[client]?.typing = OutgoingTyping(refreshedAt: now)
-            context.timers.set(.typingOut(id, client), at: last + OutgoingTyping.minInterval)
+            context.timers.set(.typingOut(client, id), at: last + OutgoingTyping.minInterval)
             return
         }
         sayTyping(OutgoingTyping(refreshedAt: now), client, member, context)
@@ -314,7 +314,7 @@ extension Room {
         }
         locals[client]?.typing = typing
         locals[client]?.typingSentAt = context.now.monotonic
-        context.timers.set(.typingOut(id, client), at: typing.nextStep(repeating: typingRepeat))
+        context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
     }
 
     func typingTimerFired(_ client: ClientID, _ context: BridgeContext) {
@@ -323,7 +323,7 @@ extension Room {
         guard now - typing.refreshedAt < OutgoingTyping.expiry else { return stopTyping(client, context) }
         if let told = typing.toldAt, now - told < typingRepeat {
             // Woken for the end, which a refresh has put off since.
-            return context.timers.set(.typingOut(id, client), at: typing.nextStep(repeating: typingRepeat))
+            return context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
         }
         sayTyping(typing, client, member, context)
     }
@@ -331,7 +331,7 @@ extension Room {
     func stopTyping(_ client: ClientID, _ context: BridgeContext) {
         guard let member = locals[client], member.typing != nil else { return }
         locals[client]?.typing = nil
-        context.timers.cancel(.typingOut(id, client))
+        context.timers.cancel(.typingOut(client, id))
         // One account for all, or one person at several clients: they type while any of them does.
         let isOwn = ownLink(of: member, context) != nil
         let sharers =

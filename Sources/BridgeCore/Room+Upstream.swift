@@ -271,7 +271,7 @@ extension Room {
         case .start:
             let now = context.now.monotonic
             let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
-            context.timers.set(.typingIn(id, personID), at: now + (ttl ?? Self.typingExpiry))
+            context.timers.set(.typingIn(personID, id), at: now + (ttl ?? Self.typingExpiry))
             // Also after a message or a stop in between: a flood of frames is not a flood of notices.
             if let told = remotes[personID]?.typingToldAt, now - told < Self.typingNoticeInterval { return }
             remotes[personID]?.typingToldAt = now
@@ -282,7 +282,7 @@ extension Room {
 
     /// The person types no longer. A message that ends it says so by itself (`announced: false`).
     func endTyping(_ personID: PersonID, announced: Bool, _ context: BridgeContext) {
-        context.timers.cancel(.typingIn(id, personID))
+        context.timers.cancel(.typingIn(personID, id))
         guard remotes[personID]?.isTypingShown == true else { return }
         remotes[personID]?.isTypingShown = false
         if announced { announceTyping(personID, "done", context) }

@@ -33,27 +33,58 @@ final class Room {
     static let typingNoticeInterval: Duration = .seconds(3)
 
     /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
-    final class LocalMember {
+    final class LocalMember: Audience.Seat {
         let person: PersonID
-        var puppet: ChatID
-        /// The newest message before the client came, by its place in the order of the room; -1: none.
-        let joinedAfter: Int
+        fileprivate(set) var puppet: ChatID
         var hasReadMarker: Bool
         /// What of their reading is told.
         var receipts: ReceiptPolicy
-        var typing: OutgoingTyping?
+        /// The newest message before the client came, by its place in the order of the room; -1: none.
+        let joinedAfter: Int
+        // Most people have not typed anything yet.
+        private var typist: Typist?
+
+        private final class Typist {
+            var typing: OutgoingTyping?
+            var sentAt: MonotonicInstant?
+        }
+
+        var typing: OutgoingTyping? {
+            get { typist?.typing }
+            set { modifyTypist { $0.typing = newValue } }
+        }
+
         /// When the backend was last told that they type.
-        var typingSentAt: MonotonicInstant?
+        var typingSentAt: MonotonicInstant? {
+            get { typist?.sentAt }
+            set { modifyTypist { $0.sentAt = newValue } }
+        }
+
+        private func modifyTypist(_ body: (Typist) -> Void) {
+            let state = typist ?? Typist()
+            body(state)
+            typist = state.typing == nil && state.sentAt == nil ? nil : state
+        }
 
         init(
-            person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool, receipts: ReceiptPolicy
+            client: ClientID, person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool,
+            receipts: ReceiptPolicy
         ) {
             self.person = person
             self.puppet = puppet
             self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
             self.receipts = receipts
+            super.init(client: client)
         }
+    }
+
+    enum MemberByClient: ObjectKeying {
+        static func key(of member: LocalMember) -> ClientID { member.client }
+    }
+
+    enum MemberByPuppet: ObjectKeying {
+        static func key(of member: LocalMember) -> ChatID { member.puppet }
     }
 
     /// Who the account was taken for, and for whom before.
@@ -105,8 +136,10 @@ final class Room {
     var dialectContext: DialectContext
     var audience = Audience()
     var slots = MemberSlots()
-    var locals: [ClientID: LocalMember] = [:]
-    var puppets: [ChatID: PersonID] = [:]
+    /// The IRC users in the room, by client.
+    private(set) var locals = KeyedObjects<MemberByClient>()
+    /// The same by their ids upstream; of a person with several clients one.
+    private(set) var puppets = KeyedObjects<MemberByPuppet>()
     /// Ids of people who left or changed their nick, oldest first. What they said last may still come back from the
     /// backend, and must not look like a stranger's.
     private var retiredPuppets: [ChatID] = []
@@ -244,26 +277,29 @@ final class Room {
             }
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
-        locals[client] = LocalMember(
-            person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
-            receipts: receipts ?? settings.receipts)
-        adopt(puppet, personID)
-        audience.add(client, profile: profile)
+        let member = LocalMember(
+            client: client, person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1,
+            hasReadMarker: hasReadMarker, receipts: receipts ?? settings.receipts)
+        if let old = locals[client] { audience.remove(old) { locals[$0] } }
+        locals.insert(member)
+        adopt(member)
+        audience.add(member, profile: profile) { locals[$0] }
         slots.insert(personID)
         occupied(context)
         ownArrived(client, context)
         reportPresence(of: puppet, context)
     }
 
-    private func adopt(_ puppet: ChatID, _ person: PersonID) {
-        puppets[puppet] = person
+    private func adopt(_ member: LocalMember) {
+        let puppet = member.puppet
+        puppets.insert(member)
         retiredPuppets.removeAll { $0 == puppet }
         dialectContext.selfIDs.insert(puppet)
     }
 
     private func abandon(_ puppet: ChatID, _ person: PersonID) {
-        guard puppets[puppet] == person else { return }
-        puppets[puppet] = nil
+        guard puppets[puppet]?.person == person else { return }
+        puppets.remove(puppet)
         retiredPuppets.append(puppet)
         if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
     }
@@ -272,12 +308,16 @@ final class Room {
     func leave(_ client: ClientID, _ context: BridgeContext) {
         guard let member = locals[client] else { return }
         stopTyping(client, context)
-        locals[client] = nil
-        audience.remove(client)
+        audience.remove(member) { locals[$0] }
+        locals.remove(client)
         receiptNotices.forget(author: client)
-        context.timers.cancel(.typingOut(id, client))
+        context.timers.cancel(.typingOut(client, id))
         vacated(context)
-        guard clients(of: member.person, context).isEmpty else { return }
+        if let other = clients(of: member.person, context).first.flatMap({ locals[$0] }) {
+            // Whoever stays speaks for the person.
+            if puppets[member.puppet] === member { puppets.insert(other) }
+            return
+        }
         slots.remove(member.person)
         abandon(member.puppet, member.person)
         if let person = context.identities[member.person] { ownLeft(person, context) }
@@ -307,15 +347,15 @@ final class Room {
         let old = member.puppet
         abandon(old, member.person)
         member.puppet = puppet
-        adopt(puppet, member.person)
+        adopt(member)
         reportPresence(of: old, context)
         reportPresence(of: puppet, context)
     }
 
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
-        guard audience.contains(client) else { return }
-        audience.add(client, profile: profile)
-        locals[client]?.hasReadMarker = hasReadMarker
+        guard let member = locals[client] else { return }
+        audience.add(member, profile: profile) { locals[$0] }
+        member.hasReadMarker = hasReadMarker
     }
 
     /// What a client that enters during an outage must know.
@@ -372,7 +412,7 @@ final class Room {
 
     func remoteLeft(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
         guard remotes.removeValue(forKey: personID) != nil else { return }
-        context.timers.cancel(.typingIn(id, personID))
+        context.timers.cancel(.typingIn(personID, id))
         receiptNotices.forget(reader: personID)
         departed(personID, reason: reason, context)
     }

@@ -2,27 +2,50 @@ import WireBytes
 
 /// A rate limit with a burst. Time is an argument; a bucket without a rate never refuses.
 struct TokenBucket {
-    /// Tokens a second; 0: unlimited. Every client has two buckets, so they are kept small.
-    private let tokensPerSecond: Double
-    let burst: Double
-    private var tokens: Double
-    private var refilledAt = MonotonicInstant(nanoseconds: .min)
+    /// What a bucket is allowed. Where many buckets are allowed the same, they keep only their levels.
+    struct Terms {
+        /// Tokens a second; 0: unlimited.
+        fileprivate let tokensPerSecond: Double
+        let burst: Double
+
+        init(rate: Double?, burst: Double) {
+            // A rate of nothing would make the next grant never and always at once.
+            self.tokensPerSecond = rate.map { max($0, 0) } ?? 0
+            self.burst = max(burst, 1)
+        }
+    }
+
+    /// How full a bucket is.
+    struct Level {
+        fileprivate var tokens: Double
+        fileprivate var refilledAt = MonotonicInstant(nanoseconds: .min)
+
+        static func full(_ terms: Terms) -> Level { Level(tokens: terms.burst) }
+    }
+
+    private let terms: Terms
+    private(set) var level: Level
 
     /// Tokens a second; nil: unlimited.
-    var rate: Double? { tokensPerSecond > 0 ? tokensPerSecond : nil }
+    var rate: Double? { terms.tokensPerSecond > 0 ? terms.tokensPerSecond : nil }
+    var burst: Double { terms.burst }
 
     init(rate: Double?, burst: Double) {
-        // A rate of nothing would make the next grant never and always at once.
-        self.tokensPerSecond = rate.map { max($0, 0) } ?? 0
-        self.burst = max(burst, 1)
-        self.tokens = self.burst
+        let terms = Terms(rate: rate, burst: burst)
+        self.init(terms, .full(terms))
+    }
+
+    init(_ terms: Terms, _ level: Level) {
+        self.terms = terms
+        self.level = level
     }
 
     private mutating func refill(_ now: MonotonicInstant, _ rate: Double) {
-        if refilledAt.nanoseconds != .min, now > refilledAt {
-            tokens = min(burst, tokens + Double((now - refilledAt).wholeNanoseconds) / 1e9 * rate)
+        if level.refilledAt.nanoseconds != .min, now > level.refilledAt {
+            let elapsed = Double((now - level.refilledAt).wholeNanoseconds) / 1e9
+            level.tokens = min(burst, level.tokens + elapsed * rate)
         }
-        refilledAt = max(now, refilledAt)
+        level.refilledAt = max(now, level.refilledAt)
     }
 
     /// Takes `cost` tokens when there are any; a cost above what is left makes the next wait longer instead of never
@@ -30,8 +53,8 @@ struct TokenBucket {
     mutating func take(_ cost: Double = 1, now: MonotonicInstant) -> Bool {
         guard let rate, cost > 0 else { return true }
         refill(now, rate)
-        guard tokens >= 1 else { return false }
-        tokens -= cost
+        guard level.tokens >= 1 else { return false }
+        level.tokens -= cost
         return true
     }
 
@@ -39,8 +62,8 @@ struct TokenBucket {
     mutating func nextGrant(now: MonotonicInstant) -> MonotonicInstant {
         guard let rate else { return now }
         refill(now, rate)
-        guard tokens < 1 else { return now }
+        guard level.tokens < 1 else { return now }
         // A nanosecond more than computed, so that rounding cannot wake us too early for ever.
-        return now + .nanoseconds(Int64(min((1 - tokens) / rate, 1e6) * 1e9) + 1)
+        return now + .nanoseconds(Int64(min((1 - level.tokens) / rate, 1e6) * 1e9) + 1)
     }
 }

@@ -226,57 +226,72 @@ const char *cb_error_text(int error) {
 // Base64
 
 typedef uint32_t words4 __attribute__((vector_size(16)));
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t halves8 __attribute__((vector_size(16)));
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-bool cb_base64_encode12(const uint8_t *from, uint8_t *to) {
-    words4 groups;
-    for (int i = 0; i < 4; i++) {
-        uint32_t group;
-        __builtin_memcpy(&group, from + 3 * i, sizeof group);
-        groups[i] = __builtin_bswap32(group);
+size_t cb_base64_encode(const uint8_t *from, size_t count, uint8_t *to) {
+    size_t read = 0;
+    // Sixteen bytes are read for the twelve that are meant.
+    for (; count - read >= 16; read += 12, to += 16) {
+        words4 groups;
+        for (int i = 0; i < 4; i++) {
+            uint32_t group;
+            __builtin_memcpy(&group, from + read + 3 * i, sizeof group);
+            groups[i] = __builtin_bswap32(group);
+        }
+        // Four times six bits from the top of each word, the first to the lowest byte.
+        words4 digits =
+            (groups >> 26) | ((groups >> 12) & 0x3F00) | ((groups << 2) & 0x3F0000) | ((groups << 16) & 0x3F000000);
+        cb_bytes16 values = (cb_bytes16)digits;
+        // From one range of the alphabet to the next the distance between value and letter changes by as much.
+        cb_bytes16 letters = values + 'A';
+        letters += (cb_bytes16)(values > 25) & (('a' - 26) - 'A');
+        letters += (cb_bytes16)(values > 51) & (('0' - 52) - ('a' - 26));
+        letters += (cb_bytes16)(values > 61) & (('+' - 62) - ('0' - 52));
+        letters += (cb_bytes16)(values > 62) & (('/' - 63) - ('+' - 62));
+        __builtin_memcpy(to, &letters, sizeof letters);
     }
-    // Four times six bits from the top of each word, the first to the lowest byte.
-    words4 digits = (groups >> 26) | ((groups >> 12) & 0x3F00) | ((groups << 2) & 0x3F0000) | ((groups << 16) & 0x3F000000);
-    cb_bytes16 values = (cb_bytes16)digits;
-    // From one range of the alphabet to the next the distance between value and letter changes by as much.
-    cb_bytes16 letters = values + 'A';
-    letters += (cb_bytes16)(values > 25) & (('a' - 26) - 'A');
-    letters += (cb_bytes16)(values > 51) & (('0' - 52) - ('a' - 26));
-    letters += (cb_bytes16)(values > 61) & (('+' - 62) - ('0' - 52));
-    letters += (cb_bytes16)(values > 62) & (('/' - 63) - ('+' - 62));
-    __builtin_memcpy(to, &letters, sizeof letters);
-    return true;
+    return read;
 }
 
-bool cb_base64_decode16(const uint8_t *from, uint8_t *to) {
-    cb_bytes16 letters;
-    __builtin_memcpy(&letters, from, sizeof letters);
-    cb_bytes16 upper = (letters >= 'A') & (letters <= 'Z');
-    cb_bytes16 lower = (letters >= 'a') & (letters <= 'z');
-    cb_bytes16 digit = (letters >= '0') & (letters <= '9');
-    cb_bytes16 is62 = (letters == '+') | (letters == '-');
-    cb_bytes16 is63 = (letters == '/') | (letters == '_');
-    cb_bytes16 ranges = upper | lower | digit;
-    uint64_t known[2];
-    cb_bytes16 any = ranges | is62 | is63;
-    __builtin_memcpy(known, &any, sizeof known);
-    if ((known[0] & known[1]) != UINT64_MAX) return false;
-    cb_bytes16 offsets = (upper & -'A') | (lower & (26 - 'a')) | (digit & (52 - '0'));
-    cb_bytes16 values = ((letters + offsets) & ranges) | (is62 & 62) | (is63 & 63);
-    uint64_t halves[2];
-    __builtin_memcpy(halves, &values, sizeof halves);
-    for (int i = 0; i < 2; i++) {
-        // Eight times six bits become four times twelve, twice 24, once 48, at the top of the word.
-        uint64_t bits = __builtin_bswap64(halves[i]);
-        bits = (bits & 0x003F003F003F003F) | ((bits & 0x3F003F003F003F00) >> 2);
-        bits = (bits & 0x00000FFF00000FFF) | ((bits & 0x0FFF00000FFF0000) >> 4);
-        bits = (bits & 0x00FFFFFF00000000) << 8 | (bits & 0xFFFFFF) << 16;
-        bits = __builtin_bswap64(bits);
-        __builtin_memcpy(to + 6 * i, &bits, sizeof bits);
+/// Whether each byte is one of `count` letters from `first` on.
+static inline cb_bytes16 within(cb_bytes16 letters, signed char first, signed char count) {
+    // Signed: the range is moved to the top of all values, so that one comparison finds it.
+    // Unsigned while it is moved: what is beyond the top comes out at the bottom.
+    bytes16 moved = (bytes16)letters + (unsigned char)(128 - first - count);
+    return (cb_bytes16)((cb_bytes16)moved > (signed char)(127 - count));
+}
+
+size_t cb_base64_decode(const uint8_t *from, size_t count, uint8_t *to) {
+    size_t read = 0;
+    // Thirteen bytes are written for the twelve that are meant: there is room for them while more digits follow.
+    for (; count - read >= 24; read += 16, to += 12) {
+        cb_bytes16 letters;
+        __builtin_memcpy(&letters, from + read, sizeof letters);
+        cb_bytes16 upper = within(letters, 'A', 26);
+        cb_bytes16 lower = within(letters, 'a', 26);
+        cb_bytes16 digit = within(letters, '0', 10);
+        cb_bytes16 is62 = (letters == '+') | (letters == '-');
+        cb_bytes16 is63 = (letters == '/') | (letters == '_');
+        cb_bytes16 ranges = upper | lower | digit;
+        uint64_t known[2];
+        cb_bytes16 any = ranges | is62 | is63;
+        __builtin_memcpy(known, &any, sizeof known);
+        if ((known[0] & known[1]) != UINT64_MAX) break;
+        cb_bytes16 offsets = (upper & -'A') | (lower & (26 - 'a')) | (digit & (52 - '0'));
+        cb_bytes16 values = ((letters + offsets) & ranges) | (is62 & 62) | (is63 & 63);
+        // Each time twice six bits become twelve, then twice twelve become 24, the first of them on top.
+        halves8 twelves = (((halves8)values & 0x3F) << 6) | ((halves8)values >> 8);
+        words4 groups = (((words4)twelves & 0xFFF) << 12) | ((words4)twelves >> 16);
+        for (int i = 0; i < 4; i++) {
+            uint32_t group = __builtin_bswap32(groups[i] << 8);
+            __builtin_memcpy(to + 3 * i, &group, sizeof group);
+        }
     }
-    return true;
+    return read;
 }
 #else
-bool cb_base64_encode12(const uint8_t *from, uint8_t *to) { return false; }
-bool cb_base64_decode16(const uint8_t *from, uint8_t *to) { return false; }
+size_t cb_base64_encode(const uint8_t *from, size_t count, uint8_t *to) { return 0; }
+size_t cb_base64_decode(const uint8_t *from, size_t count, uint8_t *to) { return 0; }
 #endif

@@ -12,8 +12,11 @@ public struct ChatPerson: Hashable, Sendable {
     @inlinable
     public init(id: ChatID? = nil, name: String? = nil) {
         self.id = id
-        self.name = name
-        if let name, name.utf8.count > Self.maxNameBytes { self.name = Self.shortened(name) }
+        if let name, name.utf8.count > Self.maxNameBytes {
+            self.name = Self.shortened(name)
+        } else {
+            self.name = name
+        }
     }
 
     /// Longer names, which only attackers have, are cut: people are remembered by them where there are no ids.
@@ -115,6 +118,30 @@ public struct ChatMessage: Hashable, Sendable {
         }
     }
 
+    public var room: String? {
+        get { rest?.room }
+        set { rest = Rest.make(room: newValue, attachments: attachments, replyTo: replyTo, ref: ref) }
+    }
+
+    public var attachments: [ChatAttachment] {
+        get { rest?.attachments ?? [] }
+        set { rest = Rest.make(room: room, attachments: newValue, replyTo: replyTo, ref: ref) }
+    }
+
+    public var replyTo: ChatID? {
+        get { rest?.replyTo }
+        set { rest = Rest.make(room: room, attachments: attachments, replyTo: newValue, ref: ref) }
+    }
+
+    /// Echo of a reference that we put into the frame we sent.
+    public var ref: String? {
+        get { rest?.ref }
+        set { rest = Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: newValue) }
+    }
+}
+
+// In an extension, so that the compiler makes the initializer of all properties: what it returns is not copied again.
+extension ChatMessage {
     @inlinable
     public init(
         id: ChatID? = nil, room: String? = nil, sender: ChatPerson = ChatPerson(), text: String,
@@ -142,25 +169,21 @@ public struct ChatMessage: Hashable, Sendable {
         rest = nil
     }
 
-    public var room: String? {
-        get { rest?.room }
-        set { rest = Rest.make(room: newValue, attachments: attachments, replyTo: replyTo, ref: ref) }
+    /// The same, and the quickest way to one.
+    public static func everyday(
+        id: consuming ChatID?, sender: consuming ChatPerson, text: consuming String, at: ChatTimestamp?, isSelf: Bool
+    ) -> ChatMessage {
+        ChatMessage(id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false, rest: nil)
     }
 
-    public var attachments: [ChatAttachment] {
-        get { rest?.attachments ?? [] }
-        set { rest = Rest.make(room: room, attachments: newValue, replyTo: replyTo, ref: ref) }
-    }
-
-    public var replyTo: ChatID? {
-        get { rest?.replyTo }
-        set { rest = Rest.make(room: room, attachments: attachments, replyTo: newValue, ref: ref) }
-    }
-
-    /// Echo of a reference that we put into the frame we sent.
-    public var ref: String? {
-        get { rest?.ref }
-        set { rest = Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: newValue) }
+    /// The same with what few messages have.
+    public static func everyday(
+        id: consuming ChatID?, room: String?, sender: consuming ChatPerson, text: consuming String, at: ChatTimestamp?,
+        attachments: [ChatAttachment], replyTo: ChatID?, isSelf: Bool
+    ) -> ChatMessage {
+        ChatMessage(
+            id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false,
+            rest: Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: nil))
     }
 }
 
@@ -309,13 +332,14 @@ public struct ChatReaction: Hashable, Sendable {
         }
     }
 
+    // The largest of all that an event can be: in this order it is small enough to be moved without a call.
     public var target: ChatID
     public var emoji: String
-    public var operation: Operation
     public var sender: ChatPerson
     public var room: String?
-    public var at: ChatTimestamp?
     public var counts: [Count]
+    public var at: ChatTimestamp?
+    public var operation: Operation
     public var isSelf: Bool
 
     @inlinable

@@ -3,19 +3,27 @@
 /// The spelling received is kept. UUID-shaped ids (8-4-4-4-12 hexadecimal digits) compare without regard to case, all
 /// others byte by byte, because peers print the same UUID in either case.
 ///
-/// A UUID is kept as its 128 bits: most ids are UUIDs, and so they cost no allocation, compare as two words and hash as
-/// two words.
+/// A UUID is kept as its 128 bits, and a text of up to fifteen bytes as these bytes: most ids are one or the other, and so
+/// they cost no allocation and no counting of references, compare as two words and hash as two words.
 public struct ChatID: Sendable {
+    /// What the two words are.
     @usableFromInline
     enum Form: Sendable {
-        /// Digits and letters in one case only. `isLower`: its letters are `a` to `f`.
-        case uuid(UUIDBits, isLower: Bool)
-        /// A UUID whose letters are of both cases.
-        case mixed(MixedUUID)
-        case text(String)
+        /// A UUID of digits and capital letters.
+        case upper
+        /// A UUID of digits and small letters, of which there is one at least.
+        case lower
+        /// The bytes of a text, its length in the last one.
+        case short
+        /// The beginning of a text, or the bits of a UUID whose letters are of both cases.
+        case boxed(Spelling)
     }
 
+    @usableFromInline let bits: UUIDBits
     @usableFromInline let form: Form
+
+    /// Longest text that needs no allocation, in bytes: one less than two words.
+    private static let maxShortBytes = 15
 
     /// Longer ids, which only attackers make, are kept as their beginning and a hash: thousands of ids are remembered for
     /// each room.
@@ -32,54 +40,59 @@ public struct ChatID: Sendable {
         return front + "#" + String(a, radix: 16) + String(b, radix: 16)
     }
 
-    private init(_ form: Form) { self.form = form }
+    @inline(__always)
+    private init(_ bits: UUIDBits, _ form: Form) {
+        self.bits = bits
+        self.form = form
+    }
 
     public init(_ rawValue: String) {
-        let bits: (UUIDBits, UUIDBits.LetterCase)? =
-            if rawValue.utf8.count == UUIDBits.byteCount {
-                rawValue.utf8.withContiguousStorageIfAvailable { UUIDBits.parse(UnsafeRawBufferPointer($0)) }
-                    ?? UUIDBits.parse(Array(rawValue.utf8))
-            } else {
-                nil
-            }
-        switch bits {
-        case (let bits, .upper)?: form = .uuid(bits, isLower: false)
-        case (let bits, .lower)?: form = .uuid(bits, isLower: true)
-        case (let bits, .mixed)?: form = .mixed(MixedUUID(bits, rawValue))
-        case nil: form = .text(rawValue.utf8.count > Self.maxBytes ? Self.shortened(rawValue) : rawValue)
-        }
+        var text = rawValue
+        self = text.withUTF8 { Self.read(UnsafeRawBufferPointer($0), rawValue) }
     }
 
     /// The id that `bytes` spell, which must be well-formed UTF-8.
-    public init(utf8 bytes: UnsafeRawBufferPointer) {
-        if bytes.count == UUIDBits.byteCount, let (bits, letterCase) = UUIDBits.parse(bytes), letterCase != .mixed {
-            self.init(.uuid(bits, isLower: letterCase == .lower))
-        } else {
-            self.init(String(decoding: bytes, as: UTF8.self))
+    @inline(__always)
+    public init(utf8 bytes: UnsafeRawBufferPointer) { self = Self.read(bytes, nil) }
+
+    /// - Parameter text: the bytes as a string, where there is one already.
+    private static func read(_ bytes: UnsafeRawBufferPointer, _ text: String?) -> ChatID {
+        if bytes.count <= maxShortBytes { return ChatID(UUIDBits(beginningOf: bytes, length: bytes.count), .short) }
+        if bytes.count == UUIDBits.byteCount, let (bits, letterCase) = UUIDBits.parse(bytes) {
+            switch letterCase {
+            case .upper: return ChatID(bits, .upper)
+            case .lower: return ChatID(bits, .lower)
+            case .mixed:
+                let text = text ?? String(decoding: bytes, as: UTF8.self)
+                return ChatID(bits, .boxed(Spelling(text, isUUID: true)))
+            }
         }
+        var text = text ?? String(decoding: bytes, as: UTF8.self)
+        if bytes.count > maxBytes { text = shortened(text) }
+        let beginning = UUIDBits(beginningOf: bytes, length: maxShortBytes)
+        return ChatID(beginning, .boxed(Spelling(text, isUUID: false)))
     }
 
     /// The id as it was received.
     public var rawValue: String {
         switch form {
-        case .uuid(let bits, let isLower): bits.text(isLower: isLower)
-        case .mixed(let mixed): mixed.text
-        case .text(let text): text
+        case .upper: bits.text(isLower: false)
+        case .lower: bits.text(isLower: true)
+        case .short: bits.shortText
+        case .boxed(let spelling): spelling.text
         }
     }
 
     /// Upper case where case means nothing; for keys in stores that compare bytes.
-    public var canonical: String {
-        switch form {
-        case .uuid(let bits, _): bits.text(isLower: false)
-        case .mixed(let mixed): mixed.bits.text(isLower: false)
-        case .text(let text): text
-        }
-    }
+    public var canonical: String { isUUIDShaped ? bits.text(isLower: false) : rawValue }
 
     /// Bytes of ``rawValue`` in UTF-8.
     public var utf8Count: Int {
-        if case .text(let text) = form { text.utf8.count } else { UUIDBits.byteCount }
+        switch form {
+        case .upper, .lower: UUIDBits.byteCount
+        case .short: bits.shortCount
+        case .boxed(let spelling): spelling.text.utf8.count
+        }
     }
 
     /// Writes ``rawValue`` without making a string, when it is one case of a UUID; false, and nothing is written, for other
@@ -87,40 +100,43 @@ public struct ChatID: Sendable {
     ///
     /// - Parameter out: room for 36 bytes.
     public func writeUUID(to out: UnsafeMutablePointer<UInt8>) -> Bool {
-        guard case .uuid(let bits, let isLower) = form else { return false }
-        bits.write(to: out, isLower: isLower)
+        switch form {
+        case .upper: bits.write(to: out, letterOffset: 7)
+        case .lower: bits.write(to: out, letterOffset: 39)
+        case .short, .boxed: return false
+        }
         return true
     }
 
     /// One bit of 64, the same for equal ids. Ids whose bits are not among those of a set are not in the set, which is
     /// found out for less than a hash; the others may be.
-    public var filterBit: UInt64 {
+    public var filterBit: UInt64 { bits.filterBit }
+
+    /// Whether the id is UUID-shaped.
+    public var isUUIDShaped: Bool {
         switch form {
-        case .uuid(let bits, _): bits.filterBit
-        case .mixed(let mixed): mixed.bits.filterBit
-        case .text(let text): 1 << UInt64(text.utf8.count & 63)
+        case .upper, .lower: true
+        case .short: false
+        case .boxed(let spelling): spelling.isUUID
         }
     }
 
-    /// Whether the id is UUID-shaped.
-    public var isUUIDShaped: Bool { uuidBits != nil }
-
-    @usableFromInline var uuidBits: UUIDBits? {
-        switch form {
-        case .uuid(let bits, _): bits
-        case .mixed(let mixed): mixed.bits
-        case .text: nil
-        }
+    /// The spelling, where it is more than the two words say.
+    private var longText: String? {
+        if case .boxed(let spelling) = form, !spelling.isUUID { spelling.text } else { nil }
     }
 }
 
 extension ChatID: Hashable {
     public static func == (a: ChatID, b: ChatID) -> Bool {
+        guard a.bits == b.bits else { return false }
         switch (a.form, b.form) {
-        case (.text(let x), .text(let y)): sameBytes(x, y)
-        case (.uuid(let x, _), .uuid(let y, _)): x == y
-        default: a.uuidBits != nil && a.uuidBits == b.uuidBits
+        case (.upper, .upper), (.upper, .lower), (.lower, .upper), (.lower, .lower), (.short, .short): return true
+        case (.short, _), (_, .short): return false
+        default: break
         }
+        guard let x = a.longText, let y = b.longText else { return a.isUUIDShaped && b.isUUIDShaped }
+        return sameBytes(x, y)
     }
 
     /// Swift compares strings by canonical equivalence; ids are bytes.
@@ -138,13 +154,8 @@ extension ChatID: Hashable {
     }
 
     public func hash(into hasher: inout Hasher) {
-        switch form {
-        case .uuid(let bits, _): bits.hash(into: &hasher)
-        case .mixed(let mixed): mixed.bits.hash(into: &hasher)
-        case .text(let text):
-            var text = text
-            text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        }
+        guard var text = longText else { return bits.hash(into: &hasher) }
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }
 
@@ -152,19 +163,20 @@ extension ChatID: CustomStringConvertible {
     public var description: String { rawValue }
 }
 
-/// A UUID whose spelling is in both cases; rare, so it may cost an allocation.
+/// An id that two words do not spell; rare, so it may cost an allocation.
 @usableFromInline
-final class MixedUUID: Sendable {
-    let bits: UUIDBits
+final class Spelling: Sendable {
     let text: String
+    let isUUID: Bool
 
-    init(_ bits: UUIDBits, _ text: String) {
-        self.bits = bits
+    init(_ text: String, isUUID: Bool) {
         self.text = text
+        self.isUUID = isUUID
     }
 }
 
-/// The 128 bits of a UUID, in an order of our own.
+/// The 128 bits of a UUID, in an order of our own: the digits of each word are every other one of its nibbles. Or the
+/// bytes of a short text.
 @usableFromInline
 struct UUIDBits: Hashable, Sendable {
     /// 32 digits and four dashes.
@@ -174,66 +186,70 @@ struct UUIDBits: Hashable, Sendable {
         case upper, lower, mixed
     }
 
-    /// Digits 0–7 and 8–15.
+    /// Digits 0–15.
     var high: UInt64
-    /// Digits 16–23 and 24–31.
+    /// Digits 16–31.
     var low: UInt64
+
+    @inline(__always)
+    init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
 
     /// Some of the bits of all digits: ids may be alike but for a few.
     @inline(__always)
-    var filterBit: UInt64 { 1 << ((high ^ low &* 0x9E37_79B9_7F4A_7C15) >> 58) }
+    var filterBit: UInt64 { 1 << (((high ^ low) &* 0x9E37_79B9_7F4A_7C15) >> 58) }
 
     // MARK: - Reading
 
     /// The UUID that 36 bytes spell; nil when they spell none. One without letters is upper case.
+    @inline(__always)
     static func parse(_ bytes: UnsafeRawBufferPointer) -> (UUIDBits, LetterCase)? {
         guard bytes.count == byteCount, let base = bytes.baseAddress else { return nil }
-        func byte(_ offset: Int) -> UInt8 { base.load(fromByteOffset: offset, as: UInt8.self) }
         func word(_ offset: Int) -> UInt64 {
             UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
-        func half(_ offset: Int) -> UInt64 {
-            UInt64(UInt32(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
-        }
-        let dash = UInt8(ascii: "-")
-        guard byte(8) == dash, byte(13) == dash, byte(18) == dash, byte(23) == dash else { return nil }
-        var cases = Cases()
-        guard let a = cases.digits(word(0)), let b = cases.digits(half(9) | half(14) << 32),
-            let c = cases.digits(half(19) | half(24) << 32), let d = cases.digits(word(28))
+        let (a, b, c, d) = (
+            word(0), half(base, 9) | half(base, 14) << 32, half(base, 19) | half(base, 24) << 32, word(28)
+        )
+        let dashes = UInt64(UInt8(ascii: "-"))
+        let (first, second) = (word(8), word(16))
+        guard
+            (first ^ dashes) & 0xFF | (first >> 40 ^ dashes) & 0xFF | (second >> 16 ^ dashes) & 0xFF
+                | (second >> 56 ^ dashes) == 0
         else { return nil }
-        return (UUIDBits(high: a << 32 | b, low: c << 32 | d), cases.verdict)
+        var check = Check()
+        let bits = UUIDBits(
+            high: check.nibbles(a) | check.nibbles(b) << 4, low: check.nibbles(c) | check.nibbles(d) << 4)
+        guard check.flaws == 0 else { return nil }
+        return (bits, check.small == 0 ? .upper : check.capital == 0 ? .lower : .mixed)
     }
 
-    static func parse(_ bytes: [UInt8]) -> (UUIDBits, LetterCase)? {
-        bytes.withUnsafeBytes { parse($0) }
+    @inline(__always)
+    private static func half(_ base: UnsafeRawPointer, _ offset: Int) -> UInt64 {
+        UInt64(UInt32(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
     }
 
-    /// Which spellings are still possible.
-    private struct Cases {
-        var isUpper = true
-        var isLower = true
+    /// What was found about the digits so far: not zero where there is one of the kind.
+    private struct Check {
+        var flaws: UInt64 = 0
+        var small: UInt64 = 0
+        var capital: UInt64 = 0
 
-        var verdict: LetterCase { isUpper ? .upper : isLower ? .lower : .mixed }
-
-        /// The 32 bits that eight digits stand for; nil when one of them is none.
+        /// What eight digits stand for, one to a byte.
         ///
         /// Each byte is taken for a digit, spelled again and compared, which is also the check that it was one.
         @inline(__always)
-        mutating func digits(_ word: UInt64) -> UInt64? {
+        mutating func nibbles(_ word: UInt64) -> UInt64 {
             let isLetter = (word >> 6) & UUIDBits.ones
             let nibbles = ((word & (UUIDBits.ones &* 0x0F)) &+ isLetter &* 9) & (UUIDBits.ones &* 0x0F)
-            let upper = UUIDBits.spelled(nibbles, letterOffset: 7)
-            if upper == word {
-                isLower = isLower && isLetter == 0
-            } else if UUIDBits.spelled(nibbles, letterOffset: 39) == word {
-                isUpper = false
-            } else {
-                // Of both cases, or no digits at all.
-                guard upper == word & ~(isLetter << 5) else { return nil }
-                isUpper = false
-                isLower = false
-            }
-            return UUIDBits.packed(nibbles)
+            let differences = UUIDBits.spelled(nibbles, letterOffset: 7) ^ word
+            let isSmall = isLetter << 5
+            flaws |= differences & ~isSmall
+            small |= differences
+            capital |= isSmall & ~differences
+            return nibbles
         }
     }
 
@@ -247,51 +263,68 @@ struct UUIDBits: Hashable, Sendable {
         return nibbles &+ ones &* 0x30 &+ isLetter &* letterOffset
     }
 
-    /// Eight nibbles, the first in the lowest byte, as 32 bits.
-    @inline(__always)
-    private static func packed(_ nibbles: UInt64) -> UInt64 {
-        var bits = (nibbles | nibbles >> 4) & 0x00FF_00FF_00FF_00FF
-        bits = (bits | bits >> 8) & 0x0000_FFFF_0000_FFFF
-        return (bits | bits >> 16) & 0x0000_0000_FFFF_FFFF
-    }
-
-    @inline(__always)
-    private static func unpacked(_ value: UInt64) -> UInt64 {
-        var bits = value & 0xFFFF_FFFF
-        bits = (bits | bits << 16) & 0x0000_FFFF_0000_FFFF
-        bits = (bits | bits << 8) & 0x00FF_00FF_00FF_00FF
-        return (bits | bits << 4) & (ones &* 0x0F)
-    }
-
     // MARK: - Writing
 
-    /// - Parameter out: room for 36 bytes.
-    func write(to out: UnsafeMutablePointer<UInt8>, isLower: Bool) {
-        let offset: UInt64 = isLower ? 39 : 7
+    /// - Parameters:
+    ///   - out: room for 36 bytes.
+    ///   - letterOffset: what lies between `9` and the letter `A` or `a`: 7 or 39.
+    @inline(__always)
+    func write(to out: UnsafeMutablePointer<UInt8>, letterOffset: UInt64) {
         let raw = UnsafeMutableRawPointer(out)
         func put(_ word: UInt64, at position: Int) {
             raw.storeBytes(of: word.littleEndian, toByteOffset: position, as: UInt64.self)
         }
-        func putHalf(_ word: UInt64, at position: Int) {
-            raw.storeBytes(
-                of: UInt32(truncatingIfNeeded: word).littleEndian, toByteOffset: position, as: UInt32.self)
-        }
-        let b = Self.spelled(Self.unpacked(high), letterOffset: offset)
-        let c = Self.spelled(Self.unpacked(low >> 32), letterOffset: offset)
-        put(Self.spelled(Self.unpacked(high >> 32), letterOffset: offset), at: 0)
-        putHalf(b, at: 9)
-        putHalf(b >> 32, at: 14)
-        putHalf(c, at: 19)
-        putHalf(c >> 32, at: 24)
-        put(Self.spelled(Self.unpacked(low), letterOffset: offset), at: 28)
-        for dash in [8, 13, 18, 23] { out[dash] = UInt8(ascii: "-") }
+        let nibbles = Self.ones &* 0x0F
+        let dash = UInt64(UInt8(ascii: "-"))
+        let b = Self.spelled(high >> 4 & nibbles, letterOffset: letterOffset)
+        let c = Self.spelled(low & nibbles, letterOffset: letterOffset)
+        put(Self.spelled(high & nibbles, letterOffset: letterOffset), at: 0)
+        // From the front to the back: each word's end is written again by the next one.
+        put(dash | (b & 0xFFFF_FFFF) << 8 | dash << 40 | (b & 0xFFFF_0000_0000) << 16, at: 8)
+        put(b >> 48 | dash << 16 | (c & 0xFFFF_FFFF) << 24 | dash << 56, at: 16)
+        raw.storeBytes(of: UInt32(truncatingIfNeeded: c >> 32).littleEndian, toByteOffset: 24, as: UInt32.self)
+        put(Self.spelled(low >> 4 & nibbles, letterOffset: letterOffset), at: 28)
     }
 
     func text(isLower: Bool) -> String {
         String(unsafeUninitializedCapacity: Self.byteCount) { out in
             guard let base = out.baseAddress, out.count >= Self.byteCount else { return 0 }
-            write(to: base, isLower: isLower)
+            write(to: base, letterOffset: isLower ? 39 : 7)
             return Self.byteCount
+        }
+    }
+
+    // MARK: - Short texts
+
+    /// The first fifteen bytes at most, and `length` in the last byte.
+    @inline(__always)
+    init(beginningOf bytes: UnsafeRawBufferPointer, length: Int) {
+        let count = min(bytes.count, 15)
+        (high, low) = (0, UInt64(truncatingIfNeeded: length) << 56)
+        guard count > 0, let base = bytes.baseAddress else { return }
+        func word(_ offset: Int) -> UInt64 {
+            UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+        }
+        // What two loads of a size overlap is the same in both.
+        switch count {
+        case 8...:
+            high = word(0)
+            if count > 8 { low |= word(count &- 8) >> UInt64(truncatingIfNeeded: (16 &- count) &* 8) }
+        case 4...:
+            high = Self.half(base, 0) | Self.half(base, count &- 4) << UInt64(truncatingIfNeeded: (count &- 4) &* 8)
+        default:
+            for index in 0..<count {
+                high |= UInt64(base.load(fromByteOffset: index, as: UInt8.self)) << UInt64(index &* 8)
+            }
+        }
+    }
+
+    var shortCount: Int { Int(low >> 56) }
+
+    var shortText: String {
+        let words = (high.littleEndian, low.littleEndian)
+        return withUnsafeBytes(of: words) { bytes in
+            String(decoding: bytes.prefix(shortCount), as: UTF8.self)
         }
     }
 }

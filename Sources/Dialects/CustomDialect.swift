@@ -89,6 +89,9 @@ public struct CustomDialect: Dialect {
 
     public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
         let (decoded, rule) = definition.rules.decode(frame, context)
+        if case .event(let event) = decoded, context.stranger(in: event) == nil {
+            return Explanation(decoded: decoded, rule: rule)
+        }
         guard let events = decoded.events,
             let stranger = events.lazy.compactMap({ context.stranger(in: $0) }).first
         else { return Explanation(decoded: decoded, rule: rule) }
@@ -159,7 +162,7 @@ public struct CustomDialect: Dialect {
 
 extension DialectContext {
     func isOurs(_ name: String?) -> Bool {
-        guard let name, !name.utf8.elementsEqual(room.utf8) else { return true }
+        guard let name, !FrameText.areSameBytes(name, room) else { return true }
         let id = ChatID(name)
         return id == ChatID(room) || announcedRoom.map { id == ChatID($0) } ?? false
     }

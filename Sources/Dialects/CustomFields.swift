@@ -61,17 +61,17 @@ enum CustomReading: String, CaseIterable, Sendable {
     case timeISO8601 = "time:iso8601"
 }
 
-indirect enum CustomField: Sendable {
+enum CustomField: Sendable {
     case pointer(CustomSlot, CustomReading)
     /// The first that is there.
     case first([CustomField])
-    case constant(JSONValue)
+    indirect case constant(JSONValue)
     /// `map` is nil where every value counts as it is.
-    case looked(CustomSlot, CustomReading, map: [(key: String, value: JSONValue)]?, fallback: JSONValue?)
+    indirect case looked(CustomSlot, CustomReading, map: [(key: String, value: JSONValue)]?, fallback: JSONValue?)
     /// Objects of an array, each with fields of its own.
-    case objects(CustomSlot, CustomElement)
+    indirect case objects(CustomSlot, CustomElement)
     /// Plain values of an array.
-    case values(CustomSlot, CustomElement)
+    indirect case values(CustomSlot, CustomElement)
 }
 
 /// What is read in each element of an array.
@@ -155,7 +155,9 @@ private enum CustomSource {
         switch (self, reading) {
         case (.field(let field), .string), (.field(let field), .any):
             return field.string ?? (field.isNull ? nil : field.rawText)
-        case (.field(let field), .id): return FrameText.id(field)?.rawValue
+        case (.field(let field), .id):
+            // Ids are shortened when they are longer than any.
+            return FrameText.name(field).map { $0.utf8.count > ChatID.maxBytes ? ChatID($0).rawValue : $0 }
         case (.field(let field), .bool): return field.bool.map { "\($0)" }
         case (_, .int): return integer.map { "\($0)" }
         case (_, .time), (_, .timeUnix), (_, .timeUnixMilliseconds), (_, .timeReference), (_, .timeISO8601):
@@ -255,7 +257,12 @@ extension CustomFields {
         read(name, values) { source, reading in source.text(reading).flatMap { $0.isEmpty ? nil : $0 } }
     }
 
-    func id(_ name: CustomFieldName, _ values: CustomValues) -> ChatID? { nonEmpty(name, values).map { ChatID($0) } }
+    func id(_ name: CustomFieldName, _ values: CustomValues) -> ChatID? {
+        read(name, values) { source, reading in
+            if case .field(let field) = source, reading == .id { return FrameText.id(field) }
+            return source.text(reading).flatMap { $0.isEmpty ? nil : ChatID($0) }
+        }
+    }
 
     func time(_ name: CustomFieldName, _ values: CustomValues) -> ChatTimestamp? {
         read(name, values) { $0.time($1) }

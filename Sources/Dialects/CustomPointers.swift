@@ -27,8 +27,6 @@ struct CustomPointerTree: Sendable {
     private struct Step: Sendable {
         let text: String
         let bytes: [UInt8]
-        /// Then it is never written as it is.
-        let hasBackslash: Bool
         /// The name as a place in an array.
         let index: Int?
         let node: Int
@@ -36,28 +34,14 @@ struct CustomPointerTree: Sendable {
         init(_ text: String, node: Int) {
             self.text = text
             bytes = Array(text.utf8)
-            hasBackslash = bytes.contains(UInt8(ascii: "\\"))
             index = JSONPointer(tokens: [text]).arrayIndex
             self.node = node
         }
 
         @inline(__always)
         func matches(_ key: JSONField) -> Bool {
-            key.withRawBytes { raw in
-                guard raw.count >= bytes.count else { return false }
-                if raw.count == bytes.count {
-                    guard !hasBackslash else { return false }
-                    return bytes.withUnsafeBytes { wanted in
-                        for index in 0..<wanted.count where raw[index] != wanted[index] { return false }
-                        return true
-                    }
-                }
-                // Any escape makes a name longer than it is.
-                for byte in raw where byte == UInt8(ascii: "\\") {
-                    return key.string.map { $0.utf8.elementsEqual(bytes) } ?? false
-                }
-                return false
-            }
+            // Any escape makes a name longer than it is.
+            key.byteCount >= bytes.count && bytes.withUnsafeBufferPointer { key.equals($0) }
         }
     }
 
@@ -68,6 +52,9 @@ struct CustomPointerTree: Sendable {
         /// Every slot below and here, for a member that occurs again.
         var slotsBelow: [Int] = []
         var lastIndex = -1
+
+        /// Whether the value itself is of no interest.
+        var isOnlyPassed: Bool { slot == nil && unwrap == nil && !steps.isEmpty }
     }
 
     private var nodes = [Node()]
@@ -132,10 +119,7 @@ struct CustomPointerTree: Sendable {
         if nodes[0].slot == nil, nodes[0].unwrap == nil {
             // The usual case: the outermost container is walked while it is checked.
             if try reader.enterObject() {
-                while let key = try reader.nextKey() {
-                    let value = try reader.readValue()
-                    member(key, value, of: 0, slots, &scratch)
-                }
+                try walk(&reader, 0, slots, &scratch)
                 try reader.finish()
                 return true
             }
@@ -155,6 +139,25 @@ struct CustomPointerTree: Sendable {
         return outermost.kind == .object || outermost.kind == .array
     }
 
+    /// Walks the rest of an object that the reader has entered. Objects that are only on the way to something are entered
+    /// in turn, so that they are not read twice.
+    private func walk(
+        _ reader: inout JSONReader, _ node: Int, _ slots: Slots, _ scratch: inout CustomScratch
+    ) throws(JSONError) {
+        while let key = try reader.nextKey() {
+            guard let child = child(of: node, key) else {
+                _ = try reader.readValue()
+                continue
+            }
+            clear(child, slots)
+            if nodes[child].isOnlyPassed, try reader.enterObject() {
+                try walk(&reader, child, slots, &scratch)
+            } else {
+                visit(try reader.readValue(), child, slots, &scratch)
+            }
+        }
+    }
+
     /// Walks one element; the slots must be empty.
     func fill(_ slots: Slots, from element: JSONField, _ scratch: inout CustomScratch) {
         _ = visit(element, 0, slots, &scratch)
@@ -170,7 +173,11 @@ struct CustomPointerTree: Sendable {
         guard !nodes[node].steps.isEmpty else { return value }
         switch value.kind {
         case .object:
-            for (key, value) in value.members { member(key, value, of: node, slots, &scratch) }
+            for (key, value) in value.members {
+                guard let child = child(of: node, key) else { continue }
+                clear(child, slots)
+                visit(value, child, slots, &scratch)
+            }
         case .array where nodes[node].lastIndex >= 0:
             var index = 0
             for element in value.elements {
@@ -183,16 +190,19 @@ struct CustomPointerTree: Sendable {
         return value
     }
 
+    /// The node below `node` that the name leads to.
     @inline(__always)
-    private func member(
-        _ key: JSONField, _ value: JSONField, of node: Int, _ slots: Slots, _ scratch: inout CustomScratch
-    ) {
-        for step in nodes[node].steps where step.matches(key) {
-            // The last of members with one name counts, with all that is below.
-            for slot in nodes[step.node].slotsBelow { slots[slot] = nil }
-            visit(value, step.node, slots, &scratch)
-            return
+    private func child(of node: Int, _ key: JSONField) -> Int? {
+        for index in nodes[node].steps.indices where nodes[node].steps[index].matches(key) {
+            return nodes[node].steps[index].node
         }
+        return nil
+    }
+
+    /// The last of members with one name counts, with all that is below.
+    @inline(__always)
+    private func clear(_ node: Int, _ slots: Slots) {
+        for index in nodes[node].slotsBelow.indices { slots[nodes[node].slotsBelow[index]] = nil }
     }
 
     private func element(

@@ -180,17 +180,17 @@ struct CustomRules: Sendable {
     private func decode(
         _ slots: CustomPointerTree.Slots, _ context: DialectContext
     ) -> (decoded: DecodedFrame, rule: Int?) {
-        var events: [ChatEvent] = []
-        if let readyMatch, readyMatch.holds(slots) { events.append(.ready(ChatReady())) }
-        let isReady = !events.isEmpty
-        for (index, rule) in rules.enumerated() where rule.match.holds(slots) {
-            switch apply(rule, slots, context) {
-            case .success(let more): return (.events(events + more), index)
-            case .failure(let drop):
-                return (isReady ? .events(events) : .dropped(drop.reason, typeKey: typeKey(slots)), index)
+        let isReady = readyMatch?.holds(slots) ?? false
+        let ready = ChatEvent.ready(ChatReady())
+        for index in rules.indices where rules[index].match.holds(slots) {
+            switch apply(rules[index], slots, context) {
+            case .one(let event): return (isReady ? .events([ready, event]) : .event(event), index)
+            case .several(let events): return (.events(isReady ? [ready] + events : events), index)
+            case .dropped(let reason):
+                return (isReady ? .event(ready) : .dropped(reason, typeKey: typeKey(slots)), index)
             }
         }
-        return (isReady ? .events(events) : .dropped(.unknownType, typeKey: typeKey(slots)), nil)
+        return (isReady ? .event(ready) : .dropped(.unknownType, typeKey: typeKey(slots)), nil)
     }
 
     /// The value by which the first rule tells frames apart.
@@ -201,20 +201,25 @@ struct CustomRules: Sendable {
         return FrameText.typeKey(field)
     }
 
-    private struct Drop: Error { var reason: DropReason }
+    private enum Applied {
+        /// Without an array, as nearly always.
+        case one(ChatEvent)
+        case several([ChatEvent])
+        case dropped(DropReason)
+    }
 
     private func apply(
         _ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext
-    ) -> Result<[ChatEvent], Drop> {
-        if rule.kind == .ignore { return .success([]) }
+    ) -> Applied {
+        if rule.kind == .ignore { return .several([]) }
         let values = CustomValues(frame: slots)
         guard let each = rule.each else {
             switch make(rule.kind, rule.fields, values, context) {
-            case .event(let event): return .success([event])
-            case .dropped(let reason): return .failure(Drop(reason: reason))
+            case .event(let event): return .one(event)
+            case .dropped(let reason): return .dropped(reason)
             }
         }
-        guard let array = values[each.slot], array.kind == .array else { return .failure(Drop(reason: .wrongType)) }
+        guard let array = values[each.slot], array.kind == .array else { return .dropped(.wrongType) }
         var events: [ChatEvent] = []
         var messages: [ChatMessage] = []
         values.forEach(of: array.elements, each.pointers) { values in
@@ -225,7 +230,7 @@ struct CustomRules: Sendable {
                 events.append(event)
             }
         }
-        return .success(rule.makesHistory ? [.history(ChatHistory(messages: messages))] : events)
+        return rule.makesHistory ? .one(.history(ChatHistory(messages: messages))) : .several(events)
     }
 
     // MARK: - Events

@@ -209,7 +209,7 @@ extension CustomPath {
             case .text(let text): return .text(text)
             case .none: return .none
             }
-        default: return scope.command.map { $0.value(name) } ?? .none
+        default: return scope.command?.value(name) ?? .none
         }
     }
 

@@ -85,6 +85,10 @@ extension DirectusDialect {
 
     private func create(_ message: ChatMessage, _ context: DialectContext) -> EncodedCommand {
         guard let id = message.id else { return .unsupported(.missingField) }
+        if let bytes = plainCreate(message, id, context) {
+            guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
+            return .frame(EncodedFrame(bytes: bytes, isBinary: false))
+        }
         let file = items.name(.file).flatMap { column in
             message.attachments.firstIndex { $0.fileID != nil }.map { (column, $0) }
         }
@@ -120,6 +124,53 @@ extension DirectusDialect {
                 writer.string(fileID)
             }
             writer.endObject()
+        }
+    }
+
+    /// What is the same in all frames that create a row with a text and a room.
+    struct CreatePieces: Sendable {
+        /// Up to the message's id.
+        let head: [UInt8]
+        /// From there to the text.
+        let beforeText: [UInt8]
+        /// From there to the room; nil where there is no column for it.
+        let beforeRoom: [UInt8]?
+
+        init(collection: String, items: DirectusItems) {
+            func json(_ text: String) -> String {
+                var writer = JSONWriter()
+                writer.string(text)
+                return writer.withBytes { String(decoding: $0, as: UTF8.self) }
+            }
+            head = Array(#"{"type":"items","action":"create","collection":\#(json(collection)),"uid":"m:"#.utf8)
+            beforeText = Array(#"","data":{\#(json(items.name(.text) ?? "")):""#.utf8)
+            beforeRoom = items.name(.room).map { Array(#"",\#(json($0)):"#.utf8) }
+        }
+    }
+
+    /// The frame for the message of every day: a text without anything to escape, and nothing else. Nil for others.
+    private func plainCreate(_ message: ChatMessage, _ id: ChatID, _ context: DialectContext) -> [UInt8]? {
+        guard !sendsSenderName, !sendsClientID, message.attachments.isEmpty, message.replyTo == nil else { return nil }
+        let room = Self.room(message.room, context)
+        let pieces = createPieces
+        return PlainFrame.make(
+            byteCount: pieces.head.count + id.utf8Count + pieces.beforeText.count + message.text.utf8.count
+                + (pieces.beforeRoom?.count ?? 0) + room.utf8.count + #"""}}"#.utf8.count
+        ) { frame in
+            frame.put(json: pieces.head)
+            frame.put(id)
+            frame.put(json: pieces.beforeText)
+            frame.put(text: message.text)
+            guard let beforeRoom = pieces.beforeRoom else { return frame.put(json: #""}}"#) }
+            frame.put(json: beforeRoom)
+            if Self.isWholeNumber(room) {
+                frame.put(text: room)
+                frame.put(json: "}}")
+            } else {
+                frame.put(json: "\"")
+                frame.put(text: room)
+                frame.put(json: #""}}"#)
+            }
         }
     }
 
@@ -172,12 +223,14 @@ extension DirectusDialect {
     /// Longest run of digits that is taken for a number: any double holds it exactly, and so does any peer.
     private static let maxNumberDigits = 15
 
-    private static func wholeNumber(_ text: String) -> Int64? {
+    private static func wholeNumber(_ text: String) -> Int64? { isWholeNumber(text) ? Int64(text) : nil }
+
+    private static func isWholeNumber(_ text: String) -> Bool {
         let digits = text.utf8
-        guard let first = digits.first, digits.count <= maxNumberDigits,
-            first != UInt8(ascii: "0") || digits.count == 1, digits.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 })
-        else { return nil }
-        return Int64(text)
+        guard let first = digits.first, first &- UInt8(ascii: "0") < 10, digits.count <= maxNumberDigits,
+            first != UInt8(ascii: "0") || digits.count == 1
+        else { return false }
+        return digits.allSatisfy { $0 &- UInt8(ascii: "0") < 10 }
     }
 
     // MARK: - Queries

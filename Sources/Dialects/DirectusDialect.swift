@@ -31,6 +31,7 @@ public struct DirectusDialect: Dialect {
         case `extension`
     }
 
+    public let traits: DialectTraits
     let collection: String
     let items: DirectusItems
     /// What rows must be besides of the room.
@@ -38,6 +39,7 @@ public struct DirectusDialect: Dialect {
     let sendsSenderName: Bool
     let sendsClientID: Bool
     let typing: TypingFrames
+    let createPieces: CreatePieces
 
     /// Options: `base`, the HTTP base; `collection`; `fields`, a table of column names; `filter`, a Directus filter;
     /// `send_sender_name`, `send_client_id`; `typing`, `off` or `extension`.
@@ -60,10 +62,8 @@ public struct DirectusDialect: Dialect {
         }
         typing = try options.choice("typing", of: TypingFrames.self) ?? .off
         try options.finish()
-    }
-
-    public var traits: DialectTraits {
-        DialectTraits(
+        createPieces = CreatePieces(collection: collection, items: items)
+        traits = DialectTraits(
             name: "directus", identity: .single, messageIDOrigin: .server, echoesOwnMessages: true,
             confirmation: .receipt, typingOut: typing == .off ? .none : .startStop, authenticatesSenders: true,
             opening: [.authenticates, .subscribes], waitsForReady: true, history: .pushed,
@@ -136,7 +136,7 @@ public struct DirectusDialect: Dialect {
             var reader = try JSONReader(frame)
             if try reader.enterObject() {
                 while let key = try reader.nextKey() {
-                    if readsRowsAtOnce, fields.announcesRows, key.equals("data"), try reader.enterArray() {
+                    if key.equals("data"), readsRowsAtOnce, fields.announcesRows, try reader.enterArray() {
                         let live = try rows(&reader, context)
                         while let key = try reader.nextKey() {
                             // Another member may take back what was announced.
@@ -175,24 +175,22 @@ public struct DirectusDialect: Dialect {
     /// The rest of an array of new rows.
     private func rows(_ reader: inout JSONReader, _ context: DialectContext) throws(JSONError) -> DecodedFrame {
         // Mostly there is one row, for which an array would cost more than the row.
-        var first: ChatEvent?
-        var events: [ChatEvent] = []
+        var first: ChatMessage?
+        var others: [ChatEvent] = []
         while try reader.hasNextElement() {
             guard try reader.enterObject() else {
                 _ = try reader.readValue()
                 continue
             }
-            var row = DirectusItems.emptyRow
-            while let (key, value) = try reader.nextMember() { items.set(key, value, in: &row) }
-            guard let message = items.message(row, context) else { continue }
+            guard let message = items.message(try items.row(&reader), context) else { continue }
             if first == nil {
-                first = .message(message)
+                first = message
             } else {
-                events.append(.message(message))
+                others.append(.message(message))
             }
         }
         guard let first else { return .events([]) }
-        return events.isEmpty ? .event(first) : .events([first] + events)
+        return others.isEmpty ? .event(.message(first)) : .events([.message(first)] + others)
     }
 
     private func complaint(_ type: JSONField, _ fields: Fields) -> ChatEvent {

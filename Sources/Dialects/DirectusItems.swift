@@ -2,7 +2,9 @@ import ChatModel
 import JSONText
 
 /// The collection that messages stand in: what its columns are called, and how a row is read.
-struct DirectusItems {
+///
+/// A class, so that whoever passes a dialect on copies one reference.
+final class DirectusItems: Sendable {
     /// What a message is made of.
     enum Column: Int, CaseIterable {
         case id, text, room, user, date, updated, senderName, clientID, file, replyTo
@@ -43,13 +45,11 @@ struct DirectusItems {
     }
 
     /// By raw value of the column; empty for one that the collection does not have.
-    private var names: [String] = []
-    /// The names one after the other, for comparing.
-    private var nameBytes: [UInt8] = []
-    /// Where each of them ends there.
-    private var nameEnds: [Int] = []
-    /// Bits of the columns, by raw value, whose names are so many bytes long; the last is for all longer ones, too.
-    private var columnsByLength = [UInt16](repeating: 0, count: 32)
+    private let names: [String]
+    /// The same for comparing.
+    private let marks: InlineArray<10, NameMark>
+    /// Bits of the columns, by raw value, whose names are so many bytes long. Longer names than marks hold are not here.
+    private let columnsByLength: InlineArray<17, UInt16>
     /// The HTTP base, without a slash at its end.
     private let base: String
 
@@ -61,6 +61,9 @@ struct DirectusItems {
         var front = base[...]
         while front.utf8.last == UInt8(ascii: "/") { front.removeLast() }
         self.base = String(front)
+        var names: [String] = []
+        var marks = InlineArray<10, NameMark>(repeating: NameMark())
+        var columnsByLength = InlineArray<17, UInt16>(repeating: 0)
         for column in Column.allCases {
             let name = try fields.text(column.option) ?? column.defaultName
             guard !name.isEmpty || column.isOptional else { throw fields.error(column.option, "must not be empty") }
@@ -68,11 +71,14 @@ struct DirectusItems {
                 throw fields.error(column.option, "is the column of another field already")
             }
             names.append(name)
-            nameBytes += name.utf8
-            nameEnds.append(nameBytes.count)
-            if !name.isEmpty { columnsByLength[min(name.utf8.count, 31)] |= 1 << UInt16(column.rawValue) }
+            guard !name.isEmpty, name.utf8.count <= NameMark.maxBytes else { continue }
+            marks[column.rawValue] = Array(name.utf8).withUnsafeBytes { NameMark($0) }
+            columnsByLength[name.utf8.count] |= 1 << UInt16(column.rawValue)
         }
         try fields.finish()
+        self.names = names
+        self.marks = marks
+        self.columnsByLength = columnsByLength
     }
 
     /// What the column is called; nil when the collection does not have it.
@@ -91,41 +97,96 @@ struct DirectusItems {
 
     // MARK: - Reading
 
-    /// The columns of a row that we know, by raw value.
-    typealias Row = InlineArray<10, JSONField?>
+    /// What is known of a row: the last of members with the same name counts.
+    struct Row {
+        /// By raw value of the column. A user who is an object may stand in ``account`` instead.
+        fileprivate var columns = InlineArray<10, JSONField?>(repeating: nil)
+        fileprivate var account: Account?
 
-    static var emptyRow: Row { Row(repeating: nil) }
+        fileprivate subscript(column: Column) -> JSONField? { columns[column.rawValue] }
+    }
 
-    /// Keeps a member of a row, if it is a column that we know. The last of members with the same name counts.
-    @inline(__always)
-    func set(_ key: JSONField, _ value: JSONField, in row: inout Row) {
-        // Most names are told apart by their length; with escapes a name is longer than it says.
-        var columns = key.isPlainString ? columnsByLength[min(key.byteCount, 31)] : ~0
-        while columns != 0 {
-            let index = columns.trailingZeroBitCount
-            columns &= columns &- 1
-            guard index < nameEnds.count else { return }
-            let start = index == 0 ? 0 : nameEnds[index - 1]
-            let end = nameEnds[index]
-            let isThis =
-                end > start
-                && nameBytes.withUnsafeBufferPointer { key.equals(UnsafeBufferPointer(rebasing: $0[start..<end])) }
-            if isThis {
-                row[index] = value
-                return
+    /// What is known of a user who is an object.
+    fileprivate struct Account {
+        private var id: JSONField?
+        private var first: JSONField?
+        private var last: JSONField?
+
+        @inline(__always)
+        mutating func set(_ key: JSONField, _ value: JSONField) {
+            switch key {
+            case "id": id = value
+            case "first_name": first = value
+            case "last_name": last = value
+            default: break
             }
+        }
+
+        var person: ChatPerson {
+            var person = ChatPerson(id: FrameText.id(id))
+            if let first, let last, let name = FrameText.joinedPlain(first, last) {
+                person.name = name
+            } else {
+                let (first, last) = (FrameText.nonEmpty(first), FrameText.nonEmpty(last))
+                if let first, let last { person.name = "\(first) \(last)" } else { person.name = first ?? last }
+            }
+            return person
         }
     }
 
+    /// The column that a member's name is; nil when it is none of ours.
+    @inline(__always)
+    private func column(_ key: JSONField) -> Int? {
+        // With escapes a name is longer than it says.
+        guard key.isPlainString, key.byteCount <= NameMark.maxBytes else { return unusualColumn(key) }
+        var candidates = columnsByLength[key.byteCount]
+        guard candidates != 0 else { return nil }
+        let mark = key.withRawBytes { NameMark($0) }
+        repeat {
+            let index = candidates.trailingZeroBitCount
+            if marks[index] == mark { return index }
+            candidates &= candidates &- 1
+        } while candidates != 0
+        return nil
+    }
+
+    private func unusualColumn(_ key: JSONField) -> Int? {
+        key.withUTF8 { bytes in names.firstIndex { !$0.isEmpty && $0.utf8.elementsEqual(bytes) } } ?? nil
+    }
+
     private func row(_ item: JSONField) -> Row {
-        var row = Self.emptyRow
-        for (key, value) in item.members { set(key, value, in: &row) }
+        var row = Row()
+        for (key, value) in item.members {
+            if let column = column(key) { row.columns[column] = value }
+        }
+        return row
+    }
+
+    /// The rest of a row that the reader has entered. The same as of the row as a value, but walked once only.
+    func row(_ reader: inout JSONReader) throws(JSONError) -> Row {
+        var row = Row()
+        while let key = try reader.nextKey() {
+            guard let column = column(key) else {
+                _ = try reader.readValue()
+                continue
+            }
+            if column == Column.user.rawValue {
+                row.account = nil
+                if try reader.enterObject() {
+                    var account = Account()
+                    while let (key, value) = try reader.nextMember() { account.set(key, value) }
+                    row.account = account
+                    continue
+                }
+            }
+            row.columns[column] = try reader.readValue()
+        }
         return row
     }
 
     /// The key of a row that may have no other columns.
     func key(of item: JSONField) -> ChatID? {
-        item.kind == .object ? FrameText.id(row(item)[Column.id.rawValue]) : nil
+        item.kind == .object ? FrameText.id(row(item)[.id]) : nil
     }
 
     /// A row as a message, and when it was changed last. Nil for what is no row, has no key or nothing to show.
@@ -133,25 +194,23 @@ struct DirectusItems {
         guard item.kind == .object else { return nil }
         let row = row(item)
         guard let message = message(row, context) else { return nil }
-        return (message, FrameTime().read(row[Column.updated.rawValue]))
+        return (message, FrameTime().read(row[.updated]))
     }
 
     func message(_ row: Row, _ context: DialectContext) -> ChatMessage? {
-        func field(_ column: Column) -> JSONField? { row[column.rawValue] }
-        guard let id = FrameText.id(field(.id)) else { return nil }
-        let text = field(.text)
-        let hasText = text.map { !$0.isNull } ?? false
-        guard !hasText || text?.kind == .string else { return nil }
-        let file = field(.file).flatMap(attachment)
-        guard hasText || file != nil else { return nil }
-        var sender = field(.user).map(Self.person) ?? ChatPerson()
-        if let alias = FrameText.nonEmpty(field(.senderName)) { sender.name = alias }
+        guard let id = FrameText.id(row[.id]) else { return nil }
+        let text = row[.text].flatMap { $0.isNull ? nil : $0 }
+        guard text == nil || text?.kind == .string else { return nil }
+        let file = row[.file].flatMap(attachment)
+        guard text != nil || file != nil else { return nil }
+        var sender = row.account?.person ?? row[.user].map(Self.person) ?? ChatPerson()
+        if let alias = FrameText.nonEmpty(row[.senderName]) { sender.name = alias }
+        // Accounts have ids, so a name alone is never us.
+        let isSelf = sender.id.map(context.isSelf) ?? false
         return ChatMessage(
-            id: id, room: FrameText.name(field(.room)), sender: sender, text: text?.string ?? "",
-            at: FrameTime().read(field(.date)), attachments: file.map { [$0] } ?? [],
-            replyTo: FrameText.id(field(.replyTo)), ref: FrameText.name(field(.clientID)),
-            // Accounts have ids, so a name alone is never us.
-            isSelf: sender.id != nil && context.isSelf(sender))
+            id: id, room: FrameText.name(row[.room]), sender: sender, text: text?.string ?? "",
+            at: FrameTime().read(row[.date]), attachments: file.map { [$0] } ?? [],
+            replyTo: FrameText.id(row[.replyTo]), ref: FrameText.name(row[.clientID]), isSelf: isSelf)
     }
 
     /// The usable ones of an array of rows, or of one row.
@@ -174,19 +233,9 @@ struct DirectusItems {
     /// An account: an object where the server was asked for more than the id and lets us see it, else the id.
     static func person(_ user: JSONField) -> ChatPerson {
         guard user.kind == .object else { return ChatPerson(id: FrameText.id(user)) }
-        var person = ChatPerson()
-        var first: String?
-        var last: String?
-        for (key, value) in user.members {
-            switch key {
-            case "id": person.id = FrameText.id(value)
-            case "first_name": first = FrameText.nonEmpty(value)
-            case "last_name": last = FrameText.nonEmpty(value)
-            default: break
-            }
-        }
-        if let first, let last { person.name = "\(first) \(last)" } else { person.name = first ?? last }
-        return person
+        var account = Account()
+        for (key, value) in user.members { account.set(key, value) }
+        return account.person
     }
 
     /// A file: an object, else its id.
@@ -219,5 +268,33 @@ struct DirectusItems {
     private func address(of file: ChatID) -> String? {
         guard DirectusTarget.isSegment(file.rawValue) else { return nil }
         return "\(base)/assets/\(DirectusTarget.escaped(file.rawValue))"
+    }
+}
+
+/// A name of at most 16 bytes in two words. Only those of one length are compared.
+private struct NameMark: Equatable {
+    static let maxBytes = 16
+
+    private var front: UInt64 = 0
+    private var back: UInt64 = 0
+
+    init() {}
+
+    /// The words overlap as far as they must: each name of one length is read alike.
+    @inline(__always)
+    init(_ bytes: UnsafeRawBufferPointer) {
+        switch bytes.count {
+        case 8...:
+            front = bytes.loadUnaligned(as: UInt64.self)
+            back = bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self)
+        case 4...:
+            front = UInt64(bytes.loadUnaligned(as: UInt32.self))
+            back = UInt64(bytes.loadUnaligned(fromByteOffset: bytes.count &- 4, as: UInt32.self))
+        case 2...:
+            front = UInt64(bytes.loadUnaligned(as: UInt16.self))
+            back = UInt64(bytes.loadUnaligned(fromByteOffset: bytes.count &- 2, as: UInt16.self))
+        case 1: front = UInt64(bytes[0])
+        default: break
+        }
     }
 }

@@ -23,13 +23,10 @@ public struct EnvelopeDialect: Dialect {
 
     public init() {}
 
-    public var traits: DialectTraits {
-        DialectTraits(
-            name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
-            confirmation: .echoByID, typingOut: .startOnly, readReport: .eachMessage,
-            maxFrameBytes: Self.maxFrameBytes,
-            backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
-    }
+    public let traits = DialectTraits(
+        name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
+        confirmation: .echoByID, typingOut: .startOnly, readReport: .eachMessage, maxFrameBytes: Self.maxFrameBytes,
+        backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
 
     /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
     static let maxFrameBytes = 1024 * 1024
@@ -106,7 +103,7 @@ public struct EnvelopeDialect: Dialect {
             id: FrameText.id(Fields.prefer(fields.senderID, fields.camelSenderID)),
             name: FrameText.nonEmpty(Fields.prefer(fields.senderName, fields.camelSenderName)))
         // This wire has ids, so a name alone is never us.
-        let isSelf = sender.id != nil && context.isSelf(sender)
+        let isSelf = sender.id.map { context.isSelf($0) } ?? false
         let at = { FrameTime().read(Fields.prefer(fields.sentAt, fields.camelSentAt)) }
         switch event {
         case "message":
@@ -114,14 +111,14 @@ public struct EnvelopeDialect: Dialect {
                 return .dropped(.missingField, typeKey: FrameText.typeKey(event))
             }
             guard let text = body.string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(event)) }
-            if let attachment = FrameAttachment.inline(text) {
+            if FrameAttachment.mayBeInline(body), let attachment = FrameAttachment.inline(text) {
                 return .event(
                     .message(
                         ChatMessage(
                             id: id, sender: sender, text: "", at: at(), attachments: [attachment], isSelf: isSelf)))
             }
             return .event(
-                .message(ChatMessage(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)))
+                .message(.everyday(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)))
         case "typing":
             return .event(
                 .typing(
@@ -144,23 +141,15 @@ public struct EnvelopeDialect: Dialect {
     public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
         switch command {
         case .message(let message):
-            guard let id = message.id, let sender = message.sender.id, let at = message.at else {
-                return .unsupported(.missingField)
-            }
-            let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-            return Self.frame("message", id, sender, message.sender.name, text, at)
+            guard message.attachments.isEmpty else { return Self.withLinks(message) }
+            return Self.frame("message", message.id, message.sender, message.text, message.at)
         case .typing(let typing) where typing.state == .start:
-            guard let id = typing.id, let sender = typing.sender.id, let at = typing.at else {
-                return .unsupported(.missingField)
-            }
-            return Self.frame("typing", id, sender, typing.sender.name, "", at)
+            return Self.frame("typing", typing.id, typing.sender, "", typing.at)
         case .receipt(let receipt) where receipt.state == .read:
-            guard !receipt.ids.isEmpty, let reader = receipt.by.id, let at = receipt.at else {
-                return .unsupported(.missingField)
-            }
+            guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
             var frames: [EncodedFrame] = []
             for id in receipt.ids {
-                switch Self.frame("readReceipt", id, reader, receipt.by.name, "", at) {
+                switch Self.frame("readReceipt", id, receipt.by, "", receipt.at) {
                 case .frame(let frame): frames.append(frame)
                 case .several(let more): frames += more
                 case .unsupported(let reason): return .unsupported(reason)
@@ -173,25 +162,34 @@ public struct EnvelopeDialect: Dialect {
         }
     }
 
+    private static func withLinks(_ message: ChatMessage) -> EncodedCommand {
+        let text = FrameAttachment.textWithLinks(message.text, message.attachments)
+        return frame("message", message.id, message.sender, text, message.at)
+    }
+
+    /// What does not change is written as a whole: five names between six values.
+    @inline(never)  // inlined, it would take copies of the ids
     private static func frame(
-        _ event: StaticString, _ id: ChatID, _ sender: ChatID, _ name: String?, _ body: String, _ at: ChatTimestamp
+        _ event: StaticString, _ id: ChatID?, _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
     ) -> EncodedCommand {
-        var writer = JSONWriter(capacity: body.utf8.count + 256)
-        writer.beginObject()
-        writer.key("event")
-        writer.string(event)
-        writer.key("message_id")
-        writer.id(id)
-        writer.key("sender_id")
-        writer.id(sender)
-        writer.key("sender_name")
-        writer.string(name ?? sender.rawValue)
-        writer.key("body")
-        writer.string(body)
-        writer.key("sent_at")
-        writer.seconds(milliseconds: at.milliseconds)
-        writer.endObject()
-        guard writer.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
+        guard let id, let senderID = sender.id, let at else { return .unsupported(.missingField) }
+        let bytes = JSONWriter.document { writer in
+            writer.beginObject()
+            writer.key("event")
+            writer.string(event)
+            writer.verbatim(#","message_id":""#)
+            writer.appendToString(id)
+            writer.verbatim(#"","sender_id":""#)
+            writer.appendToString(senderID)
+            writer.verbatim(#"","sender_name":""#)
+            if let name = sender.name { writer.appendToString(name) } else { writer.appendToString(senderID) }
+            writer.verbatim(#"","body":""#)
+            writer.appendToString(body)
+            writer.verbatim(#"","sent_at":"#)
+            writer.seconds(milliseconds: at.milliseconds)
+            writer.endObject()
+        }
+        guard bytes.count <= maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frame(EncodedFrame(bytes: bytes, isBinary: false))
     }
 }

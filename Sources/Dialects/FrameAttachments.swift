@@ -32,6 +32,13 @@ enum FrameAttachment {
         }
     }
 
+    /// Whether ``inline(_:)`` is worth asking about the text of `field`, however it is escaped.
+    @inline(__always)
+    static func mayBeInline(_ field: JSONField) -> Bool {
+        guard let first = field.firstRawByte else { return false }
+        return first == UInt8(ascii: "d") || first == UInt8(ascii: "\\") || first <= 0x20
+    }
+
     /// `text`, then the attachments' addresses on lines of their own, unless the text ends in one; for wires that carry
     /// only text.
     static func textWithLinks(_ text: String, _ attachments: [ChatAttachment]) -> String {

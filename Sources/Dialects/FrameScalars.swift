@@ -28,13 +28,39 @@ enum FrameText {
         switch field.kind {
         case .integer:
             // As it is written: JSON knows one spelling of every whole number, but for the zero.
-            let text = field.rawText
-            return text == "-0" ? "0" : text
+            return field.withRawBytes { bytes in
+                if bytes.count == 2, bytes[0] == UInt8(ascii: "-"), bytes[1] == UInt8(ascii: "0") { return "0" }
+                return copied(bytes)
+            }
         case .decimal:
             guard let value = field.double else { return nil }
             if let whole = JSONField.wholeNumber(value) { return String(whole) }
             return value.description
         case .string, .object, .array, .true, .false, .null: return nil
+        }
+    }
+
+    /// Well-formed UTF-8 as text.
+    private static func copied(_ bytes: UnsafeRawBufferPointer) -> String {
+        String(unsafeUninitializedCapacity: bytes.count) { out in
+            UnsafeMutableRawBufferPointer(out).copyMemory(from: bytes)
+            return bytes.count
+        }
+    }
+
+    /// Two names with a blank between them; nil when one of them is no string or empty, or has escapes.
+    static func joinedPlain(_ first: JSONField, _ second: JSONField) -> String? {
+        guard first.isPlainString, second.isPlainString, first.byteCount > 0, second.byteCount > 0 else { return nil }
+        return first.withRawBytes { first in
+            second.withRawBytes { second in
+                String(unsafeUninitializedCapacity: first.count + 1 + second.count) { out in
+                    let raw = UnsafeMutableRawBufferPointer(out)
+                    raw.copyMemory(from: first)
+                    raw[first.count] = UInt8(ascii: " ")
+                    UnsafeMutableRawBufferPointer(rebasing: raw[(first.count + 1)...]).copyMemory(from: second)
+                    return first.count + 1 + second.count
+                }
+            }
         }
     }
 
@@ -46,8 +72,20 @@ enum FrameText {
 
     /// A name: a string that is not empty.
     static func nonEmpty(_ field: JSONField?) -> String? {
-        guard let text = field?.string, !text.isEmpty else { return nil }
-        return text
+        guard let field, !field.isEmptyString else { return nil }
+        return field.string
+    }
+
+    /// Whether two texts are the same bytes; Swift compares strings by canonical equivalence.
+    static func areSameBytes(_ a: String, _ b: String) -> Bool {
+        guard a.utf8.count == b.utf8.count else { return false }
+        let areSame = a.utf8.withContiguousStorageIfAvailable { a in
+            b.utf8.withContiguousStorageIfAvailable { b in
+                for index in 0..<a.count where a[index] != b[index] { return false }
+                return true
+            }
+        }
+        return (areSame ?? nil) ?? a.utf8.elementsEqual(b.utf8)
     }
 
     /// The type value of a frame, for the log.
@@ -64,6 +102,11 @@ extension JSONWriter {
     /// An id as it was received.
     mutating func id(_ id: ChatID) {
         if !string(byteCount: 36, { id.writeUUID(to: $0) }) { string(id.rawValue) }
+    }
+
+    /// The same within a string.
+    mutating func appendToString(_ id: ChatID) {
+        if !appendToString(byteCount: 36, { id.writeUUID(to: $0) }) { appendToString(id.rawValue) }
     }
 }
 
@@ -95,14 +138,12 @@ struct FrameTime {
     func read(_ field: JSONField?) -> ChatTimestamp? {
         guard let field else { return nil }
         switch field.kind {
-        case .integer, .decimal: return field.double.flatMap(number)
+        case .integer, .decimal:
+            guard let value = field.double else { return nil }
+            return number(value)
         case .string:
             // Hardly any time is written with escapes, and without them it is read where it stands.
-            let plain: ChatTimestamp?? = field.withRawBytes { bytes in
-                guard bytes.count <= Self.maxTextBytes, !bytes.contains(UInt8(ascii: "\\")) else { return .none }
-                return .some(text(bytes))
-            }
-            if let plain { return plain }
+            if field.isPlainString { return field.withRawBytes { self.text($0) } }
             guard let text = field.string else { return nil }
             return self.text(text)
         case .object, .array, .true, .false, .null: return nil
@@ -116,6 +157,7 @@ struct FrameTime {
     }
 
     /// Tells the unit by the size of the number.
+    @inline(__always)
     func number(_ value: Double) -> ChatTimestamp? {
         let milliseconds: Double
         if value >= 1e14 {
@@ -206,25 +248,72 @@ private struct ISOScanner {
         return value
     }
 
+    private typealias WholeSeconds = (
+        year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64
+    )
+
+    /// Takes `YYYY-MM-DDTHH:MM:SS`, as nearly every time begins, by words; nil, and nothing is taken, when something else
+    /// comes.
+    @inline(__always)
+    private mutating func wholeSeconds() -> WholeSeconds? {
+        guard let next = at, count >= 19 else { return nil }
+        let raw = UnsafeRawPointer(next)
+        // Each byte without what it must be: a digit becomes its value, a separator 0.
+        // Backwards: `0000-00-` and `00T00:00`.
+        let (dateForm, clockForm): (UInt64, UInt64) = (0x2D30_302D_3030_3030, 0x3030_3A30_3054_3030)
+        let front = UInt64(littleEndian: raw.loadUnaligned(as: UInt64.self)) ^ dateForm
+        let back = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) ^ clockForm
+        let colon = next[16] ^ UInt8(ascii: ":")
+        let (ten, one) = (next[17] &- UInt8(ascii: "0"), next[18] &- UInt8(ascii: "0"))
+        // Values above 9, and above 0 for separators, get or have their top bit.
+        let others =
+            (front &+ 0x7F76_767F_7676_7676) | front | (back &+ 0x7676_7F76_767F_7676) | back
+        guard others & 0x8080_8080_8080_8080 == 0, colon == 0, ten < 10, one < 10 else { return nil }
+        // In each byte the number that it and the next one are.
+        let (dates, clocks) = (front &* 10 &+ front >> 8, back &* 10 &+ back >> 8)
+        func pair(_ pairs: UInt64, _ offset: UInt64) -> Int64 {
+            Int64(truncatingIfNeeded: (pairs >> (offset &* 8)) & 0xFF)
+        }
+        at = next + 19
+        return (
+            pair(dates, 0) * 100 + pair(dates, 2), pair(dates, 5), pair(clocks, 0), pair(clocks, 3), pair(clocks, 6),
+            Int64(ten) * 10 + Int64(one)
+        )
+    }
+
     /// Milliseconds since 1970, rounded half up; nil when the text is no time.
     mutating func timestamp(naiveOffsetSeconds: Int64) -> Int64? {
-        guard let year = digits(4), take("-") != nil, let month = digits(2), take("-") != nil, let day = digits(2),
-            take("T", or: " ") != nil, let hour = digits(2), take(":") != nil, let minute = digits(2)
-        else { return nil }
+        let date: (year: Int64, month: Int64, day: Int64)
+        let clock: (hour: Int64, minute: Int64)
         var second: Int64 = 0
         var nanoseconds: Int64 = 0
-        if take(":") != nil {
-            guard let value = digits(2) else { return nil }
-            second = value
-            if take(".", or: ",") != nil {
-                var decimals = 0
-                while decimals < 9, let digit = digits(1) {
-                    nanoseconds = nanoseconds * 10 + digit
-                    decimals += 1
-                }
-                guard decimals > 0 else { return nil }
-                for _ in decimals..<9 { nanoseconds *= 10 }
+        let hasSeconds: Bool
+        if let front = wholeSeconds() {
+            date = (front.year, front.month, front.day)
+            clock = (front.hour, front.minute)
+            second = front.second
+            hasSeconds = true
+        } else {
+            guard let year = digits(4), take("-") != nil, let month = digits(2), take("-") != nil,
+                let day = digits(2), take("T", or: " ") != nil, let hour = digits(2), take(":") != nil,
+                let minute = digits(2)
+            else { return nil }
+            date = (year, month, day)
+            clock = (hour, minute)
+            hasSeconds = take(":") != nil
+            if hasSeconds {
+                guard let value = digits(2) else { return nil }
+                second = value
             }
+        }
+        if hasSeconds, take(".", or: ",") != nil {
+            var decimals = 0
+            while decimals < 9, let digit = digits(1) {
+                nanoseconds = nanoseconds * 10 + digit
+                decimals += 1
+            }
+            guard decimals > 0 else { return nil }
+            for _ in decimals..<9 { nanoseconds *= 10 }
         }
         while take(" ") != nil {}
         var offset = naiveOffsetSeconds
@@ -237,13 +326,13 @@ private struct ISOScanner {
             offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "+") ? 1 : -1)
         }
         // A leap second is the last one of its minute here.
-        guard count == 0, year >= 1, (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day),
-            hour < 24, minute < 60, second <= 60
+        guard count == 0, date.year >= 1, (1...12).contains(date.month),
+            (1...Self.days(in: date.month, of: date.year)).contains(date.day),
+            clock.hour < 24, clock.minute < 60, second <= 60
         else { return nil }
         let seconds =
-            Self.daysSince1970(year: year, month: month, day: day) * 86_400 + hour * 3600 + minute * 60
-            + min(second, 59)
-            &- offset
+            Self.daysSince1970(year: date.year, month: date.month, day: date.day) * 86_400 + clock.hour * 3600
+            + clock.minute * 60 + min(second, 59) &- offset
         return seconds &* 1000 &+ (nanoseconds + 500_000) / 1_000_000
     }
 
@@ -263,5 +352,14 @@ private struct ISOScanner {
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
         let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
         return era * 146_097 + dayOfEra - 719_468
+    }
+}
+
+extension DialectContext {
+    /// Whether `name` is one of ours, where nobody has an id. Mostly there is one, and comparing costs less than a hash.
+    func isSelfName(_ name: String?) -> Bool {
+        guard let name else { return false }
+        if selfNames.count == 1, let only = selfNames.first { return name == only }
+        return selfNames.contains(name)
     }
 }

@@ -32,15 +32,15 @@ extension JWTRoomsDialect {
     private func write(_ message: ChatMessage, _ context: DialectContext) -> EncodedCommand {
         guard let room = roomNumber(context) else { return .unsupported(.missingField) }
         let sender = account(message.sender, context)
-        let attachments = message.attachments.filter { $0.url?.isEmpty == false }
-        guard !attachments.isEmpty else {
-            let bytes = frame(message.text, nil, room, sender)
+        let attachments = message.attachments
+        guard attachments.contains(where: { $0.url?.isEmpty == false }) else {
+            let bytes = plainFrame(message.text, room, sender) ?? frame(message.text, nil, room, sender)
             guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
             return .frame(EncodedFrame(bytes: bytes, isBinary: false))
         }
         var isFirst = true
         return Self.collect(
-            attachments.map { attachment in
+            attachments.filter { $0.url?.isEmpty == false }.map { attachment in
                 defer { isFirst = false }
                 return frame(isFirst ? message.text : "", attachment, room, sender)
             })
@@ -77,6 +77,32 @@ extension JWTRoomsDialect {
         return writer.finish()
     }
 
+    /// The frame of a text without attachment in which nothing is to escape, byte by byte what ``frame(_:_:_:_:)`` writes;
+    /// nil for other texts.
+    private func plainFrame(_ text: String, _ room: String, _ sender: String) -> [UInt8]? {
+        let head: StaticString = #"{"type":"message","room_id":"#
+        let beforeText: StaticString = #","content":""#
+        let beforeSender: StaticString = #"","sender":""#
+        let tail: StaticString = #"","message_type":"text"}"#
+        let words =
+            head.utf8CodeUnitCount + beforeText.utf8CodeUnitCount + beforeSender.utf8CodeUnitCount
+            + tail.utf8CodeUnitCount
+        return PlainFrame.make(
+            byteCount: words + room.utf8.count + 2 + text.utf8.count + sender.utf8.count
+        ) { frame in
+            frame.put(json: head)
+            let isNumber = Self.isNumber(room)
+            if !isNumber { frame.put(json: "\"") }
+            frame.put(text: room)
+            if !isNumber { frame.put(json: "\"") }
+            frame.put(json: beforeText)
+            frame.put(text: text)
+            frame.put(json: beforeSender)
+            frame.put(text: sender)
+            frame.put(json: tail)
+        }
+    }
+
     private func write(_ event: ChatTyping, _ context: DialectContext) -> EncodedCommand {
         guard let room = roomNumber(context) else { return .unsupported(.missingField) }
         let sender = account(event.sender, context)
@@ -105,8 +131,14 @@ extension JWTRoomsDialect {
 
     /// The account's name: whoever speaks, the frame is the account's.
     private func account(_ sender: ChatPerson, _ context: DialectContext) -> String {
-        if let name = sender.name, context.selfNames.contains(name) { return name }
-        return context.selfNames.min() ?? sender.name ?? ""
+        let names = context.selfNames
+        // Mostly there is one account, and comparing costs less than a hash.
+        if names.count == 1, let only = names.first {
+            if let name = sender.name, name == only { return name }
+            return only
+        }
+        if let name = sender.name, names.contains(name) { return name }
+        return names.min() ?? sender.name ?? ""
     }
 
     /// The room's id as the backend announced it, or as the configuration says it; nil while only a name is known.

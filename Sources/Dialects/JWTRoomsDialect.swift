@@ -101,6 +101,46 @@ public struct JWTRoomsDialect: Dialect {
         /// The last of members with the same name counts.
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
+            // Names are told apart by their length first; with escapes one is longer than it says.
+            switch key.isPlainString ? key.byteCount : 0 {
+            case 4: if key.equals("type") { type = value }
+            case 6: if key.equals("sender") { sender = value }
+            case 7:
+                switch key {
+                case "room_id": roomID = value
+                case "message": message = value
+                case "content": content = value
+                default: break
+                }
+            case 8: if key.equals("file_url") { fileURL = value }
+            case 9:
+                switch key {
+                case "file_name": fileName = value
+                case "file_size": fileSize = value
+                case "mime_type": mimeType = value
+                case "timestamp": timestamp = value
+                case "room_name": roomName = value
+                default: break
+                }
+            case 10:
+                switch key {
+                case "message_id": messageID = value
+                case "attachment": attachment = value
+                default: break
+                }
+            case 12:
+                switch key {
+                case "message_type": messageType = value
+                case "is_encrypted": isEncrypted = value
+                default: break
+                }
+            case 0, 13, 16: setSeldom(key, value)
+            default: break
+            }
+        }
+
+        /// Long names, and all others in case they were written with escapes.
+        private mutating func setSeldom(_ key: JSONField, _ value: JSONField) {
             switch key {
             case "type": type = value
             case "room_id": roomID = value
@@ -143,29 +183,22 @@ public struct JWTRoomsDialect: Dialect {
         }
         guard let type = fields.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
         guard type.kind == .string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(type)) }
-        switch event(type, fields, context) {
-        case .event(let event): return .event(event)
-        case .dropped(let reason): return .dropped(reason, typeKey: FrameText.typeKey(type))
-        }
+        return event(type, fields, context)
     }
 
-    private enum Reading {
-        case event(ChatEvent)
-        case dropped(DropReason)
-    }
-
-    private func event(_ type: JSONField, _ fields: Fields, _ context: DialectContext) -> Reading {
+    private func event(_ type: JSONField, _ fields: Fields, _ context: DialectContext) -> DecodedFrame {
+        func drop(_ reason: DropReason) -> DecodedFrame { .dropped(reason, typeKey: FrameText.typeKey(type)) }
         switch type {
         case "message":
             switch message(fields, context) {
             case .message(let message): return .event(.message(message))
-            case .dropped(let reason): return .dropped(reason)
+            case .dropped(let reason): return drop(reason)
             }
-        case "typing", "typing_start": return typingEvent(.start, fields, context)
-        case "typing_stop": return typingEvent(.stop, fields, context)
+        case "typing", "typing_start": return typingEvent(.start, fields, context) ?? drop(.missingField)
+        case "typing_stop": return typingEvent(.stop, fields, context) ?? drop(.missingField)
         case "user_joined", "user_left":
             let user = person(fields)
-            guard user.name != nil else { return .dropped(.missingField) }
+            guard user.name != nil else { return drop(.missingField) }
             let membership = ChatMembership(
                 user: user, room: room(fields), at: time.read(fields.timestamp), isSelf: context.isSelf(user))
             return .event(type.equals("user_joined") ? .join(membership) : .leave(membership))
@@ -176,11 +209,11 @@ public struct JWTRoomsDialect: Dialect {
             // All other errors concern one frame, and do not say which.
             return .event(
                 .error(ChatError(code: "upstream", text: text, isFatal: text == "Room not found")))
-        case "reaction_added": return reaction(.add, fields, context)
-        case "reaction_removed": return reaction(.remove, fields, context)
+        case "reaction_added": return reaction(.add, fields, context) ?? drop(.missingField)
+        case "reaction_removed": return reaction(.remove, fields, context) ?? drop(.missingField)
         case "ping": return .event(.ping(ref: nil))
         case "pong": return .event(.pong(ref: nil))
-        default: return .dropped(.unknownType)
+        default: return drop(.unknownType)
         }
     }
 
@@ -188,9 +221,9 @@ public struct JWTRoomsDialect: Dialect {
 
     private func room(_ fields: Fields) -> String? { FrameText.name(fields.roomID) }
 
-    private func typingEvent(_ state: ChatTyping.State, _ fields: Fields, _ context: DialectContext) -> Reading {
+    private func typingEvent(_ state: ChatTyping.State, _ fields: Fields, _ context: DialectContext) -> DecodedFrame? {
         let sender = person(fields)
-        guard sender.name != nil else { return .dropped(.missingField) }
+        guard sender.name != nil else { return nil }
         return .event(
             .typing(
                 ChatTyping(
@@ -201,9 +234,9 @@ public struct JWTRoomsDialect: Dialect {
 
     private func reaction(
         _ operation: ChatReaction.Operation, _ fields: Fields, _ context: DialectContext
-    ) -> Reading {
+    ) -> DecodedFrame? {
         guard let target = FrameText.id(fields.messageID), let emoji = FrameText.nonEmpty(fields.reactionType) else {
-            return .dropped(.missingField)
+            return nil
         }
         let sender = person(fields)
         let counts: [ChatReaction.Count]? = fields.reactionSummary?.elements.compactMap { element in
@@ -245,11 +278,12 @@ public struct JWTRoomsDialect: Dialect {
         // The backend stores and sends messages that say nothing.
         guard !text.isEmpty || attachment != nil || isEncrypted else { return .dropped(.missingField) }
         let sender = person(fields)
+        let isSelf = context.isSelfName(sender.name)
         return .message(
             ChatMessage(
                 id: FrameText.id(fields.messageID), room: room(fields), sender: sender, text: text,
                 at: time.read(fields.timestamp), attachments: attachment.map { [$0] } ?? [],
-                isSelf: context.isSelf(sender), isEncrypted: isEncrypted))
+                isSelf: isSelf, isEncrypted: isEncrypted))
     }
 
     private static func isTextOrAbsent(_ field: JSONField?) -> Bool {

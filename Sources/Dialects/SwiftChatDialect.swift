@@ -23,12 +23,10 @@ public struct SwiftChatDialect: Dialect {
         try options.finish()
     }
 
-    public var traits: DialectTraits {
-        DialectTraits(
-            name: "swiftchat", identity: .puppet, messageIDOrigin: .server, echoesOwnMessages: true,
-            confirmation: .echoByText, typingOut: .none, maxFrameBytes: Self.maxFrameBytes,
-            backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
-    }
+    public let traits = DialectTraits(
+        name: "swiftchat", identity: .puppet, messageIDOrigin: .server, echoesOwnMessages: true,
+        confirmation: .echoByText, typingOut: .none, maxFrameBytes: Self.maxFrameBytes,
+        backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
 
     // MARK: - Reading
 
@@ -77,11 +75,11 @@ public struct SwiftChatDialect: Dialect {
         let sender = ChatPerson(id: FrameText.id(fields.userID), name: FrameText.nonEmpty(fields.user))
         return .event(
             .message(
-                ChatMessage(
+                .everyday(
                     id: FrameText.id(fields.id), sender: sender, text: text,
                     at: FrameTime(epoch: .reference).read(fields.date),
                     // This wire has ids, so a name alone is never us.
-                    isSelf: sender.id != nil && context.isSelf(sender))))
+                    isSelf: sender.id.map { context.isSelf($0) } ?? false)))
     }
 
     // MARK: - Writing
@@ -91,16 +89,16 @@ public struct SwiftChatDialect: Dialect {
         guard case .message(let message) = command else { return .unsupported(.unsupported) }
         guard let id = message.sender.id, id.isUUIDShaped else { return .unsupported(.wrongType) }
         let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-        var writer = JSONWriter(capacity: text.utf8.count + 128)
-        writer.beginObject()
-        writer.key("message")
-        writer.string(text)
-        writer.key("user")
-        writer.string(message.sender.name ?? id.rawValue)
-        writer.key("userID")
-        writer.id(id)
-        writer.endObject()
-        guard writer.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
+        let bytes = JSONWriter.document { writer in
+            writer.verbatim(#"{"message":""#)
+            writer.appendToString(text)
+            writer.verbatim(#"","user":""#)
+            if let name = message.sender.name { writer.appendToString(name) } else { writer.appendToString(id) }
+            writer.verbatim(#"","userID":""#)
+            writer.appendToString(id)
+            writer.verbatim(#""}"#)
+        }
+        guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
+        return .frame(EncodedFrame(bytes: bytes, isBinary: false))
     }
 }

@@ -16,27 +16,10 @@ extension TypedDialect {
         let home = context.room
         switch command {
         case .message(let message):
-            guard let id = message.id, let at = message.at, let sender = Actor(message.sender) else {
-                return .unsupported(.missingField)
-            }
-            return frame(.message, estimate: message.text.utf8.count) { writer in
-                writer.key("id")
-                writer.id(id)
-                Self.write(message.room, home, to: &writer)
-                Self.write(sender, to: &writer)
-                writer.key("text")
-                writer.string(message.text)
-                writer.key("sentAt")
-                Self.write(at, to: &writer)
-                if let replyTo = message.replyTo {
-                    writer.key("replyTo")
-                    writer.id(replyTo)
-                }
-                if !message.attachments.isEmpty { Self.write(message.attachments, to: &writer) }
-            }
+            return self.message(message, message.id, message.sender, message.at, home)
         case .edit(let edit):
             guard let at = edit.at, let sender = Actor(edit.sender) else { return .unsupported(.missingField) }
-            return frame(.edit, estimate: edit.text.utf8.count) { writer in
+            return frame(.edit) { writer in
                 writer.key("id")
                 writer.id(edit.id)
                 Self.write(edit.room, home, to: &writer)
@@ -96,6 +79,31 @@ extension TypedDialect {
         guard !text.isEmpty else { return .unsupported(.missingField) }
         guard text.utf8.count <= maxFrameBytes else { return .unsupported(.tooLong) }
         return .frame(EncodedFrame(bytes: Array(text.utf8), isBinary: false))
+    }
+
+    @inline(never)  // inlined, it would take copies of the ids
+    private func message(
+        _ message: ChatMessage, _ id: ChatID?, _ sender: ChatPerson, _ at: ChatTimestamp?, _ home: String
+    ) -> EncodedCommand {
+        guard let id, let at, let senderID = sender.id else { return .unsupported(.missingField) }
+        return frame(.message) { writer in
+            writer.key("id")
+            writer.id(id)
+            Self.write(message.room, home, to: &writer)
+            writer.key("senderId")
+            writer.id(senderID)
+            writer.key("senderName")
+            if let name = sender.name { writer.string(name) } else { writer.id(senderID) }
+            writer.key("text")
+            writer.string(message.text)
+            writer.key("sentAt")
+            Self.write(at, to: &writer)
+            if let replyTo = message.replyTo {
+                writer.key("replyTo")
+                writer.id(replyTo)
+            }
+            if !message.attachments.isEmpty { Self.write(message.attachments, to: &writer) }
+        }
     }
 
     private func presence(
@@ -182,27 +190,28 @@ extension TypedDialect {
 
     /// The frame around the payload that `body` writes.
     private func frame(
-        _ type: PayloadType, estimate: Int = 0, _ body: (inout JSONWriter) -> Void
+        _ type: PayloadType, _ body: (inout JSONWriter) -> Void
     ) -> EncodedCommand {
-        var writer = JSONWriter(capacity: estimate + 256)
-        writer.beginObject()
-        body(&writer)
-        writer.endObject()
-        let head = heads[type.rawValue]
-        let tail: StaticString = #""}"#
-        let count = head.count + Base64.encodedCount(writer.count) + tail.utf8CodeUnitCount
-        guard count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        let bytes = writer.withBytes { payload in
-            [UInt8](unsafeUninitializedCapacity: count) { out, written in
-                let out = UnsafeMutableRawBufferPointer(out)
-                head.withUnsafeBytes { out.copyMemory(from: $0) }
-                let rest = UnsafeMutableRawBufferPointer(rebasing: out[head.count...])
-                let digits = Base64.encode(payload, into: rest) ?? 0
-                UnsafeMutableRawBufferPointer(rebasing: rest[digits...]).copyMemory(
-                    from: UnsafeRawBufferPointer(start: tail.utf8Start, count: tail.utf8CodeUnitCount))
-                written = count
+        JSONWriter.onStack { payload in
+            payload.beginObject()
+            body(&payload)
+            payload.endObject()
+            let head = heads[type.rawValue]
+            let tail: StaticString = #""}"#
+            let digits = Base64.encodedCount(payload.count)
+            guard head.count + digits + tail.utf8CodeUnitCount <= Self.maxFrameBytes else {
+                return .unsupported(.tooLong)
             }
+            let bytes = payload.withBytes { payload in
+                JSONWriter.document { frame in
+                    frame.verbatim(head)
+                    _ = frame.appendToString(byteCount: digits) { out in
+                        Base64.encode(payload, into: UnsafeMutableRawBufferPointer(start: out, count: digits)) != nil
+                    }
+                    frame.verbatim(tail)
+                }
+            }
+            return .frame(EncodedFrame(bytes: bytes, isBinary: true))
         }
-        return .frame(EncodedFrame(bytes: bytes, isBinary: true))
     }
 }

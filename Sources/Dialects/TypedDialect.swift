@@ -69,6 +69,7 @@ public struct TypedDialect: Dialect {
         }
         try types.finish()
         isPlainText = try options.flag("fallback_text") ?? false
+        traits = Self.traits(isPlainText: isPlainText)
         plainTextSender = ChatPerson(name: try options.text("fallback_sender").flatMap { $0.isEmpty ? nil : $0 })
         try options.finish()
         self.names = names
@@ -84,7 +85,9 @@ public struct TypedDialect: Dialect {
     }
 
     /// A wire of bare strings names nobody and confirms nothing, whatever the typed frames beside them can do.
-    public var traits: DialectTraits {
+    public let traits: DialectTraits
+
+    private static func traits(isPlainText: Bool) -> DialectTraits {
         DialectTraits(
             name: "typed", identity: isPlainText ? .single : .puppet,
             messageIDOrigin: isPlainText ? .server : .client, echoesOwnMessages: false,

@@ -158,7 +158,7 @@ struct TypedPayload {
             throw .wrongType
         }
         let sender = sender
-        return ChatMessage(
+        return .everyday(
             id: FrameText.id(id), room: roomName, sender: sender, text: text?.string ?? "", at: time(sentAt),
             attachments: files, replyTo: FrameText.id(replyTo), isSelf: Self.isSelf(sender, context))
     }
@@ -186,7 +186,7 @@ struct TypedPayload {
 
     /// This wire has ids, so a name alone is never us.
     private static func isSelf(_ person: ChatPerson, _ context: DialectContext) -> Bool {
-        person.id != nil && context.isSelf(person)
+        person.id.map { context.isSelf($0) } ?? false
     }
 
     private func time(_ field: JSONField?) -> ChatTimestamp? { FrameTime(epoch: .reference).read(field) }

@@ -154,8 +154,13 @@ public enum IRCCapabilityTable {
     private static let byCapability: [IRCCapability: IRCCapabilityRow] = Dictionary(
         rows.map { ($0.capability, $0) }, uniquingKeysWith: { first, _ in first })
 
-    private static let byName: [String: IRCCapability] = Dictionary(
-        rows.flatMap { row in row.names.map { ($0, row.capability) } }, uniquingKeysWith: { first, _ in first })
+    /// All names with their capabilities; a name's place in it stands for the name where many are remembered.
+    private static let named: [(name: String, capability: IRCCapability)] = rows.flatMap { row in
+        row.names.map { ($0, row.capability) }
+    }
+
+    private static let byName: [String: Int] = Dictionary(
+        named.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
 
     static let changingRoomLines = IRCCapabilitySet(rows.lazy.filter(\.changesRoomLines).map(\.capability))
 
@@ -164,5 +169,19 @@ public enum IRCCapabilityTable {
     }
 
     /// The capability of that exact name (case matters), canonical or not.
-    public static func capability(named name: String) -> IRCCapability? { byName[name] }
+    public static func capability(named name: String) -> IRCCapability? { byName[name].map { named[$0].capability } }
+
+    /// A name of the table, in a byte.
+    struct Name: Equatable, Sendable {
+        private let place: UInt8
+
+        /// Nil for what is no name in the table.
+        init?(_ name: String) {
+            guard let place = byName[name].flatMap({ UInt8(exactly: $0) }) else { return nil }
+            self.place = place
+        }
+
+        var text: String { named[Int(place)].name }
+        var capability: IRCCapability { named[Int(place)].capability }
+    }
 }

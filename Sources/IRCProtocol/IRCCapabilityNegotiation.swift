@@ -1,3 +1,5 @@
+import WireBytes
+
 /// One client's side of capability negotiation: what it enabled, and whether registration waits for it.
 ///
 /// `CAP LS` or `CAP REQ` before registration holds registration until `CAP END`. A REQ is granted whole or not at all.
@@ -38,12 +40,13 @@ public struct IRCCapabilityNegotiation: Sendable {
     public private(set) var enabled: IRCCapabilitySet = []
     /// Registration waits for `CAP END`.
     public private(set) var isNegotiating = false
+    private var knows302 = false
     /// 301, or 302 once the client has asked for it or later. Never goes down.
-    public private(set) var version = 301
+    public var version: Int { knows302 ? 302 : 301 }
 
     private let values: [IRCCapability: String]
-    /// The names under which capabilities were enabled. At most one for each name in the table.
-    private var enabledNames: [String] = []
+    /// The names under which capabilities were enabled, in that order. At most one for each name in the table.
+    private var enabledNames: ShortList<IRCCapabilityTable.Name> = []
 
     /// - Parameter values: what follows `name=` in a list for 302 clients; no spaces.
     public init(available: IRCCapabilitySet, values: [IRCCapability: String] = [:]) {
@@ -59,7 +62,7 @@ public struct IRCCapabilityNegotiation: Sendable {
             if !isRegistered { isNegotiating = true }
             return .replies(list(asked: params.dropFirst().first))
         case "list":
-            return .replies(replies("LIST", enabledNames, marksMore: true))
+            return .replies(replies("LIST", enabledNames.map(\.text), marksMore: true))
         case "req":
             guard params.count > 1 else { return .needMoreParams }
             if !isRegistered { isNegotiating = true }
@@ -82,9 +85,7 @@ public struct IRCCapabilityNegotiation: Sendable {
         self.available = available
         let notifies = enabled.contains(.capNotify)
         enabled = enabled.intersection(available)
-        enabledNames.removeAll { name in
-            IRCCapabilityTable.capability(named: name).map { removed.contains($0) } ?? true
-        }
+        enabledNames.removeAll { removed.contains($0.capability) }
         guard notifies else { return [] }
         var lines: [Reply] = []
         if !removed.isEmpty {
@@ -99,46 +100,39 @@ public struct IRCCapabilityNegotiation: Sendable {
 
     private mutating func list(asked: String?) -> [Reply] {
         if let asked, Self.isAtLeast302(asked) {
-            version = 302
+            knows302 = true
             // "cap-notify is implicitly enabled" for these clients, whether or not it is listed.
-            if available.contains(.capNotify) { enable(.capNotify, as: "cap-notify") }
+            if available.contains(.capNotify), let name = IRCCapabilityTable.Name("cap-notify") { enable(name) }
         }
         return replies("LS", advertised(available), marksMore: true)
     }
 
     private mutating func request(_ words: [String]) -> [Reply] {
-        var changes: [(name: String, capability: IRCCapability, enables: Bool)] = []
+        var changes: [(name: IRCCapabilityTable.Name, enables: Bool)] = []
         for word in words {
             let enables = word.utf8.first != UInt8(ascii: "-")
-            let name = enables ? word : String(word.dropFirst())
-            guard let capability = IRCCapabilityTable.capability(named: name), available.contains(capability),
-                enables || capability != .capNotify || version < 302
+            guard let name = IRCCapabilityTable.Name(enables ? word : String(word.dropFirst())),
+                available.contains(name.capability), enables || name.capability != .capNotify || version < 302
             else {
                 return replies("NAK", words, marksMore: false)
             }
-            changes.append((name, capability, enables))
+            changes.append((name, enables))
         }
         for change in changes {
-            if change.enables {
-                enable(change.capability, as: change.name)
-            } else {
-                disable(change.capability, as: change.name)
-            }
+            if change.enables { enable(change.name) } else { disable(change.name) }
         }
         return replies("ACK", words, marksMore: false)
     }
 
-    private mutating func enable(_ capability: IRCCapability, as name: String) {
-        enabled.insert(capability)
+    private mutating func enable(_ name: IRCCapabilityTable.Name) {
+        enabled.insert(name.capability)
         if !enabledNames.contains(name) { enabledNames.append(name) }
     }
 
     /// A capability of several names stays while one of them is enabled.
-    private mutating func disable(_ capability: IRCCapability, as name: String) {
+    private mutating func disable(_ name: IRCCapabilityTable.Name) {
         enabledNames.removeAll { $0 == name }
-        if !IRCCapabilityTable.row(for: capability).names.contains(where: enabledNames.contains) {
-            enabled.remove(capability)
-        }
+        if !enabledNames.contains(where: { $0.capability == name.capability }) { enabled.remove(name.capability) }
     }
 
     private func advertised(_ set: IRCCapabilitySet) -> [String] {

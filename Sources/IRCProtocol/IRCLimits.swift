@@ -35,16 +35,20 @@ public struct IRCLimits: Hashable, Sendable {
     public static let listOverheadBytes = 170
 
     /// Bytes of a received line without tags, with its CR LF; the content may be two less.
-    public var maxLineBytes: Int
+    public var maxLineBytes: Int { Int(lineBytes) }
     /// Bytes of a received tag section, with `@` and space.
-    public var maxReceivedTagBytes: Int
+    public var maxReceivedTagBytes: Int { Int(receivedTagBytes) }
+
+    // Every connection has its limits, so they are kept small.
+    private let lineBytes: Int32
+    private let receivedTagBytes: Int32
 
     public init(
         maxLineBytes: Int = IRCLimits.standardLineBytes,
         maxReceivedTagBytes: Int = IRCLimits.maxClientTagBytes + 2
     ) {
-        self.maxLineBytes = max(maxLineBytes, 4)
-        self.maxReceivedTagBytes = max(maxReceivedTagBytes, 2)
+        lineBytes = Int32(clamping: max(maxLineBytes, 4))
+        receivedTagBytes = Int32(clamping: max(maxReceivedTagBytes, 2))
     }
 
     /// What a client accepts from a server.

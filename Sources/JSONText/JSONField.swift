@@ -36,7 +36,8 @@ public struct JSONField {
     @inlinable var count: Int { shape &>> Self.countShift }
     @inlinable var hasEscapes: Bool { shape & Self.escapes != 0 }
 
-    @inlinable public var kind: Kind {
+    @inlinable @inline(__always)
+    public var kind: Kind {
         switch shape & Self.kindMask {
         case 0: .string
         case 1: .integer
@@ -56,6 +57,7 @@ public struct JSONField {
     public var rawText: String { String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self) }
 
     /// Calls `body` with the bytes as written, a string's without its quotes and with its escapes.
+    @inlinable @inline(__always)
     public func withRawBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
         body(UnsafeRawBufferPointer(start: base, count: count))
     }
@@ -78,8 +80,8 @@ public struct JSONField {
 
     /// The text of a string; nil for other kinds.
     public var string: String? {
-        guard kind == .string else { return nil }
-        return hasEscapes ? unescaped() : plainText
+        if isPlainString { return plainText }
+        return kind == .string ? unescaped() : nil
     }
 
     /// The bytes as a string. The scanner has checked that they are UTF-8, so this is not done again.
@@ -91,13 +93,19 @@ public struct JSONField {
     }
 
     /// Whether this is a string whose bytes are its text: nothing in it is escaped.
-    public var isPlainString: Bool { kind == .string && !hasEscapes }
+    @inlinable @inline(__always)
+    public var isPlainString: Bool { shape & (Self.kindMask | Self.escapes) == 0 }
 
     /// Bytes as written, a string's without its quotes and with its escapes.
     @inlinable public var byteCount: Int { count }
 
+    /// The first byte as written, a string's after the quote; nil for a string without text.
+    @inlinable @inline(__always)
+    public var firstRawByte: UInt8? { count > 0 ? base.pointee : nil }
+
     /// Whether this is a string without text.
-    public var isEmptyString: Bool { kind == .string && count == 0 }
+    @inlinable @inline(__always)
+    public var isEmptyString: Bool { shape == 0 }
 
     /// Whether this is a string that says `text`, however it is escaped.
     @inlinable @inline(__always)

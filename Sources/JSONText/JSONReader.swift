@@ -51,6 +51,7 @@ public struct JSONReader {
     /// Steps into the array that comes next. False, and nothing is taken, when something else comes.
     public mutating func enterArray() throws(JSONError) -> Bool { try enter(UInt8(ascii: "[")) }
 
+    @inline(__always)
     mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
         guard scanner.peekToken() == bracket else { return false }
         guard depth < maxDepth else { throw scanner.error(.tooDeep) }
@@ -70,18 +71,17 @@ public struct JSONReader {
     /// The next member of the object entered; nil at its end. One call for each, where ``nextKey()`` and ``readValue()``
     /// are two: what most loops over a frame want.
     public mutating func nextMember() throws(JSONError) -> (key: JSONField, value: JSONField)? {
-        let key: JSONField
-        if !isFirstMember, scanner.takeCommaAndQuote() {
-            key = try scanner.scanString()
-            try scanner.expectToken(UInt8(ascii: ":"))
-        } else {
-            guard let first = try nextKey() else { return nil }
-            key = first
-        }
-        if scanner.peekToken() == UInt8(ascii: "\"") {
-            scanner.at += 1
-            return (key, try scanner.scanString())
-        }
+        // Nearly all members are written without white space and have a short plain name.
+        guard let key = scanner.takePlainKey(afterComma: !isFirstMember) else { return try nextMemberAsWritten() }
+        isFirstMember = false
+        if scanner.takeQuote() { return (key, try scanner.scanString()) }
+        return (key, try readValue())
+    }
+
+    /// The same, however it is written.
+    @inline(never)
+    private mutating func nextMemberAsWritten() throws(JSONError) -> (key: JSONField, value: JSONField)? {
+        guard let key = try nextKey() else { return nil }
         return (key, try readValue())
     }
 

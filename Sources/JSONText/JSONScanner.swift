@@ -226,9 +226,17 @@ struct JSONScanner {
         let first = next
         words: do {
             while end - next >= 8 {
-                let count = Self.digitCount(inEight: next)
+                let word = UInt64(littleEndian: UnsafeRawPointer(next).loadUnaligned(as: UInt64.self))
+                let count = Self.digitCount(inEight: word)
                 next += count
                 if count < 8 { break words }
+            }
+            let left = end - next
+            if left > 0, end - start >= 8 {
+                // The last eight bytes; those already taken are shifted out, and zeros, which are no digits, come after.
+                let word = UInt64(littleEndian: UnsafeRawPointer(end - 8).loadUnaligned(as: UInt64.self))
+                next += Self.digitCount(inEight: word >> UInt64(truncatingIfNeeded: (8 &- left) &* 8))
+                break words
             }
             while next < end, next.pointee &- UInt8(ascii: "0") < 10 { next += 1 }
         }
@@ -238,10 +246,9 @@ struct JSONScanner {
         }
     }
 
-    /// How many of the eight bytes at `bytes` come before the first that is no digit.
+    /// How many of eight bytes, the first in the lowest byte, come before the first that is no digit.
     @inline(__always)
-    private static func digitCount(inEight bytes: UnsafePointer<UInt8>) -> Int {
-        let word = UInt64(littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
+    static func digitCount(inEight word: UInt64) -> Int {
         // Digits become 0 to 9; whatever is more gets or has its top bit.
         let values = word ^ 0x3030_3030_3030_3030
         let others = (values & 0x7F7F_7F7F_7F7F_7F7F &+ 0x7676_7676_7676_7676) | values
@@ -250,11 +257,31 @@ struct JSONScanner {
 
     // MARK: - Strings
 
-    /// Takes a comma and a quote that follow each other, as they do between members written without white space.
+    /// Takes a member's name and the colon after it, all without white space, if the name is plain and at most sixteen
+    /// bytes long. Nothing is taken else.
     @inline(__always)
-    mutating func takeCommaAndQuote() -> Bool {
-        guard end - at >= 2, at[0] == UInt8(ascii: ","), at[1] == UInt8(ascii: "\"") else { return false }
-        at += 2
+    mutating func takePlainKey(afterComma: Bool) -> JSONField? {
+        var next = at
+        // A comma, a name of sixteen bytes in quotes, and the colon.
+        guard end - next >= 20 else { return nil }
+        if afterComma {
+            guard next.pointee == UInt8(ascii: ",") else { return nil }
+            next += 1
+        }
+        guard next.pointee == UInt8(ascii: "\"") else { return nil }
+        let first = next + 1
+        let count = cb_json_plain16(first)
+        next = first + count
+        guard next[0] == UInt8(ascii: "\""), next[1] == UInt8(ascii: ":") else { return nil }
+        at = next + 2
+        return JSONField(base: first, count: count, kind: .string)
+    }
+
+    /// Takes a quote if it comes next, without white space.
+    @inline(__always)
+    mutating func takeQuote() -> Bool {
+        guard at < end, at.pointee == UInt8(ascii: "\"") else { return false }
+        at += 1
         return true
     }
 
@@ -264,9 +291,25 @@ struct JSONScanner {
     @inline(__always)
     mutating func scanString() throws(JSONError) -> JSONField {
         let first = at
+        var next = first
+        while end - next >= 16 {
+            let plain = cb_json_plain16(next)
+            next += plain
+            if plain == 16 { continue }
+            guard next.pointee == UInt8(ascii: "\"") else { break }
+            at = next + 1
+            return JSONField(base: first, count: next - first, kind: .string)
+        }
+        return try scanString(from: next)
+    }
+
+    /// The same, when the bytes from `at` to `next` are known to be plain.
+    @inline(never)
+    private mutating func scanString(from begin: UnsafePointer<UInt8>) throws(JSONError) -> JSONField {
+        let first = at
         var marks = 0
         // A copy, so that the position stays in a register while nothing else needs it.
-        var next = at
+        var next = begin
         while true {
             // Sixteen bytes at a time, and eight near the end, while nothing needs a look: quote, backslash, control, or
             // beyond ASCII.

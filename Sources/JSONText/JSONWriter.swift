@@ -20,6 +20,8 @@ public struct JSONWriter: ~Copyable {
     @usableFromInline var capacity: Int
     @usableFromInline var written = 0
     @usableFromInline var needsComma = false
+    /// Whether the room is the writer's own.
+    @usableFromInline var isOwner = true
 
     /// Bytes written so far.
     public var count: Int { written }
@@ -31,8 +33,45 @@ public struct JSONWriter: ~Copyable {
         base = .allocate(capacity: self.capacity)
     }
 
+    /// A writer into somebody else's room, which it leaves when that is full.
+    @inlinable @inline(__always)
+    init(borrowing room: UnsafeMutableBufferPointer<UInt8>, at base: UnsafeMutablePointer<UInt8>) {
+        capacity = room.count
+        self.base = base
+        isOwner = false
+    }
+
     @inlinable
-    deinit { base.deallocate() }
+    deinit { if isOwner { base.deallocate() } }
+
+    /// The document that `body` writes. As long as that takes no more than ``roomBytes``, there is no allocation but the
+    /// result's.
+    @inlinable @inline(__always)
+    public static func document(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: roomBytes) { room in
+            guard let base = room.baseAddress else { return [] }
+            var writer = JSONWriter(borrowing: room, at: base)
+            body(&writer)
+            return writer.finish()
+        }
+    }
+
+    /// Calls `body` with a writer whose first ``roomBytes`` are on the stack.
+    @inlinable @inline(__always)
+    public static func onStack<R>(_ body: (inout JSONWriter) -> R) -> R {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: roomBytes) { room in
+            guard let base = room.baseAddress else {
+                var writer = JSONWriter()
+                return body(&writer)
+            }
+            var writer = JSONWriter(borrowing: room, at: base)
+            return body(&writer)
+        }
+    }
+
+    /// What ``onStack(_:)`` has room for, in bytes: a frame with a line of chat. The compiler keeps no more than 1024 on
+    /// the stack unasked.
+    @inlinable static var roomBytes: Int { 1024 }
 
     /// The document.
     @inlinable
@@ -66,6 +105,24 @@ public struct JSONWriter: ~Copyable {
         base[written + length + 1] = UInt8(ascii: "\"")
         base[written + length + 2] = UInt8(ascii: ":")
         written += length + 3
+        needsComma = false
+    }
+
+    /// A part of the document as it stands, for what is the same in every document of a kind: with the comma it may need in
+    /// front of it. No comma is written after it.
+    @inlinable @inline(__always)
+    public mutating func verbatim(_ json: StaticString) {
+        let length = json.utf8CodeUnitCount
+        reserve(length)
+        UnsafeMutableRawPointer(base + written).copyMemory(from: json.utf8Start, byteCount: length)
+        written += length
+        needsComma = false
+    }
+
+    /// The same for bytes that are not known before the program runs.
+    public mutating func verbatim(_ json: [UInt8]) {
+        reserve(json.count)
+        json.withUnsafeBufferPointer { copy($0) }
         needsComma = false
     }
 
@@ -118,6 +175,13 @@ public struct JSONWriter: ~Copyable {
         var rest = value
         var index = written + length
         written = index
+        if length >= 8 {
+            let quotient = rest / 100_000_000
+            index -= 8
+            UnsafeMutableRawPointer(base + index).storeBytes(
+                of: Self.eightDigits(rest &- quotient &* 100_000_000).littleEndian, as: UInt64.self)
+            rest = quotient
+        }
         while rest >= 10 {
             // Two at a time: one division of the whole number for both.
             let quotient = rest / 100
@@ -129,6 +193,18 @@ public struct JSONWriter: ~Copyable {
             rest = quotient
         }
         if index > written - length { base[index - 1] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest) }
+    }
+
+    /// The digits of a number below 100,000,000, the first in the lowest byte: halves, then pairs, then digits, each step
+    /// at once for all. The factors are reciprocals, exact for numbers as small as these.
+    @inline(__always)
+    private static func eightDigits(_ value: UInt64) -> UInt64 {
+        let high = value / 10_000
+        let halves = high | (value &- high &* 10_000) << 32
+        let hundreds = ((halves &* 10_486) >> 20) & 0x0000_007F_0000_007F
+        let pairs = hundreds | (halves &- hundreds &* 100) << 16
+        let tens = ((pairs &* 103) >> 10) & 0x000F_000F_000F_000F
+        return (tens | (pairs &- tens &* 10) << 8) &+ 0x3030_3030_3030_3030
     }
 
     /// Powers of ten within 64 bits.
@@ -217,6 +293,16 @@ public struct JSONWriter: ~Copyable {
         return true
     }
 
+    /// Appends exactly `byteCount` bytes that need no escapes to the string that is open, if `fill` writes them; when it
+    /// returns false, nothing is appended.
+    @inlinable @inline(__always)
+    public mutating func appendToString(byteCount: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Bool) -> Bool {
+        reserve(byteCount)
+        guard fill(base + written) else { return false }
+        written += byteCount
+        return true
+    }
+
     /// Opens a string that is written in pieces.
     @inlinable
     public mutating func beginString() {
@@ -260,7 +346,8 @@ public struct JSONWriter: ~Copyable {
         capacity = max(capacity * 2, written + byteCount)
         let fresh = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
         UnsafeMutableRawPointer(fresh).copyMemory(from: base, byteCount: written)
-        base.deallocate()
+        if isOwner { base.deallocate() }
+        isOwner = true
         base = fresh
     }
 

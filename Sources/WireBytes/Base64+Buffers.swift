@@ -22,11 +22,9 @@ extension Base64 {
         var write = target.assumingMemoryBound(to: UInt8.self)
         let digits = standard.utf8Start
         let end = read + bytes.count
-        // Sixteen bytes are read for the twelve that are meant.
-        while end - read >= 16, cb_base64_encode12(read, write) {
-            read += 12
-            write += 16
-        }
+        let encoded = cb_base64_encode(read, bytes.count, write)
+        read += encoded
+        write += encoded / 12 * 16
         while end - read >= 3 {
             let group = UInt32(read[0]) << 16 | UInt32(read[1]) << 8 | UInt32(read[2])
             write[0] = digits[Int(group >> 18)]
@@ -65,11 +63,9 @@ extension Base64 {
         var write = start
         let end = read + count
         var flaws: UInt8 = 0
-        // Fourteen bytes are written for the twelve that are meant: there is room for them while more digits follow.
-        while end - read >= 24, cb_base64_decode16(read, write) {
-            read += 16
-            write += 12
-        }
+        let decoded = cb_base64_decode(read, count, write)
+        read += decoded
+        write += decoded / 16 * 12
         while end - read >= 4 {
             let (a, b, c, d) = (value(read[0]), value(read[1]), value(read[2]), value(read[3]))
             flaws |= a | b | c | d

@@ -1,25 +1,28 @@
 /// Deadlines by key, earliest first. Setting a key again moves it; a key has at most one deadline.
 ///
-/// A binary heap with lazy deletion: a moved or cancelled entry stays until it surfaces, and a sweep rebuilds the heap
-/// when a third of it is stale, so memory stays proportional to the keys in use.
+/// A binary heap with lazy changes. For each key with a deadline there is an entry at that deadline or before it: a deadline
+/// that moves on, as most do, is only noted, and its entry follows when it surfaces. Entries that nothing stands behind any
+/// more stay until they surface, and a sweep rebuilds the heap when a third of it is such, so memory stays proportional to
+/// the keys in use.
 public struct DeadlineHeap<Key: Hashable> {
-    private var heap: [(at: MonotonicInstant, key: Key, stamp: UInt64)] = []
-    private var live: [Key: (at: MonotonicInstant, stamp: UInt64)] = [:]
-    private var stamp: UInt64 = 0
+    private var heap: [(at: MonotonicInstant, key: Key)] = []
+    private var live: [Key: MonotonicInstant] = [:]
 
     public init() {}
+
+    /// Entries held, stale ones included.
+    package var entryCount: Int { heap.count }
 
     /// Keys with a deadline.
     public var count: Int { live.count }
 
-    public subscript(key: Key) -> MonotonicInstant? { live[key]?.at }
+    public subscript(key: Key) -> MonotonicInstant? { live[key] }
 
     /// Sets or moves the deadline of `key`.
     public mutating func set(_ key: Key, at: MonotonicInstant) {
-        if let old = live[key], old.at == at { return }
-        stamp &+= 1
-        live[key] = (at, stamp)
-        heap.append((at, key, stamp))
+        let old = live.updateValue(at, forKey: key)
+        if let old, at >= old { return }
+        heap.append((at, key))
         siftUp(heap.count - 1)
         if heap.count > 64, heap.count > live.count + live.count / 2 { rebuild() }
     }
@@ -31,21 +34,31 @@ public struct DeadlineHeap<Key: Hashable> {
 
     /// The earliest deadline, or nil when there is none.
     public mutating func next() -> MonotonicInstant? {
-        dropStale()
+        settleTop()
         return heap.first?.at
     }
 
     /// Removes and returns the earliest key whose deadline is at or before `now`.
     public mutating func popDue(_ now: MonotonicInstant) -> Key? {
-        dropStale()
+        settleTop()
         guard let first = heap.first, first.at <= now else { return nil }
         live[first.key] = nil
         removeTop()
         return first.key
     }
 
-    private mutating func dropStale() {
-        while let first = heap.first, live[first.key]?.stamp != first.stamp { removeTop() }
+    /// Sees to it that the first entry is what comes due next.
+    private mutating func settleTop() {
+        while let first = heap.first {
+            let deadline = live[first.key]
+            if deadline == first.at { return }
+            if let deadline, deadline > first.at {
+                heap[0].at = deadline
+                siftDown(0)
+            } else {
+                removeTop()
+            }
+        }
     }
 
     private mutating func removeTop() {
@@ -56,8 +69,17 @@ public struct DeadlineHeap<Key: Hashable> {
         }
     }
 
+    /// One entry for each key, at its deadline.
     private mutating func rebuild() {
-        heap.removeAll { live[$0.key]?.stamp != $0.stamp }
+        // Out of the table while they are gathered, so that none is kept twice.
+        var kept = 0
+        for index in heap.indices {
+            guard let deadline = live.removeValue(forKey: heap[index].key) else { continue }
+            heap[kept] = (deadline, heap[index].key)
+            kept += 1
+        }
+        heap.removeLast(heap.count - kept)
+        for entry in heap { live[entry.key] = entry.at }
         for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(index) }
     }
 

@@ -6,11 +6,29 @@ import CSystem
 /// memory while empty, unless asked to.
 public struct ReceiveBuffer: ~Copyable {
     private var storage: UnsafeMutableRawPointer?
-    private var capacity = 0
-    private var head = 0
-    private var tail = 0
+    // Every connection has a buffer, so its marks are kept in half words: 4 GiB is more than any limit allows.
+    private var marks: (capacity: UInt32, head: UInt32, tail: UInt32, searched: UInt32) = (0, 0, 0, 0)
+
+    private var capacity: Int {
+        get { Int(marks.capacity) }
+        set { marks.capacity = UInt32(newValue) }
+    }
+
+    private var head: Int {
+        get { Int(marks.head) }
+        set { marks.head = UInt32(newValue) }
+    }
+
+    private var tail: Int {
+        get { Int(marks.tail) }
+        set { marks.tail = UInt32(newValue) }
+    }
+
     /// Offset from `head` up to which ``indexOfByte(_:)`` found nothing.
-    private var searched = 0
+    private var searched: Int {
+        get { Int(marks.searched) }
+        set { marks.searched = UInt32(newValue) }
+    }
 
     public init() {}
 

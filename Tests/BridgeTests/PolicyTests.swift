@@ -186,14 +186,16 @@ struct AudienceTests {
         var audience = Audience()
         var random = SeededGenerator(seed: 5)
         var wanted: [ClientID: IRCCapabilitySet] = [:]
+        let seats = (0..<40).map { Audience.Seat(client: ClientID(rawValue: $0)) }
+        func seat(_ client: ClientID) -> Audience.Seat? { seats[Int(client.rawValue)] }
         for _ in 0..<5000 {
             let client = ClientID(rawValue: random.next() % 40)
             if random.next() % 3 == 0 {
-                audience.remove(client)
+                audience.remove(seats[Int(client.rawValue)], seatOf: seat)
                 wanted[client] = nil
             } else {
                 let profile = IRCCapabilitySet(rawValue: random.next() % 8)
-                audience.add(client, profile: profile)
+                audience.add(seats[Int(client.rawValue)], profile: profile, seatOf: seat)
                 wanted[client] = profile
             }
             #expect(audience.count == wanted.count)
@@ -208,8 +210,9 @@ struct AudienceTests {
     @Test("a client that tries every profile leaves no trail of groups")
     func trail() {
         var audience = Audience()
+        let seat = Audience.Seat(client: ClientID(rawValue: 1))
         for profile in UInt64(0)..<2000 {
-            audience.add(ClientID(rawValue: 1), profile: IRCCapabilitySet(rawValue: profile))
+            audience.add(seat, profile: IRCCapabilitySet(rawValue: profile)) { _ in seat }
         }
         #expect(audience.groups.count <= 2)
     }

@@ -65,6 +65,23 @@ struct ChatIDTests {
         #expect(ChatPerson(name: long).name?.utf8.count ?? .max <= ChatPerson.maxNameBytes)
     }
 
+    @Test("ids of any length keep their bytes, and none is the beginning of another", arguments: ["x", "\0", "é"])
+    func lengths(_ unit: String) {
+        let ids = (0...40).map { ChatID(String(repeating: unit, count: $0)) }
+        #expect(Set(ids).count == ids.count)
+        for (count, id) in ids.enumerated() {
+            #expect(Array(id.rawValue.utf8) == Array(String(repeating: unit, count: count).utf8))
+            #expect(id.utf8Count == count * unit.utf8.count)
+            #expect(id != ChatID(id.rawValue + "y") && id == ChatID(id.rawValue))
+        }
+    }
+
+    @Test("an id takes three words, with or without its being there")
+    func size() {
+        #expect(MemoryLayout<ChatID>.size == 24)
+        #expect(MemoryLayout<ChatID?>.size == 24)
+    }
+
     @Test("UUIDs compare without case, everything else byte by byte")
     func comparing() {
         let mixed = "3f2504E0-4F89-41D3-9A0C-0305E82C3301"

@@ -121,6 +121,24 @@ struct CustomDialectTests {
         #expect(decoded == .events([.message(ChatMessage(text: row.event))]))
     }
 
+    @Test(
+        "the last of members with one name counts, with all that is below it",
+        arguments: [
+            (#"{"d":{"a":{"t":"1"}},"d":{"a":{"t":"2"}}}"#, "2"), (#"{"d":{"a":{"t":"1"},"a":{"t":"2"}}}"#, "2"),
+            (#"{"d":{"a":{"t":"1"}},"d":{}}"#, "none"), (#"{"d":{"a":{"t":"1"}},"d":5}"#, "none"),
+            (#"{"d":{"a":{"t":"1"},"a":null}}"#, "none"), (#"{"d":[{"t":"1"}]}"#, "none"),
+            (#"{"d":5,"d":{"\u0061":{"t":"1"}}}"#, "1"), (#"{"x":{"d":{"a":{"t":"1"}}}}"#, "none"),
+        ])
+    func membersAgain(_ frame: String, _ text: String) throws {
+        let dialect = try Self.dialect(
+            #"{"decode":[{"event":"message","fields":{"text":{"ptr":"/d/a/t","default":"none"}}}]}"#)
+        #expect(decode(dialect, Array(frame.utf8)) == .events([.message(ChatMessage(text: text))]))
+        for length in 0..<frame.utf8.count {
+            #expect(
+                decode(dialect, Array(frame.utf8.prefix(length))) == .dropped(.malformed, typeKey: nil), "\(length)")
+        }
+    }
+
     @Test("unwrapping goes on inside what was unwrapped, and leaves alone what is no JSON")
     func unwraps() throws {
         let dialect = try Self.dialect(

@@ -92,6 +92,49 @@ struct DirectusDialectTests {
         }
     }
 
+    @Test(
+        "the last of a row's members with one name counts, an account as an object or as its id",
+        arguments: [
+            (#""user_created":"u","user_created":{"id":"v","first_name":"Jo"}"#, "v", "Jo"),
+            (#""user_created":{"id":"v","first_name":"Jo"},"user_created":"u""#, "u", nil),
+            (#""user_created":{"id":"v","first_name":"Jo"},"user_created":{"id":"w"}"#, "w", nil),
+            (#""user_created":{"id":"v"},"user_created":null"#, nil, nil),
+            (#""user_created":{"id":"v","id":null,"last_name":"Jo"}"#, nil, "Jo"),
+            (#""user_created":{"first_name":"a\tb","last_name":"é"}"#, nil, "a\tb é"),
+            (#""user_created":{"first_name":"","last_name":"Jo"}"#, nil, "Jo"),
+            (#""user_created":{"first_name":"Wes","last_name":"Müller-Lüdenscheidt"}"#, nil, "Wes Müller-Lüdenscheidt"),
+            (#""user_created":{},"file":null"#, nil, nil), (#""user_\u0063reated":{"id":"v"}"#, "v", nil),
+        ] as [(String, String?, String?)])
+    func rowMembers(_ members: String, _ id: String?, _ name: String?) throws {
+        let message = ChatMessage(id: ChatID("1"), sender: ChatPerson(id: id.map { ChatID($0) }, name: name), text: "x")
+        let row = #"{"id":1,"text":"x",\#(members)}"#
+        // Rows are read where they stand, or afterwards when the frame says only then what they are.
+        for frame in [
+            #"{"type":"subscription","event":"create","data":[\#(row)]}"#,
+            #"{"data":[\#(row)],"type":"subscription","event":"create"}"#,
+        ] { #expect(try decode(frame) == .events([.message(message)]), "\(frame)") }
+    }
+
+    @Test("columns are told apart by their names, however long these are and whatever they share")
+    func columnNames() throws {
+        let names = [
+            "a", "bb", "bc", "ccc", "dddd", "eeeeeeeee", "eeeeeeeef", "f2345678901234567", "f2345678901234568",
+            "g234567890123456",
+        ]
+        let options = ["id", "text", "room", "user", "date", "updated", "sender_name", "client_id", "file", "reply_to"]
+        let fields = zip(options, names).map { #""\#($0)":"\#($1)""# }.joined(separator: ",")
+        let dialect = try Self.dialect(#"{"fields":{\#(fields)}}"#)
+        let row =
+            #"{"a":1,"bb":"x","bc":"den","ccc":"u","dddd":1763695136,"eeeeeeeef":"Jo","f2345678901234567":"c","#
+            + #""f2345678901234568":"f","g234567890123456":7,"eeeeeeeeg":"no","":"no","f2345678901234569":"no"}"#
+        let message = ChatMessage(
+            id: ChatID("1"), room: "den", sender: ChatPerson(id: ChatID("u"), name: "Jo"), text: "x",
+            at: ChatTimestamp(milliseconds: 1_763_695_136_000),
+            attachments: [ChatAttachment(kind: .file, url: "/assets/f")], replyTo: ChatID("7"), ref: "c")
+        let frame = Array(#"{"type":"subscription","event":"create","data":[\#(row)]}"#.utf8)
+        #expect(try decode(frame, dialect) == .events([.message(message)]))
+    }
+
     @Test("an error without its object is an error all the same")
     func errors() throws {
         #expect(

@@ -117,6 +117,42 @@ struct FrameScalarsTests {
         #expect(reader.text("1763695136")?.milliseconds == 1_763_695_136_000)
     }
 
+    @Test("a time read by words is the one read digit by digit, wherever it is spoilt")
+    func timesByWords() throws {
+        func read(_ bytes: [UInt8]) throws -> ChatTimestamp? {
+            try withField("\"" + String(decoding: bytes, as: UTF8.self) + "\"") { FrameTime().read($0) }
+        }
+        var readable = 0
+        for text in [
+            "2025-11-21T03:18:56", "1999-12-31T23:59:60.123456Z", "2024-02-29T00:00:00.5+05:30", "9999-12-31T23:59:59Z",
+        ] {
+            for place in text.utf8.indices {
+                for byte in UInt8(0x20)..<0x7F where byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\") {
+                    var spoilt = Array(text.utf8)
+                    let offset = text.utf8.distance(from: text.startIndex, to: place)
+                    spoilt[offset] = byte
+                    // A blank in place of the `T` means the same and is read digit by digit.
+                    var slow = spoilt
+                    if slow[10] == UInt8(ascii: "T") { slow[10] = UInt8(ascii: " ") }
+                    let time = try read(spoilt)
+                    #expect(time == (try read(slow)), "\(String(decoding: spoilt, as: UTF8.self))")
+                    if time != nil { readable += 1 }
+                }
+            }
+        }
+        #expect(readable > 400)
+    }
+
+    @Test("one of our names is ours, whether we have one or several")
+    func ownNames() {
+        #expect(DialectContext(selfNames: ["Ada"], room: "r").isSelfName("Ada"))
+        #expect(!DialectContext(selfNames: ["Ada"], room: "r").isSelfName("Adam"))
+        #expect(!DialectContext(selfNames: ["Ada"], room: "r").isSelfName(nil))
+        #expect(DialectContext(selfNames: ["Ada", "Bo"], room: "r").isSelfName("Bo"))
+        #expect(!DialectContext(selfNames: ["Ada", "Bo"], room: "r").isSelfName("Jo"))
+        #expect(!DialectContext(room: "r").isSelfName("Ada"))
+    }
+
     @Test(
         "an id is a string, or a number in all its digits",
         arguments: [

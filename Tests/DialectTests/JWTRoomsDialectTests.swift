@@ -162,6 +162,36 @@ struct JWTRoomsDialectTests {
         }
     }
 
+    @Test("names of members count however they are written")
+    func escapedNames() throws {
+        let frame =
+            #"{"type":"message","room_id":1,"message_id":7,"sender":"Jo","content":"x","message_type":"image","#
+            + #""file_url":"http://h/f","file_name":"f","file_size":3,"mime_type":"image/png","#
+            + #""timestamp":"2025-11-21T03:18:56","is_encrypted":true}"#
+        let plain = try decode(Array(frame.utf8))
+        guard case .event(.message(let message)) = plain else {
+            Issue.record("\(plain)")
+            return
+        }
+        #expect(message.isEncrypted && message.attachments.first?.mime == "image/png" && message.at != nil)
+        for name in [
+            "type", "room_id", "message_id", "sender", "content", "message_type", "file_url", "file_name", "file_size",
+            "mime_type", "timestamp", "is_encrypted",
+        ] {
+            let letter = String(name.utf8.last ?? 0, radix: 16)
+            let escaped = frame.split(separator: "\"\(name)\":", maxSplits: 1, omittingEmptySubsequences: false)
+                .joined(separator: "\"\(name.dropLast())\\u00\(letter)\":")
+            #expect(escaped != frame)
+            #expect(try decode(Array(escaped.utf8)) == plain, "\(name)")
+        }
+        let counted = #"{"type":"reaction_added","message_id":7,"reaction_type":"👍","reaction_summary":[]}"#
+        guard case .event(.reaction(let reaction)) = try decode(Array(counted.utf8)) else {
+            Issue.record("no reaction")
+            return
+        }
+        #expect(reaction.emoji == "👍")
+    }
+
     @Test("an encrypted message is one, even without a text that we can read")
     func encrypted() throws {
         let message = try message(#""message_id":8,"message":null,"is_encrypted":true,"encrypted_content":"AAAA""#)

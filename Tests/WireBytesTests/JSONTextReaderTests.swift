@@ -357,6 +357,27 @@ struct JSONTextReaderTests {
         }
     }
 
+    @Test("a member is read alike whatever the length of its name and of what follows", arguments: 0..<24)
+    func memberLengths(_ count: Int) throws {
+        for special in ["", #"\n"#, "é"] {
+            for gap in ["", " "] {
+                for tail in 0..<24 {
+                    let name = String(repeating: "n", count: count) + special
+                    let document =
+                        #"{"\#(name)"\#(gap):"v","\#(name)":1\#(gap),"\#(name)":"\#(String(repeating: "t", count: tail))"}"#
+                    var texts: [String] = []
+                    try Array(document.utf8).withUnsafeBytes { bytes in
+                        var reader = try JSONReader(bytes)
+                        #expect(try reader.enterObject())
+                        while let (key, value) = try reader.nextMember() { texts += [key.rawText, value.rawText] }
+                        try reader.finish()
+                    }
+                    #expect(texts == [name, "v", name, "1", name, String(repeating: "t", count: tail)])
+                }
+            }
+        }
+    }
+
     @Test("a short decimal is the double that the long way gives")
     func doubles() throws {
         var random = SeededGenerator(seed: 11)

@@ -100,6 +100,40 @@ struct JSONTextWriterTests {
 
     // MARK: - Measuring
 
+    @Test("a number of any length is written in all its digits")
+    func lengths() {
+        var power: Int64 = 1
+        while true {
+            for value in [power - 1, power, power + 7, -power] {
+                #expect(JSONValue.integer(value).text == String(value))
+            }
+            let (next, over) = power.multipliedReportingOverflow(by: 10)
+            if over { break }
+            power = next
+        }
+        for value in [Int64.max, .min, 1_410_934_744_303_350_969] {
+            #expect(JSONValue.integer(value).text == String(value))
+        }
+    }
+
+    @Test("a document outgrows the room on the stack without a trace", arguments: [0, 990, 1024, 1100, 5000])
+    func rooms(_ count: Int) {
+        let text = String(repeating: "x", count: count)
+        let bytes = JSONWriter.document { writer in
+            writer.verbatim(#"{"a":""#)
+            writer.appendToString(text)
+            writer.verbatim(#"","b":"#)
+            writer.integer(7)
+            writer.endObject()
+        }
+        #expect(bytes == Array((#"{"a":""# + text + #"","b":7}"#).utf8))
+        let length = JSONWriter.onStack { writer in
+            writer.string(text)
+            return writer.count
+        }
+        #expect(length == count + 2)
+    }
+
     @Test("a text takes as many bytes as are measured, and a cut fits", arguments: 0..<8)
     func measuring(_ seed: UInt64) {
         var generator = JSONTreeGenerator(random: SeededGenerator(seed: seed))

@@ -40,15 +40,16 @@ static inline long cb_json_plain16(const uint8_t *bytes) {
 #endif
 }
 
-// Base64, sixteen digits at a time. All values are in the order of their lowest byte first; on machines of the other
-// order these answer that nothing was done.
+// Base64, sixteen digits at a time, as far as that goes. All values are in the order of their lowest byte first; on
+// machines of the other order these answer that nothing was done.
 
-/// Writes the sixteen digits of the standard alphabet for the twelve bytes at `from`, of which sixteen are readable.
-/// False when nothing was done.
-bool cb_base64_encode12(const uint8_t *from, uint8_t *to);
-/// Writes the twelve bytes for the sixteen digits of either alphabet at `from`, and two bytes more that mean nothing.
-/// False, and nothing is written, when one is no digit.
-bool cb_base64_decode16(const uint8_t *from, uint8_t *to);
+/// Writes the digits of the standard alphabet for the bytes at `from`, sixteen for each twelve of them.
+/// Answers how many bytes that are; at most fifteen are left.
+size_t cb_base64_encode(const uint8_t *from, size_t count, uint8_t *to);
+/// Writes the bytes for the digits of either alphabet at `from`, twelve for each sixteen of them, and behind those a byte
+/// that means nothing. Answers how many digits that are: at most 23 are left, or something among the next sixteen is
+/// no digit.
+size_t cb_base64_decode(const uint8_t *from, size_t count, uint8_t *to);
 
 // Readiness.
 
