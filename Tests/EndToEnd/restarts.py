@@ -405,9 +405,13 @@ def readiness(port):
 
 
 def fill_disk(process):
-    """A limit for each file instead of a disk that is full: the kernel's answer differs, what it means does not."""
+    """A limit for each file instead of a disk that is full: the kernel's answer differs, what it means does not.
+
+    Smaller than an empty database, so that what is in its log cannot be moved into it to make room; and larger than what
+    is logged, for which it counts too.
+    """
     _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
-    resource.prlimit(process, resource.RLIMIT_FSIZE, (256 * 1024, hard))
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (24 * 1024, hard))
 
 
 def empty_disk(process):
