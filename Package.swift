@@ -58,8 +58,7 @@ let package = Package(
             name: "ChatBridge",
             dependencies: [
                 "BridgeCore", "Store", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "Dialects",
-                "IRCProtocol",
-                "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
+                "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             swiftSettings: strict),
 
