@@ -5,22 +5,41 @@ struct Audience {
     struct Group {
         let profile: IRCCapabilitySet
         var clients: [ClientID] = []
+        /// Those who still get what was said before they came: lines wait for them elsewhere.
+        var held: [ClientID] = []
+
+        var isEmpty: Bool { clients.isEmpty && held.isEmpty }
     }
 
     private(set) var groups: [Group] = []
-    private var places: [ClientID: (group: Int, position: Int)] = [:]
+    private var places: [ClientID: Place] = [:]
+
+    private struct Place {
+        var group: Int
+        /// In the group's ``Group/clients``, or ``Group/held``.
+        var position: Int
+        var isHeld: Bool
+    }
 
     var count: Int { places.count }
     var clients: some Sequence<ClientID> { places.keys }
 
     func contains(_ client: ClientID) -> Bool { places[client] != nil }
 
-    mutating func add(_ client: ClientID, profile: IRCCapabilitySet) {
+    func isHeld(_ client: ClientID) -> Bool { places[client]?.isHeld ?? false }
+
+    /// The client's lines wait, or no longer.
+    mutating func setHeld(_ client: ClientID, _ isHeld: Bool) {
+        guard let place = places[client], place.isHeld != isHeld else { return }
+        add(client, profile: groups[place.group].profile, isHeld: isHeld)
+    }
+
+    mutating func add(_ client: ClientID, profile: IRCCapabilitySet, isHeld: Bool = false) {
         remove(client)
         let group: Int
         if let known = groups.firstIndex(where: { $0.profile == profile }) {
             group = known
-        } else if let vacant = groups.firstIndex(where: \.clients.isEmpty) {
+        } else if let vacant = groups.firstIndex(where: \.isEmpty) {
             // A client that goes through all its capabilities leaves no trail of groups.
             groups[vacant] = Group(profile: profile)
             group = vacant
@@ -28,17 +47,21 @@ struct Audience {
             groups.append(Group(profile: profile))
             group = groups.count - 1
         }
-        places[client] = (group, groups[group].clients.count)
-        groups[group].clients.append(client)
+        let position = isHeld ? groups[group].held.count : groups[group].clients.count
+        places[client] = Place(group: group, position: position, isHeld: isHeld)
+        if isHeld { groups[group].held.append(client) } else { groups[group].clients.append(client) }
     }
 
     mutating func remove(_ client: ClientID) {
         guard let place = places.removeValue(forKey: client) else { return }
-        let last = groups[place.group].clients.removeLast()
-        if last != client {
+        let last = place.isHeld ? groups[place.group].held.removeLast() : groups[place.group].clients.removeLast()
+        guard last != client else { return }
+        if place.isHeld {
+            groups[place.group].held[place.position] = last
+        } else {
             groups[place.group].clients[place.position] = last
-            places[last] = place
         }
+        places[last] = place
     }
 }
 

@@ -101,6 +101,8 @@ final class IRCSession {
     // Gathered at registration.
     var nick: String?
     var user: String?
+    /// What USER said after an `@`.
+    var userClientName: String?
     var realname = ""
 
     // Login. Most clients never do; those who do not need no room for it.
@@ -109,6 +111,7 @@ final class IRCSession {
     private final class LoginState {
         var password: String?
         var account: AccountSettings?
+        var clientName: String?
         var isAdmitted = false
         var sasl = IRCSASLExchange()
         var passwordTry: PasswordTry?
@@ -138,6 +141,15 @@ final class IRCSession {
         get { login?.account }
         set { if newValue != nil || login != nil { modifyLogin { $0.account = newValue } } }
     }
+
+    /// What the account calls this client: what it logged in with after the `@`, else what it said in USER, after an `@`
+    /// or all. Nil without an account.
+    var clientName: String? {
+        guard let login, login.account != nil else { return nil }
+        return login.clientName ?? userClientName ?? user.flatMap { ClientName.clean(String($0.drop { $0 == "~" })) }
+    }
+
+    func setClientName(_ name: String?) { modifyLogin { $0.clientName = name } }
 
     /// The client gave the server's password.
     var isAdmitted: Bool {
@@ -169,6 +181,10 @@ final class IRCSession {
     var rooms: [RoomID] = []
     /// Who waits for the client to have received something; nil: nobody ever did.
     var lineReceipts: LineReceipts?
+    /// What it has got of its rooms; nil: it has no cursors.
+    var following: Following?
+    /// The newest order with something that was kept on the client's behalf.
+    var lastKept: StoreTicket?
     /// Answers too long for one go, first in, first out; input waits until they are done.
     var longAnswers: [LongAnswer] = []
     var longAnswerBatch: String?
@@ -343,7 +359,9 @@ final class IRCSession {
 
     private func userReceived(_ params: [String]) -> [SessionRequest] {
         guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
-        let legal = params[0].unicodeScalars.filter {
+        let (ident, client) = ClientName.split(params[0])
+        userClientName = client
+        let legal = ident.unicodeScalars.filter {
             $0.isASCII
                 && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
         }
@@ -430,4 +448,6 @@ enum LongAnswer {
     case list(nextRoom: Int, only: [String])
     /// The rooms of the template's backend that are not open.
     case backendList(next: Int, only: [String])
+    /// What was said in a room while the client was away.
+    case backlog(RoomID)
 }

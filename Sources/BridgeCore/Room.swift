@@ -18,6 +18,8 @@ protocol ClientDoor: AnyObject {
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
+    /// A line of the room for a client that still gets what was said before it came.
+    func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
     /// The room's link is gone because nobody is there any more.
@@ -35,6 +37,8 @@ final class Room {
     /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
     final class LocalMember {
         let person: PersonID
+        /// What the account calls the client; nil: it has no account.
+        var clientName: String?
         var puppet: ChatID
         /// The newest message before the client came, by its place in the order of the room; -1: none.
         let joinedAfter: Int
@@ -46,9 +50,11 @@ final class Room {
         var typingSentAt: MonotonicInstant?
 
         init(
-            person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool, receipts: ReceiptPolicy
+            person: PersonID, clientName: String?, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool,
+            receipts: ReceiptPolicy
         ) {
             self.person = person
+            self.clientName = clientName
             self.puppet = puppet
             self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
@@ -165,6 +171,7 @@ final class Room {
     var ownMessageIDs = OwnMessageIDs()
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
+    var cursorRound = CursorRound()
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -196,11 +203,16 @@ final class Room {
 
     /// Sends a line to every IRC user in the room, built once for each way of showing it.
     func broadcast(_ message: IRCMessage, except: ClientID? = nil, _ context: BridgeContext) {
-        for group in audience.groups where !group.clients.isEmpty {
-            guard let reduced = message.reduced(for: group.profile, nick: "*") else { continue }
-            IRCEncoder.append(reduced, to: &context.writer)
-            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
-        }
+        for group in audience.groups where !group.isEmpty { send(message, to: group, except: except, context) }
+        if context.isDurable { linesWritten(context) }
+    }
+
+    func send(_ message: IRCMessage, to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
+        guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
+        IRCEncoder.append(reduced, to: &context.writer)
+        let line = context.writer.take()
+        if !group.clients.isEmpty { context.emit(.fanOut(line, group.clients, except: except)) }
+        for client in group.held where client != except { door.hold(line, for: client, in: id) }
     }
 
     func notice(_ text: String, _ context: BridgeContext) {
@@ -230,9 +242,11 @@ final class Room {
     // MARK: - IRC users come and go
 
     /// An IRC user enters. The caller answers their JOIN; the others are told here.
+    ///
+    /// - Parameter isHeld: lines for the client go to ``ClientDoor/hold(_:for:in:)`` for the time being.
     func join(
-        _ client: ClientID, person personID: PersonID, profile: IRCCapabilitySet, hasReadMarker: Bool,
-        receipts: ReceiptPolicy? = nil, _ context: BridgeContext
+        _ client: ClientID, person personID: PersonID, clientName: String? = nil, profile: IRCCapabilitySet,
+        hasReadMarker: Bool, receipts: ReceiptPolicy? = nil, isHeld: Bool = false, _ context: BridgeContext
     ) {
         guard let person = context.identities[personID] else { return }
         // One more client of somebody who is here is no news.
@@ -245,10 +259,10 @@ final class Room {
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         locals[client] = LocalMember(
-            person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
-            receipts: receipts ?? settings.receipts)
+            person: personID, clientName: clientName, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1,
+            hasReadMarker: hasReadMarker, receipts: receipts ?? settings.receipts)
         adopt(puppet, personID)
-        audience.add(client, profile: profile)
+        audience.add(client, profile: profile, isHeld: isHeld)
         slots.insert(personID)
         occupied(context)
         ownArrived(client, context)
@@ -291,7 +305,10 @@ final class Room {
     }
 
     /// The client logged in: upstream they are the account from now on.
-    func identityChanged(_ client: ClientID, receipts: ReceiptPolicy?, _ context: BridgeContext) {
+    func identityChanged(
+        _ client: ClientID, clientName: String?, receipts: ReceiptPolicy?, _ context: BridgeContext
+    ) {
+        locals[client]?.clientName = clientName
         renamed(client, context)
         ownArrived(client, context)
         if let receipts { locals[client]?.receipts = receipts }
@@ -314,7 +331,7 @@ final class Room {
 
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
         guard audience.contains(client) else { return }
-        audience.add(client, profile: profile)
+        audience.add(client, profile: profile, isHeld: audience.isHeld(client))
         locals[client]?.hasReadMarker = hasReadMarker
     }
 
