@@ -20,6 +20,8 @@ final class BacklogStage {
     private var restarts: UInt64 = 0
     /// What the store was told to keep since the last look.
     private(set) var orders: [StoreOperation] = []
+    /// Ids of messages that were ever kept.
+    private var kept: Set<String> = []
     /// Everything said in each room by its number, in order.
     private(set) var said: [Int: [String]] = [:]
 
@@ -112,7 +114,6 @@ final class BacklogStage {
     /// Connects and enters the first room. What the client is greeted with, up to the end of NAMES, is forgotten.
     func enter(_ client: UInt64, _ login: String, caps: String = "", room: String = "#lobby") {
         connect(client, login, caps: caps)
-        lines[client] = []
         if session(client)?.rooms.isEmpty ?? true { harness.send(client, "JOIN " + room) }
         look()
         if let end = lines[client]?.lastIndex(where: { $0.contains(" 366 ") }) {
@@ -141,7 +142,9 @@ final class BacklogStage {
             default: break
             }
         }
-        orders += harness.store.takeOrders()
+        let new = harness.store.takeOrders()
+        orders += new
+        for case .message(_, let message) in new { kept.insert(message.msgid) }
     }
 
     func takeOrders() -> [StoreOperation] {
@@ -225,10 +228,7 @@ final class BacklogStage {
     private func keep(_ room: Room, _ change: (inout StoredMessage) -> Void) {
         guard let entry = room.recent.newest else { return }
         look()
-        let isKept = orders.contains {
-            if case .message(_, let message) = $0 { message.msgid == entry.msgid } else { false }
-        }
-        if isKept { return }
+        if kept.contains(entry.msgid) { return }
         let source = harness.bridge.context.identities.person(nick: entry.nick)?.person.source
         var message = StoredMessage(
             sequence: Int64(entry.sequence), msgid: entry.msgid, upstreamID: entry.upstreamID, at: entry.at,

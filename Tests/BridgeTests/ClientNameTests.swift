@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import Dialects
 import IRCProtocol
 import Testing
 
@@ -10,7 +11,8 @@ struct ClientNameTests {
     @Test(
         "a name is printable, small and short",
         arguments: [
-            ("phone", "phone"), ("Phone", "phone"), ("my phone\t", "myphone"), ("télé", "télé"), ("", nil), (" \r\n", nil),
+            ("phone", "phone"), ("Phone", "phone"), ("my phone\t", "myphone"), ("télé", "télé"), ("", nil),
+            (" \r\n", nil),
             (String(repeating: "x", count: 40), String(repeating: "x", count: 32)), ("a@b", "a@b"), ("\u{7F}", nil),
         ] as [(String, String?)])
     func clean(_ text: String, _ name: String?) { #expect(ClientName.clean(text) == name) }
@@ -24,7 +26,8 @@ struct ClientNameTests {
     @Test(
         "what stands after the first @ is the client's",
         arguments: [
-            ("alice", "alice", nil), ("alice@phone", "alice", "phone"), ("alice@", "alice", nil), ("@phone", "", "phone"),
+            ("alice", "alice", nil), ("alice@phone", "alice", "phone"), ("alice@", "alice", nil),
+            ("@phone", "", "phone"),
             ("alice@a@b", "alice", "a@b"),
         ] as [(String, String, String?)])
     func split(_ login: String, _ account: String, _ client: String?) {
