@@ -16,8 +16,24 @@ extension Bridge {
         else { return nil }
         let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))
         return Backlog(
-            room: room.id, start: place, from: Int64(from), through: newest, needs: context.ledger.newestOrder,
+            room: room.id, start: place, from: Int64(from), through: newest, needs: context.ledger.newest,
             leftOut: leftOut, isMoreLeftOut: isMore)
+    }
+
+    /// What is kept of the room was read: those who entered before that have their place in its order now.
+    func orderIsKnown(_ room: Room) {
+        for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let session = sessions[client], let following = following(session), following.rooms[room.id] == nil
+            else { continue }
+            let backlog = backlog(of: room, session)
+            if backlog != nil {
+                room.audience.setHeld(client, true)
+                session.longAnswers.append(.backlog(room.id))
+            }
+            follow(room, session, from: Int64(room.recent.lastSequence), backlog)
+            pullLongAnswers(session)
+            processInput(session)
+        }
     }
 
     // MARK: - Reading

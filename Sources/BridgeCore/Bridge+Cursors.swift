@@ -144,7 +144,8 @@ extension Bridge {
 
     func cursorsTimerFired(_ room: Room) {
         room.cursorRound = CursorRound(askedUpTo: Int64(room.recent.lastSequence))
-        for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+        let clients = room.locals.keys.filter { sessions[$0]?.following != nil }
+        for client in clients.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], let following = session.following else { continue }
             ask(session, following)
         }

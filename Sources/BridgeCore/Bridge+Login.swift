@@ -293,7 +293,7 @@ extension Bridge {
             guard let room = room(id) else { continue }
             room.identityChanged(
                 session.id, clientName: session.clientName, receipts: account.receipts, context)
-            follow(room, session, from: Int64(room.recent.lastSequence), nil)
+            if !room.isLoading { follow(room, session, from: Int64(room.recent.lastSequence), nil) }
         }
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
         reply(line, session)

@@ -190,13 +190,13 @@ extension Bridge {
     func enter(_ room: Room, _ session: IRCSession, isSilent: Bool = false) {
         guard let personID = session.person, !session.rooms.contains(room.id) else { return }
         let newest = Int64(room.recent.lastSequence)
-        let backlog = isSilent ? nil : backlog(of: room, session)
+        let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
         room.join(
             session.id, person: personID, clientName: session.clientName, profile: session.caps.renderingProfile,
             hasReadMarker: session.caps.contains(.readMarker), receipts: session.account?.receipts,
             isHeld: backlog != nil, context)
         session.rooms.append(room.id)
-        follow(room, session, from: newest, backlog)
+        if !room.isLoading { follow(room, session, from: newest, backlog) }
         guard !isSilent, let person = context.identities[personID] else { return }
         reply(room.joinMessage(person, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }

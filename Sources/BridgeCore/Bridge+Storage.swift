@@ -54,5 +54,8 @@ extension Bridge {
     /// The answer to `.loadRoom`.
     public func roomLoaded(_ id: RoomID, _ outcome: Result<StoredRoom, StoreFailure>, now: Now) {
         context.now = now
+        guard let room = room(id) else { return }
+        room.isLoading = false
+        orderIsKnown(room)
     }
 }

@@ -172,6 +172,8 @@ final class Room {
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
     var cursorRound = CursorRound()
+    /// What is kept of the room is being read: nobody knows yet where its order ends.
+    var isLoading = false
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings

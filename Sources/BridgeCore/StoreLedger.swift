@@ -25,8 +25,8 @@ struct StoreLedger {
         return (next, changes)
     }
 
-    /// The newest order, that of this verb included: whatever was changed until now is kept when it is settled.
-    var newestOrder: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
+    /// Everything that was changed until now is on disk when this is settled.
+    var newest: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
 
     mutating func settle(through ticket: StoreTicket) {
         settled = max(settled, ticket)

@@ -127,6 +127,24 @@ struct CursorTests {
         #expect(stage.cursor("alice", "phone") == -1)
     }
 
+    @Test("who enters a room that is still being read gets the rest when it is")
+    func loading() throws {
+        let stage = try BacklogStage()
+        stage.enter(90, "alice@phone")
+        stage.harness.advance(by: .seconds(3))
+        stage.leave(90)
+        stage.say(numbers(0..<3))
+        stage.room.isLoading = true
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.enter(2, "alice@desk", caps: Self.caps)
+        #expect(stage.cursor("alice", "desk") == nil)
+        stage.harness.perform { $0.roomLoaded(RoomID(index: 0), .success(StoredRoom()), now: $1) }
+        stage.say("m3")
+        #expect(stage.heard(1) == said(0..<4))
+        #expect(stage.heard(2) == said(3..<4))
+        #expect(stage.cursor("alice", "desk") == 2)
+    }
+
     // MARK: - Several clients
 
     @Test("each client of an account has its own")
