@@ -185,7 +185,7 @@ final class BacklogStage {
     /// Somebody upstream says something; it is on the disk like everything in the room's order.
     func say(
         _ text: String, room index: Int = 0, from sender: String = "ann", keeps: Bool = true, more: String = "",
-        change: (inout StoredMessage) -> Void = { _ in }
+        change: ((inout StoredMessage) -> Void)? = nil
     ) {
         let number = said[index, default: []].count
         said[index, default: []].append(text)
@@ -196,9 +196,9 @@ final class BacklogStage {
             #"{"kind":"message","id":"m\#(index)-\#(number)","sender":{"id":"u-\#(sender)","name":"\#(sender)"},"#
                 + #"\#(more)"text":"\#(text)"}"#)
         guard keeps, room.recent.lastSequence > before else { return }
-        keep(room) { message in
+        keep(room, anew: change != nil) { message in
             message.text = text
-            change(&message)
+            change?(&message)
         }
     }
 
@@ -224,11 +224,11 @@ final class BacklogStage {
         }
     }
 
-    /// Keeps the newest message of a room, where the bridge has not done so itself.
-    private func keep(_ room: Room, _ change: (inout StoredMessage) -> Void) {
+    /// Keeps the newest message of a room, where the bridge has not done so itself or it is to be another.
+    private func keep(_ room: Room, anew: Bool = false, _ change: (inout StoredMessage) -> Void) {
         guard let entry = room.recent.newest else { return }
         look()
-        if kept.contains(entry.msgid) { return }
+        if kept.contains(entry.msgid), !anew { return }
         let source = harness.bridge.context.identities.person(nick: entry.nick)?.person.source
         var message = StoredMessage(
             sequence: Int64(entry.sequence), msgid: entry.msgid, upstreamID: entry.upstreamID, at: entry.at,

@@ -101,7 +101,7 @@ struct CursorTests {
         stage.crash()
         #expect(stage.cursor("alice", "phone") == 2)
         stage.enter(2, "alice@phone", caps: Self.caps)
-        #expect(stage.heard(2) == said(3..<5))
+        #expect(stage.heard(2).filter { !$0.hasPrefix("bridge: ") } == said(3..<5))
         stage.say("m5")
         #expect(stage.heard(2) == said(5..<6))
     }
