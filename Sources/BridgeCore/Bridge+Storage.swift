@@ -13,13 +13,18 @@ extension Bridge {
         context.now = now
         context.ledger.settle(through: ticket)
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
+        keepLostCursors()
+        goOnWithBacklogs()
     }
 
     /// An order found no room in the store: nothing of it is kept. Its ticket never settles by itself.
     public func storeOverflowed(_ ticket: StoreTicket, _ changes: [StoreOperation], now: Now) {
         context.now = now
+        context.ledger.lose(ticket)
         storeDidSettle(refused: [ticket], reason: "too much waits for the disk")
         storeDidLose(changes)
+        cursorsLost(changes)
+        goOnWithBacklogs()
     }
 
     /// The store began or ceased to keep what it is given.
@@ -43,10 +48,14 @@ extension Bridge {
     /// The answer to `.readMessages`.
     public func messagesRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, now: Now) {
         context.now = now
+        backlogRead(id, outcome)
     }
 
     /// The answer to `.loadRoom`.
     public func roomLoaded(_ id: RoomID, _ outcome: Result<StoredRoom, StoreFailure>, now: Now) {
         context.now = now
+        guard let room = room(id) else { return }
+        room.isLoading = false
+        orderIsKnown(room)
     }
 }

@@ -285,7 +285,7 @@ extension Bridge {
 
     func roomFellSilent(_ id: RoomID) {
         guard let room = templateRooms[id], room.locals.isEmpty else { return }
-        for timer in [TimerKey.link(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id)] {
+        for timer in [TimerKey.link(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id)] {
             context.timers.cancel(timer)
         }
         templateRooms[id] = nil

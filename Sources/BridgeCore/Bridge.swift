@@ -50,6 +50,13 @@ public final class Bridge {
     var loginThrottle = LoginThrottle()
     let isupport: [[String]]
     let startedAt: ChatTimestamp
+    var cursors: Cursors
+    /// Cursors whose changes found no room in the store.
+    var lostCursors: Set<LostCursor> = []
+    /// Backlogs that cannot be read before the disk has what was said.
+    var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
+    /// Whose question to the store this is.
+    var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
     private(set) var backends: [BackendAccount] = []
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
@@ -79,6 +86,7 @@ public final class Bridge {
         self.context = BridgeContext(settings: settings, isDurable: stored != nil, now: now, random: random)
         self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall
+        self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = Dictionary(
             settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
         self.passwordCost = settings.accounts.map(\.password.iterations).max() ?? SCRAMVerifier.defaultIterations
@@ -309,6 +317,8 @@ public final class Bridge {
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
+            case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }
+            case .following(let id): if let session = sessions[id] { followingTimerFired(session) }
             case .ownIdentity: break
             case .shutdown: beginClosing()
             }
@@ -473,6 +483,7 @@ public final class Bridge {
         session.state = .closed
         sessions.remove(session.id)
         waitingJoins.forget(session.id)
+        stopFollowing(session)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.loginAnswer(session.id))
@@ -490,7 +501,7 @@ public final class Bridge {
         for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
         for other in sessions(of: session.person) { peers.insert(other.id) }
         peers.remove(session.id)
-        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, label: nil) }
+        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, amid: session.rooms) }
     }
 
     // MARK: - Stopping

@@ -75,6 +75,10 @@ enum TimerKey: Hashable {
     case roomsList
     /// The backend has not said yet as whom it sees an account's own link.
     case ownIdentity(RoomID)
+    /// A room's IRC users are asked whether they have received what was said.
+    case cursors(RoomID)
+    /// The next thing about what a client with a cursor gets: asking whether it has, a disk that does not answer.
+    case following(ClientID)
     /// The drain time at shutdown is over.
     case shutdown
 }

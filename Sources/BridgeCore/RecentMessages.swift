@@ -101,6 +101,35 @@ struct RecentMessages {
         byUpstreamID[upstreamID] = slot
     }
 
+    /// The newest place that was given in the order of the room; -1: none.
+    var lastSequence: Int { nextSequence - 1 }
+
+    /// The newest `limit` of what came after a place.
+    ///
+    /// - Returns: the place after which they begin; how many more there are, where so far back is remembered; and whether
+    ///   there are more, where that is known.
+    func newest(_ limit: Int, after place: Int) -> (start: Int, leftOut: Int?, isMore: Bool?) {
+        func entry(_ index: Int) -> Entry { ring[(oldest + index) % ring.count] }
+        // The first one after the place: their places grow.
+        var first = 0
+        var end = ring.count
+        while first < end {
+            let middle = (first + end) / 2
+            if entry(middle).sequence > place { end = middle } else { first = middle + 1 }
+        }
+        let count = ring.count - first
+        let reachesBack = first > 0 || (!ring.isEmpty && entry(0).sequence == place + 1) || place >= lastSequence
+        if count > limit {
+            let start = entry(ring.count - limit).sequence - 1
+            return (start, reachesBack ? count - limit : nil, true)
+        }
+        if reachesBack { return (place, 0, false) }
+        // What is not remembered lies in front of what is.
+        let front = ring.isEmpty ? lastSequence : entry(0).sequence - 1
+        let start = max(place, front - (limit - count))
+        return (start, nil, start > place ? nil : false)
+    }
+
     var newest: Entry? {
         guard !ring.isEmpty else { return nil }
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]

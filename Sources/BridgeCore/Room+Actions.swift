@@ -178,7 +178,7 @@ extension Room {
         _ entries: [RecentMessages.Entry], by nick: String?, reason: String?, except: ClientID?,
         _ context: BridgeContext
     ) {
-        let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.clients.isEmpty }
+        let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.isEmpty }
         guard let first = entries.first, !groups.isEmpty, takenBackBudget.take(now: context.now.monotonic) else {
             return
         }
@@ -191,11 +191,7 @@ extension Room {
         if authors.count == 1, first.nick != nick { what += " by \(first.nick)" }
         let sentence = nick.map { "\($0) took back \(what)" } ?? "\(settings.url.host) took back \(what)"
         let line = noticeMessage(sentence + (reason.map { ": " + $0 } ?? "."), context)
-        for group in groups {
-            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
-            IRCEncoder.append(reduced, to: &context.writer)
-            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
-        }
+        for group in groups { send(line, to: group, except: except, context) }
     }
 
     // MARK: - Reactions

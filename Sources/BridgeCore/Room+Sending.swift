@@ -62,7 +62,8 @@ extension Room {
             origin: OutboxEntry.Origin(
                 client: client, person: member.person, puppet: member.puppet, source: person.source,
                 nick: person.nick, account: person.account, text: submission.text,
-                clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label),
+                clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
+                clientName: member.clientName),
             acceptedAt: context.now.monotonic)
         if let own {
             own.outbox.append(entry)

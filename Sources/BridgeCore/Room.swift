@@ -18,6 +18,8 @@ protocol ClientDoor: AnyObject {
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
+    /// A line of the room for a client that still gets what was said before it came.
+    func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
     /// The room's link is gone because nobody is there any more.
@@ -35,6 +37,8 @@ final class Room {
     /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
     final class LocalMember: Audience.Seat {
         let person: PersonID
+        /// What the account calls the client; nil: it has no account.
+        var clientName: String?
         fileprivate(set) var puppet: ChatID
         var hasReadMarker: Bool
         /// What of their reading is told.
@@ -67,10 +71,12 @@ final class Room {
         }
 
         init(
-            client: ClientID, person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool,
+            client: ClientID, person: PersonID, clientName: String?, puppet: ChatID, joinedAfter: Int,
+            hasReadMarker: Bool,
             receipts: ReceiptPolicy
         ) {
             self.person = person
+            self.clientName = clientName
             self.puppet = puppet
             self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
@@ -198,6 +204,9 @@ final class Room {
     var ownMessageIDs = OwnMessageIDs()
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
+    var cursorRound = CursorRound()
+    /// What is kept of the room is being read: nobody knows yet where its order ends.
+    var isLoading = false
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -229,11 +238,16 @@ final class Room {
 
     /// Sends a line to every IRC user in the room, built once for each way of showing it.
     func broadcast(_ message: IRCMessage, except: ClientID? = nil, _ context: BridgeContext) {
-        for group in audience.groups where !group.clients.isEmpty {
-            guard let reduced = message.reduced(for: group.profile, nick: "*") else { continue }
-            IRCEncoder.append(reduced, to: &context.writer)
-            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
-        }
+        for group in audience.groups where !group.isEmpty { send(message, to: group, except: except, context) }
+        if context.isDurable { linesWritten(context) }
+    }
+
+    func send(_ message: IRCMessage, to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
+        guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
+        IRCEncoder.append(reduced, to: &context.writer)
+        let line = context.writer.take()
+        if !group.clients.isEmpty { context.emit(.fanOut(line, group.clients, except: except)) }
+        for client in group.held where client != except { door.hold(line, for: client, in: id) }
     }
 
     func notice(_ text: String, _ context: BridgeContext) {
@@ -263,9 +277,11 @@ final class Room {
     // MARK: - IRC users come and go
 
     /// An IRC user enters. The caller answers their JOIN; the others are told here.
+    ///
+    /// - Parameter isHeld: lines for the client go to ``ClientDoor/hold(_:for:in:)`` for the time being.
     func join(
-        _ client: ClientID, person personID: PersonID, profile: IRCCapabilitySet, hasReadMarker: Bool,
-        receipts: ReceiptPolicy? = nil, _ context: BridgeContext
+        _ client: ClientID, person personID: PersonID, clientName: String? = nil, profile: IRCCapabilitySet,
+        hasReadMarker: Bool, receipts: ReceiptPolicy? = nil, isHeld: Bool = false, _ context: BridgeContext
     ) {
         guard let person = context.identities[personID] else { return }
         // One more client of somebody who is here is no news.
@@ -278,12 +294,13 @@ final class Room {
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         let member = LocalMember(
-            client: client, person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1,
-            hasReadMarker: hasReadMarker, receipts: receipts ?? settings.receipts)
+            client: client, person: personID, clientName: clientName, puppet: puppet,
+            joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
+            receipts: receipts ?? settings.receipts)
         if let old = locals[client] { audience.remove(old) { locals[$0] } }
         locals.insert(member)
         adopt(member)
-        audience.add(member, profile: profile) { locals[$0] }
+        audience.add(member, profile: profile, isHeld: isHeld) { locals[$0] }
         slots.insert(personID)
         occupied(context)
         ownArrived(client, context)
@@ -331,7 +348,10 @@ final class Room {
     }
 
     /// The client logged in: upstream they are the account from now on.
-    func identityChanged(_ client: ClientID, receipts: ReceiptPolicy?, _ context: BridgeContext) {
+    func identityChanged(
+        _ client: ClientID, clientName: String?, receipts: ReceiptPolicy?, _ context: BridgeContext
+    ) {
+        locals[client]?.clientName = clientName
         renamed(client, context)
         ownArrived(client, context)
         if let receipts { locals[client]?.receipts = receipts }
@@ -352,9 +372,15 @@ final class Room {
         reportPresence(of: puppet, context)
     }
 
+    /// Lines for the client wait, or no longer.
+    func setHeld(_ client: ClientID, _ isHeld: Bool) {
+        guard let member = locals[client] else { return }
+        audience.setHeld(member, isHeld) { locals[$0] }
+    }
+
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
         guard let member = locals[client] else { return }
-        audience.add(member, profile: profile) { locals[$0] }
+        audience.add(member, profile: profile, isHeld: member.isHeld) { locals[$0] }
         member.hasReadMarker = hasReadMarker
     }
 

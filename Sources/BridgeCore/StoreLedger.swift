@@ -8,6 +8,8 @@ struct StoreLedger {
     private(set) var next = StoreTicket(rawValue: 1)
     /// Everything up to here is on disk, or was refused.
     private(set) var settled = StoreTicket(rawValue: 0)
+    /// Orders after ``settled`` that found no room, oldest first.
+    private var lost: [ClosedRange<StoreTicket>] = []
     var condition = StoreCondition.sound
     private var lastRead: UInt64 = 0
 
@@ -23,9 +25,30 @@ struct StoreLedger {
         return (next, changes)
     }
 
-    mutating func settle(through ticket: StoreTicket) { settled = max(settled, ticket) }
+    /// Everything that was changed until now is on disk when this is settled.
+    var newest: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
 
-    func isSettled(_ ticket: StoreTicket) -> Bool { ticket <= settled }
+    mutating func settle(through ticket: StoreTicket) {
+        settled = max(settled, ticket)
+        lost.removeAll { $0.upperBound <= settled }
+    }
+
+    /// An order found no room: it never settles by itself, and nobody shall wait for it.
+    mutating func lose(_ ticket: StoreTicket) {
+        if let last = lost.last, last.upperBound.rawValue + 1 == ticket.rawValue {
+            lost[lost.count - 1] = last.lowerBound...ticket
+        } else {
+            lost.append(ticket...ticket)
+        }
+    }
+
+    func isSettled(_ ticket: StoreTicket) -> Bool {
+        var ticket = ticket
+        for range in lost.reversed() where range.contains(ticket) {
+            ticket = StoreTicket(rawValue: range.lowerBound.rawValue - 1)
+        }
+        return ticket <= settled
+    }
 
     mutating func nextRead() -> StoreReadID {
         lastRead += 1
