@@ -135,6 +135,18 @@ struct CatchUp {
         isCareful = false
     }
 
+    /// An earlier process ended here, and what it showed was seen again.
+    ///
+    /// - Parameters:
+    ///   - mark: the newest message of the last stretch in which nothing is missing.
+    ///   - later: how many ids of those came after `mark`.
+    mutating func resume(after mark: Mark, later: Int, total: Int) {
+        gap = .after(mark)
+        newest = newest ?? mark
+        isGapFresh = later == 0
+        totalAtGap = total - later
+    }
+
     /// So much was said since the gap opened that the ring no longer tells what of a history was shown.
     func isOutrun(total: Int) -> Bool {
         guard case .after = gap else { return false }

@@ -49,6 +49,8 @@ struct OutboxEntry {
         var clientTags: [(name: String, value: String?)]
         /// The labeled-response label, to be answered by the echo.
         var label: String?
+        /// The name of the author's client; nil: it has none.
+        var clientName: String?
     }
 
     var message: ChatMessage

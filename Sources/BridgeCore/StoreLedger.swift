@@ -23,6 +23,9 @@ struct StoreLedger {
         return (next, changes)
     }
 
+    /// Everything that was changed until now is on disk when this is settled.
+    var newest: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
+
     mutating func settle(through ticket: StoreTicket) { settled = max(settled, ticket) }
 
     func isSettled(_ ticket: StoreTicket) -> Bool { ticket <= settled }
