@@ -40,7 +40,8 @@ struct RecentMessages {
 
     private var ring: [Entry] = []
     private var oldest = 0
-    private var nextSequence = 0
+    /// The place of what is entered next.
+    private(set) var nextSequence = 0
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 

@@ -29,7 +29,10 @@ extension Room {
     ) {
         let from = min(from, to)
         let text = "*** " + sentence(Self.span(from, to))
-        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        let place = recent.nextSequence
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
+            id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
         let sequence = recent.appendGap(msgid: msgid, at: to)
         let server = context.settings.serverName
         context.keep(

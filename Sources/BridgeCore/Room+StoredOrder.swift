@@ -110,16 +110,18 @@ extension Room {
 
     /// Messages, their order, what is recognised again, and since when something may be missing.
     func restoreOrder(_ stored: StoredRoom, _ context: BridgeContext) {
-        recent.goOn(from: Int(clamping: stored.nextSequence))
+        // The oldest ones bear places of their own.
+        defer { recent.goOn(from: Int(clamping: stored.nextSequence)) }
         let now = context.now.wall
         let messages = stored.messages.sorted { $0.sequence < $1.sequence }
         let until = stored.liveUntil ?? messages.last?.at
         missingSince = until.map { min($0, now) }
         guard let until else { return }
         liveKept = stored.liveUntil
-        // What the first history began with, or the store forgot what was before it.
-        if let oldest = messages.first(where: { $0.backendAt != nil })?.backendAt {
-            catchUp.remembered(oldest: oldest, wall: now)
+        // What the first history began with, or the store forgot what was before it. Just before it: in the same moment more
+        // may have been said, and of what was shown all is known.
+        if let oldest = messages.first(where: { $0.backendAt != nil })?.backendAt, oldest.milliseconds > .min {
+            catchUp.remembered(oldest: ChatTimestamp(milliseconds: oldest.milliseconds - 1), wall: now)
         }
         var mark: CatchUp.Mark?
         var idsAtMark = 0
@@ -140,7 +142,7 @@ extension Room {
         }
         catchUp.resume(
             after: mark ?? CatchUp.Mark(id: nil, at: min(until, now)), later: duplicates.total - idsAtMark,
-            total: duplicates.total)
+            total: duplicates.total, isEmpty: catchUp.newest == nil)
     }
 
     private func restore(_ message: StoredMessage, _ context: BridgeContext) {
