@@ -18,6 +18,8 @@ struct RestartLawTests {
         stage.start()
         stage.enter("bob")
         var spoken = 0
+        // Each process draws other numbers.
+        var crashes: UInt64 = 0
         /// What was said before anything of the room was on disk is the past.
         var base = 0
         func say() {
@@ -46,7 +48,8 @@ struct RestartLawTests {
                     spoken += 1
                     return "t\(spoken)"
                 }
-                stage.crash(saying: texts, seed: seed &+ UInt64(spoken))
+                crashes += 1
+                stage.crash(saying: texts, seed: seed &* 1000 &+ crashes)
                 if stage.harness.store.disk.rooms[stage.key]?.liveUntil == nil { base = stage.log.count }
                 stage.start()
                 stage.enter("bob")

@@ -214,7 +214,8 @@ struct RestartTests {
         func say(_ id: String, _ name: String) {
             number += 1
             stage.harness.sendFrame(
-                0, "{\"kind\":\"message\",\"id\":\"\(number)\",\"text\":\"x\","
+                0,
+                "{\"kind\":\"message\",\"id\":\"\(number)\",\"text\":\"x\","
                     + "\"sender\":{\"id\":\"\(id)\",\"name\":\"\(name)\"}}")
         }
         say("1", "ann")
@@ -283,10 +284,14 @@ struct RestartTests {
         let ids = stage.sent("message").compactMap { $0["id"]?.string }
         func read(_ id: String, _ state: String = "read") {
             stage.harness.sendFrame(
-                0, "{\"kind\":\"receipt\",\"state\":\"\(state)\",\"ids\":[\"\(id)\"],\"by\":{\"id\":\"u-ann\",\"name\":\"ann\"}}")
+                0,
+                "{\"kind\":\"receipt\",\"state\":\"\(state)\",\"ids\":[\"\(id)\"],"
+                    + "\"by\":{\"id\":\"u-ann\",\"name\":\"ann\"}}")
         }
         read(ids[0])
-        func told() -> Int { stage.raw().filter { $0.contains("+draft/read=") || $0.contains("+draft/delivered=") }.count }
+        func told() -> Int {
+            stage.raw().filter { $0.contains("+draft/read=") || $0.contains("+draft/delivered=") }.count
+        }
         #expect(told() == 1)
         stage.restart()
         stage.enter("bob")
@@ -301,7 +306,10 @@ struct RestartTests {
 
     @Test("without a store nothing is ordered of it")
     func memory() throws {
-        let stage = try SessionStage(StubDialect { $0.history = .socket; $0.messageIDOrigin = .server })
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .socket; $0.messageIDOrigin = .server
+            })
         stage.harness.start()
         stage.enter("bob")
         stage.backend(SessionStage.history([SessionStage.message("1", "one", at: -60)]))

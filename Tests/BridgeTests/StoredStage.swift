@@ -213,7 +213,9 @@ final class StoredStage {
                 guard !wasUp, upstream.state == .open else { return }
                 wasUp = true
                 harness.sendFrame(
-                    link, "{\"kind\":\"history\",\"messages\":[" + log.suffix(1000).map(frame).joined(separator: ",") + "]}")
+                    link,
+                    "{\"kind\":\"history\",\"messages\":["
+                        + log.suffix(1000).map(frame).joined(separator: ",") + "]}")
             }
             look()
         }
