@@ -63,7 +63,7 @@ extension Bridge {
 
     /// What waited before the loss is on disk: there is room again.
     private func makeUpForLosses() {
-        guard context.ledger.condition == .sound, let ticket = context.unkept.newest, context.ledger.isSettled(ticket)
+        guard context.ledger.condition == .sound, let ticket = context.unkept.waitsFor, context.ledger.isSettled(ticket)
         else { return }
         let unkept = context.unkept
         context.unkept = UnkeptChanges()
@@ -157,12 +157,16 @@ struct UnkeptChanges {
     /// When the messages were said that are missing, by room.
     private(set) var messages: [StoredRoomKey: Period] = [:]
     private(set) var again: [StoreOperation] = []
-    private(set) var newest: StoreTicket?
+    private var newest: StoreTicket?
+    /// The newest order in front of them that the store did take: when it is settled there is room again.
+    private(set) var waitsFor: StoreTicket?
 
     var isEmpty: Bool { newest == nil }
 
     mutating func add(_ changes: [StoreOperation], _ ticket: StoreTicket, at now: ChatTimestamp) {
-        newest = max(newest ?? ticket, ticket)
+        let before = StoreTicket(rawValue: ticket.rawValue &- 1)
+        if newest != before { waitsFor = before }
+        newest = ticket
         for change in changes {
             switch change {
             case .message(let key, let message):

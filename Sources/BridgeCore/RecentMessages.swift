@@ -46,7 +46,10 @@ struct RecentMessages {
     private var byUpstreamID: [ChatID: Int] = [:]
 
     /// The next place is this one, unless it was given already.
-    mutating func goOn(from sequence: Int) { nextSequence = max(nextSequence, sequence) }
+    mutating func goOn(from sequence: Int) { nextSequence = min(max(nextSequence, sequence), Self.maxPlace) }
+
+    /// Whatever a file says: places go on growing.
+    private static let maxPlace = Int.max / 2
 
     /// - Returns: its place in the order.
     @discardableResult

@@ -189,7 +189,8 @@ extension Room {
             ownSentBefore.append((msgid: message.msgid, sender: message.sender, text: text))
             return
         }
-        let age = Duration.milliseconds(max(context.now.wall.milliseconds - message.at.milliseconds, 0))
+        let (passed, over) = context.now.wall.milliseconds.subtractingReportingOverflow(message.at.milliseconds)
+        let age = Duration.milliseconds(over ? 0 : max(passed, 0))
         sentMessages.append(
             SentMessages.Entry(
                 msgid: message.msgid, text: text,

@@ -183,6 +183,32 @@ struct RestartTests {
         #expect(stage.kept.map(\.msgid).contains(msgid))
     }
 
+    @Test("what an account said over a link of its own, under an id that nobody told, is known without that link")
+    func ownLink() throws {
+        let dialect = OwnLinkStage.silent { $0.history = .socket }
+        func history(_ frames: [String]) -> String { SessionStage.history(frames) }
+        let first = try OwnLinkStage(dialect, store: StoreStage()) { $0.historyLimit = 50 }
+        first.harness.sendFrame(0, history([]))
+        first.enterBoth()
+        first.harness.send(1, "PRIVMSG #lobby :mine")
+        let key = StoredRoomKey(backend: "b", room: "lobby")
+        let kept = try #require(first.harness.store.disk.rooms[key]?.messages.last)
+        #expect(kept.account == "alice")
+        #expect(kept.upstreamID == nil)
+
+        let second = try OwnLinkStage(
+            dialect, store: first.harness.store.afterCrash, startingAt: first.harness.clock
+        ) { $0.historyLimit = 50 }
+        second.enter("bob", 2)
+        let mine = #"{"kind":"message","id":"57","at":\#(kept.at.milliseconds),"text":"mine","#
+        second.harness.sendFrame(
+            0, history([mine + #""sender":{"id":"7","name":"Alice B"}}"#, SessionStage.message("58", "next", at: 9)]))
+        let known = second.harness.store.disk.rooms[key]?.messages ?? []
+        #expect(known.map(\.text) == ["mine", "next"])
+        #expect(known.first?.upstreamID == ChatID("57"))
+        #expect(known.first?.msgid == kept.msgid)
+    }
+
     @Test("edits, taking back and replies hold after a restart, for messages from before it")
     func actions() throws {
         let stage = try StoredStage(StoredWire.withHistory[1])
@@ -248,6 +274,55 @@ struct RestartTests {
         #expect(stage.harness.store.disk.identities.map(\.lastSeen.milliseconds) == [first + 24 * 3600 * 1000])
         stage.harness.sendFrame(0, #"{"kind":"leave","user":{"id":"u-ann","name":"ann"}}"#)
         #expect(stage.harness.store.disk.identities.map(\.lastSeen.milliseconds) == [stage.wall])
+    }
+
+    @Test("somebody for whom the backend vouches has their account after a restart too")
+    func accounts() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[1], { $0.authenticatesSenders = true })
+        stage.start()
+        stage.say("one")
+        #expect(stage.kept.last?.account == "u-ann@b")
+        stage.restart()
+        stage.say("two")
+        #expect(stage.kept.last?.account == "u-ann@b")
+    }
+
+    @Test("whatever a file says, a bridge starts over it and goes on", arguments: StoredWire.withHistory)
+    func hostileFile(wire: StoredWire) throws {
+        let numbers: [Int64] = [.min, -1, 0, .max]
+        var room = StoredRoom(liveUntil: ChatTimestamp(milliseconds: .max), nextSequence: .max)
+        var identities: [StoredIdentity] = []
+        for (index, number) in numbers.enumerated() {
+            let at = ChatTimestamp(milliseconds: number)
+            for kind in StoredMessage.Kind.allCases {
+                for author in [nil, ChatID("x")] {
+                    room.messages.append(
+                        StoredMessage(
+                            kind: kind, sequence: number, msgid: "\(room.messages.count)",
+                            upstreamID: index == 1 ? nil : ChatID("i"), at: at, backendAt: at, gapFrom: at, nick: "",
+                            source: "", text: "", author: author))
+                }
+            }
+            room.markers.append(StoredMarker(reader: ChatID("r\(index)"), at: at, sequence: number))
+            room.receipts.append(
+                StoredReceipt(
+                    author: ChatID("a"), reader: ChatPerson(), deliveredSequence: number, readSequence: number))
+            for nick in ["", "a b", "bridge", "ok\(index)"] {
+                identities.append(
+                    StoredIdentity(
+                        backend: "b", person: ChatPerson(name: nick), nick: nick, realname: nick, lastSeen: at))
+            }
+        }
+        let disk = StoredState(rooms: [StoredRoomKey(backend: "b", room: "lobby"): room], identities: identities)
+        let stage = try StoredStage(wire, disk: disk)
+        stage.enter("bob")
+        stage.start()
+        stage.harness.advance(by: .seconds(400))
+        stage.say("one")
+        #expect(stage.said().last == "one")
+        let newest = try #require(stage.room.recent.newest)
+        #expect(newest.sequence > 0)
+        #expect(newest.sequence < .max)
     }
 
     // MARK: - Reading
