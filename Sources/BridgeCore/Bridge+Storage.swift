@@ -98,7 +98,7 @@ extension Bridge {
     public func roomLoaded(_ id: RoomID, _ outcome: Result<StoredRoom, StoreFailure>, now: Now) {
         context.now = now
         switch outcome {
-        case .success(let stored): if let room = loadEnds(id) { room.loaded(stored, context) }
+        case .success(let stored): finishLoading(id, stored)
         case .failure(let failure): goOnWithoutThePast(id, failure.sentence)
         }
     }
@@ -109,10 +109,15 @@ extension Bridge {
     /// Has what is kept of a room read, once nothing of it is on its way to the disk any more.
     func load(_ room: Room) {
         room.isLoading = true
-        if case .failing(let reason) = context.ledger.condition { return goOnWithoutThePast(room.id, reason) }
         context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
         context.waitingLoads.append((room.id, context.ledger.newest))
         loadSettledRooms()
+        // A disk that is full can be read all the same, but what waits for it may be of this room.
+        if case .failing(let reason) = context.ledger.condition,
+            context.waitingLoads.contains(where: { $0.room == room.id })
+        {
+            goOnWithoutThePast(room.id, reason)
+        }
     }
 
     private func loadSettledRooms() {
@@ -127,19 +132,20 @@ extension Bridge {
     func roomLoadTimedOut(_ id: RoomID) { goOnWithoutThePast(id, "the disk does not answer") }
 
     private func goOnWithoutThePast(_ id: RoomID, _ reason: String) {
-        guard let room = loadEnds(id) else { return }
+        guard let room = room(id), room.isLoading else { return }
         context.note(
             .error, "room-not-loaded", "what is kept of a room cannot be read: \(reason)",
             ["room": room.settings.name, "reason": reason])
-        room.loaded(nil, context)
+        finishLoading(id, nil)
     }
 
-    private func loadEnds(_ id: RoomID) -> Room? {
+    /// - Parameter stored: nil: it cannot be read.
+    private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
         context.timers.cancel(.roomLoad(id))
         context.waitingLoads.removeAll { $0.room == id }
-        guard let room = room(id), room.isLoading else { return nil }
+        guard let room = room(id), room.isLoading else { return }
         room.isLoading = false
-        return room
+        room.loaded(stored, context)
     }
 }
 

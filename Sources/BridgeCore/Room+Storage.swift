@@ -13,16 +13,9 @@ extension Room {
     }
 
     /// What is kept of a room that was opened later is there (nil: it cannot be read); people may have come and spoken
-    /// meanwhile. What they said follows what is left from before.
+    /// meanwhile.
     func loaded(_ stored: StoredRoom?, _ context: BridgeContext) {
-        if var stored {
-            let early = outbox.takeAll()
-            stored.outbox.removeAll { kept in early.contains { $0.message.id == kept.id } }
-            restore(stored, context)
-            for entry in early { outbox.append(entry) }
-        } else {
-            goOnWithoutThePast(context)
-        }
+        if let stored { restore(stored, context) } else { goOnWithoutThePast(context) }
         for member in locals.values { member.joinedAfter = recent.newest?.sequence ?? -1 }
         if !locals.isEmpty { occupied(context) }
         armOutbox(context)

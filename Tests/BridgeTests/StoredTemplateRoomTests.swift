@@ -70,6 +70,22 @@ struct StoredTemplateRoomTests {
         #expect(stage.harness.notes.filter { $0.event == "room-not-loaded" }.count == 1)
     }
 
+    @Test("a disk that takes nothing can be read, unless something waits for it", arguments: [true, false])
+    func failing(isWaiting: Bool) throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0], template: true)
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.harness.send(1, "PART #lobby")
+        if isWaiting { stage.harness.store.commits = false }
+        stage.harness.advance(by: .seconds(301))
+        stage.harness.perform { $0.storeConditionChanged(.failing("the disk is full"), now: $1) }
+        stage.harness.send(1, "JOIN #lobby")
+        #expect(stage.upstream.state == .open)
+        #expect(stage.harness.notes.contains { $0.event == "room-not-loaded" } == isWaiting)
+        #expect(stage.room.recent.newest.map { $0.sequence < 10 } == (isWaiting ? nil : true))
+    }
+
     @Test("a disk that stalls holds a room up for ten seconds")
     func stalled() throws {
         let stage = try StoredStage(StoredWire.withoutHistory[0], template: true)
