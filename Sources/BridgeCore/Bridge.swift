@@ -108,9 +108,12 @@ public final class Bridge {
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
+        guard let stored else { return }
+        context.identities.restore(stored.identities, now: now)
         for room in rooms {
-            if let left = stored?.rooms[room.storedKey] { room.restore(left, context) }
+            if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
         }
+        context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
 
     // MARK: - The driver's side
@@ -314,6 +317,9 @@ public final class Bridge {
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .markRead(let id): room(id)?.markReadTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
+            case .live(let id): room(id)?.liveTimerFired(context)
+            case .roomLoad(let id): roomLoadTimedOut(id)
+            case .identities: identitiesTimerFired()
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()

@@ -33,6 +33,10 @@ final class BridgeContext {
     /// What is kept outlasts the process.
     let isDurable: Bool
     var ledger = StoreLedger()
+    /// Rooms of the template whose beginnings are to be read when everything is on disk that was handed over before.
+    var waitingLoads: [(room: RoomID, through: StoreTicket)] = []
+    /// What the store had no room for.
+    var unkept = UnkeptChanges()
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -50,6 +54,10 @@ final class BridgeContext {
             uniquingKeysWith: { first, _ in first })
         self.connectBudget = TokenBucket(
             rate: settings.limits.upstreamConnectsPerSecond, burst: settings.limits.upstreamConnectsPerSecond ?? 1)
+        if isDurable {
+            identities.keep = { [unowned self] in keep($0) }
+            identities.wall = { [unowned self] in self.now.wall }
+        }
     }
 
     // MARK: - Actions

@@ -63,6 +63,12 @@ enum TimerKey: Hashable {
     case typingOut(ClientID, RoomID)
     /// Read receipts for an author wait for their two seconds.
     case receipts(RoomID)
+    /// It is to be kept until when nothing of the room is missing.
+    case live(RoomID)
+    /// A room that was opened has waited long enough for what is kept of it.
+    case roomLoad(RoomID)
+    /// People who are here are kept as seen.
+    case identities
     /// The backend may be called again to mark a room as read.
     case markRead(RoomID)
     /// People who were silent for long leave the room.

@@ -140,11 +140,16 @@ extension Room {
         let line = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: own), source: person.source, command: "REDACT",
             params: [channel, entry.msgid] + (reason.map { [$0] } ?? []))
-        recent.takeBack(msgid: entry.msgid)
+        takeBack(entry, context)
         broadcast(line, except: client, context)
         door.echo([line], to: client, label: label)
         tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
         return nil
+    }
+
+    private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) {
+        recent.takeBack(msgid: entry.msgid)
+        context.keep(.takeBack(storedKey, msgid: entry.msgid))
     }
 
     func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
@@ -152,7 +157,7 @@ extension Room {
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
-            recent.takeBack(msgid: entry.msgid)
+            takeBack(entry, context)
             known.append(entry)
         }
         guard !known.isEmpty else { return }
@@ -305,7 +310,9 @@ extension Room {
             !original.isTakenBack
         else { return }
         // Backends say that a message changed, not what changed about it.
-        guard recent.edit(msgid: original.msgid, text: edit.text) || !edit.attachments.isEmpty else { return }
+        let isNews = recent.edit(msgid: original.msgid, text: edit.text)
+        guard isNews || !edit.attachments.isEmpty else { return }
+        if isNews { context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text)) }
         guard
             let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
                 ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })

@@ -343,18 +343,34 @@ extension Room {
             return false
         }
         if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
-        learn(message.id, of: msgid)
+        learn(message.id, of: msgid, context)
         return true
     }
 
     /// Ids of what own links said, from a history.
     func learnOwnSent(_ messages: [ChatMessage], _ context: BridgeContext) {
+        learnOwnSentBefore(messages, context)
         guard traits.messageIDOrigin == .server, ownLinks.contains(where: { !$0.value.sent.isEmpty }) else { return }
         for message in messages.reversed() {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let own = ownLink(speaking: message.sender), let msgid = own.sent.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: msgid)
+            learn(id, of: msgid, context)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
+        }
+    }
+
+    /// The same of what they said before the last start: their links may not be open again.
+    private func learnOwnSentBefore(_ messages: [ChatMessage], _ context: BridgeContext) {
+        guard !ownSentBefore.isEmpty else { return }
+        for message in messages.reversed() {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let index = ownSentBefore.lastIndex(where: { sent in
+                    sent.text == message.text
+                        && (sent.sender.id == message.sender.id || sent.sender.name == message.sender.name)
+                })
+            else { continue }
+            learn(id, of: ownSentBefore.remove(at: index).msgid, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
         }
     }

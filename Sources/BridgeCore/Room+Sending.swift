@@ -189,16 +189,28 @@ extension Room {
             sentMessages.append(
                 SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
-        recent.append(
+        // Under the nick of now: nobody is called by the old one any more.
+        let person = context.identities[origin.person]
+        let source = person?.source ?? origin.source
+        enter(
             msgid: msgid, upstreamID: isIDKnown ? id : nil, puppet: origin.puppet, nick: origin.nick,
-            text: MessageRendering.action(origin.text) ?? origin.text, at: shownAt)
+            text: MessageRendering.action(origin.text) ?? origin.text, at: shownAt, context
+        ) { sequence in
+            let sentAs = entry.message.text
+            return StoredMessage(
+                sequence: sequence, msgid: msgid, upstreamID: isIDKnown ? id : nil,
+                sender: own?.speaker(nick: origin.nick) ?? entry.message.sender, at: shownAt, backendAt: at,
+                nick: person?.nick ?? origin.nick, source: source, account: origin.account, text: origin.text,
+                sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
+                replyTo: origin.clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value,
+                clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
+                author: origin.puppet, client: origin.clientName)
+        }
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = origin.account { tags.append(IRCTag("account", account)) }
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
-        // Under the nick of now: nobody is called by the old one any more.
-        let source = context.identities[origin.person]?.source ?? origin.source
         let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
         let pieces = MessageRendering.pieces(of: line)
         recent.went(up: entry.message.text, msgid: msgid)

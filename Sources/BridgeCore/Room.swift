@@ -44,7 +44,7 @@ final class Room {
         /// What of their reading is told.
         var receipts: ReceiptPolicy
         /// The newest message before the client came, by its place in the order of the room; -1: none.
-        let joinedAfter: Int
+        var joinedAfter: Int
         // Most people have not typed anything yet.
         private var typist: Typist?
 
@@ -205,7 +205,20 @@ final class Room {
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
     var cursorRound = CursorRound()
-    /// What is kept of the room is being read: nobody knows yet where its order ends.
+    /// What is said since then may be missing, by our clock; nil: nothing is.
+    var missingSince: ChatTimestamp?
+    /// When messages were shown again though something was missing in front of them.
+    var gapEnd: ChatTimestamp?
+    /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
+    var loginExpiredAt: ChatTimestamp?
+    /// Until when nothing is missing, as it was kept last, and when that was.
+    var liveKept: ChatTimestamp?
+    var liveKeptAt: MonotonicInstant?
+    /// What authors were told of readers, where that outlasts the process.
+    var toldReceipts = ToldReceipts()
+    /// What accounts with links of their own sent before the last start, under ids that nobody told us.
+    var ownSentBefore: [(msgid: String, sender: ChatPerson, text: String)] = []
+    /// What is kept of the room is being read; the link waits for it.
     var isLoading = false
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
@@ -494,7 +507,7 @@ final class Room {
         // An id that nobody upstream can name.
         let resolution = context.identities.resolve(
             ChatPerson(id: context.freshChatID(), name: "others"), backend: settings.backend, authenticated: false,
-            now: context.now.monotonic)
+            isPassing: true, now: context.now.monotonic)
         context.identities.entered(resolution.id)
         overflowMember = (resolution.id, context.now.monotonic)
         slots.insert(resolution.id)
