@@ -130,6 +130,7 @@ extension Bridge: ClientDoor {
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
+        case .untold(let id, let after): return untoldStep(id, after, session)
         }
     }
 

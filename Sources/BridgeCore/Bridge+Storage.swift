@@ -12,13 +12,16 @@ extension Bridge {
     public func storeSettled(through ticket: StoreTicket, refused: [StoreTicket], reason: String?, now: Now) {
         context.now = now
         context.ledger.settle(through: ticket)
+        context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
     }
 
     /// An order found no room in the store: nothing of it is kept. Its ticket never settles by itself.
     public func storeOverflowed(_ ticket: StoreTicket, _ changes: [StoreOperation], now: Now) {
         context.now = now
-        storeDidSettle(refused: [ticket], reason: "too much waits for the disk")
+        context.ledger.lose(ticket)
+        context.ledger.owe(changes)
+        storeDidOverflow(ticket, reason: "too much waits for the disk")
         storeDidLose(changes)
     }
 
@@ -28,14 +31,13 @@ extension Bridge {
         guard condition != context.ledger.condition else { return }
         context.ledger.condition = condition
         switch condition {
-        case .sound: context.note(.info, "store-sound", "what is said is kept again")
+        case .sound:
+            context.ledger.repay()
+            context.note(.info, "store-sound", "what is said is kept again")
         case .failing(let reason):
             context.note(.error, "store-failing", "nothing can be kept: \(reason)", ["reason": reason])
         }
     }
-
-    /// Acceptances are decided.
-    private func storeDidSettle(refused: Set<StoreTicket>, reason: String) {}
 
     /// Changes are lost for good.
     private func storeDidLose(_ changes: [StoreOperation]) {}

@@ -40,6 +40,7 @@ enum SessionRequest: Equatable {
     /// MOTD, LUSERS, VERSION, TIME or INFO.
     case query(IRCCommand)
     case capabilitiesChanged
+    case ping(String)
     case pong(String)
     case authenticate(String)
     case quit(String)
@@ -176,6 +177,16 @@ final class IRCSession {
     var undrainedBytes = 0
     /// Replies of the labeled line being handled.
     var response: LabeledResponse?
+    /// The newest order to the store that this client caused; nil: none.
+    var lastKept: StoreTicket?
+    /// Answers to PINGs that wait until what was said before is on disk.
+    var heldPongs: [HeldPong] = []
+
+    struct HeldPong {
+        var ticket: StoreTicket
+        var message: IRCMessage
+        var label: String?
+    }
 
     struct LabeledResponse {
         var label: String
@@ -386,7 +397,7 @@ final class IRCSession {
 
     private func pingReceived(_ params: [String]) -> [SessionRequest] {
         guard let token = params.first else { return [.reply(numeric(.errNoOrigin, "No origin specified"))] }
-        return [.reply(IRCMessage(source: serverName, command: "PONG", params: [serverName, token]))]
+        return [.ping(token)]
     }
 
     // MARK: - Messages
@@ -430,4 +441,6 @@ enum LongAnswer {
     case list(nextRoom: Int, only: [String])
     /// The rooms of the template's backend that are not open.
     case backendList(next: Int, only: [String])
+    /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
+    case untold(RoomID, after: UInt64)
 }

@@ -15,9 +15,6 @@ extension Room {
     /// Messages, their order, what is recognised again, and since when something may be missing.
     private func restoreOrder(_ stored: StoredRoom, _ context: BridgeContext) {}
 
-    /// What was accepted and is not known to have arrived.
-    private func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {}
-
     /// Read markers and receipts.
     private func restoreReading(_ stored: StoredRoom, _ context: BridgeContext) {}
 }

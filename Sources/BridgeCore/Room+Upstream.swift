@@ -26,6 +26,7 @@ extension Room {
     private func linkCameUp(_ context: BridgeContext) {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        cutRestored(nil, context)
         beginCatchingUp(context)
     }
 
@@ -65,7 +66,7 @@ extension Room {
         for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
-        outbox.linkLost(mayRepeat: mayRepeatMessages)
+        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         isEchoDoubted = false
         catchUpLinkLost(context)
         pendingReceipts = []

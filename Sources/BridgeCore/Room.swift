@@ -20,6 +20,8 @@ protocol ClientDoor: AnyObject {
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
+    /// Whether the client is connected, in whatever rooms.
+    func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
 }
@@ -35,6 +37,8 @@ final class Room {
     /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
     final class LocalMember {
         let person: PersonID
+        /// What the account calls the client; nil: it has no account.
+        var clientName: String?
         var puppet: ChatID
         /// The newest message before the client came, by its place in the order of the room; -1: none.
         let joinedAfter: Int
@@ -165,6 +169,9 @@ final class Room {
     var ownMessageIDs = OwnMessageIDs()
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
+    /// What waits for own links that are not open, by account.
+    var restingOutboxes: [String: Outbox] = [:]
+    let failureNotices = FailureNotices()
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -177,6 +184,7 @@ final class Room {
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
         outbox.waitsForUnsettled = traits.history != .none
+        outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
@@ -261,9 +269,19 @@ final class Room {
         dialectContext.selfIDs.insert(puppet)
     }
 
+    /// Somebody spoke from here before this process began; what they said may come back.
+    func remember(author puppet: ChatID) {
+        guard puppets[puppet] == nil, dialectContext.selfIDs.insert(puppet).inserted else { return }
+        retire(puppet)
+    }
+
     private func abandon(_ puppet: ChatID, _ person: PersonID) {
         guard puppets[puppet] == person else { return }
         puppets[puppet] = nil
+        retire(puppet)
+    }
+
+    private func retire(_ puppet: ChatID) {
         retiredPuppets.append(puppet)
         if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
     }
@@ -275,6 +293,8 @@ final class Room {
         locals[client] = nil
         audience.remove(client)
         receiptNotices.forget(author: client)
+        failureNotices.forget(client)
+        ownLink(of: member, context)?.failureNotices.forget(client)
         context.timers.cancel(.typingOut(id, client))
         vacated(context)
         guard clients(of: member.person, context).isEmpty else { return }

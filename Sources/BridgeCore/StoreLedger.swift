@@ -9,6 +9,10 @@ struct StoreLedger {
     /// Everything up to here is on disk, or was refused.
     private(set) var settled = StoreTicket(rawValue: 0)
     var condition = StoreCondition.sound
+    /// Orders that found no room, after ``settled``.
+    private var lost: Set<StoreTicket> = []
+    /// What was lost of how messages ended, by the message: it is said again.
+    private var owed: [ChatID: StoreOperation] = [:]
     private var lastRead: UInt64 = 0
 
     mutating func add(_ change: StoreOperation) { changes.append(change) }
@@ -23,7 +27,50 @@ struct StoreLedger {
         return (next, changes)
     }
 
-    mutating func settle(through ticket: StoreTicket) { settled = max(settled, ticket) }
+    mutating func settle(through ticket: StoreTicket) {
+        settled = max(settled, ticket)
+        skipLost()
+    }
+
+    /// An order found no room; nobody will say anything of its ticket any more.
+    mutating func lose(_ ticket: StoreTicket) {
+        lost.insert(ticket)
+        skipLost()
+    }
+
+    private mutating func skipLost() {
+        guard !lost.isEmpty else { return }
+        lost = lost.filter { $0 > settled }
+        while lost.remove(StoreTicket(rawValue: settled.rawValue + 1)) != nil {
+            settled = StoreTicket(rawValue: settled.rawValue + 1)
+        }
+    }
+
+    // MARK: - How messages ended
+
+    /// Adds what is new of an accepted message; what was owed of it is out of date.
+    mutating func add(_ change: StoreOperation, about message: ChatID) {
+        if !owed.isEmpty { owed[message] = nil }
+        changes.append(change)
+    }
+
+    /// An order with these changes is lost. What must not be forgotten is owed.
+    mutating func owe(_ changes: [StoreOperation]) {
+        for change in changes {
+            switch change {
+            case .leaveOutbox(let id), .outboxState(let id, .failed, _, _), .outboxState(let id, .told, _, _):
+                owed[id] = change
+            default: break
+            }
+        }
+    }
+
+    /// Says again what is owed.
+    mutating func repay() {
+        guard !owed.isEmpty else { return }
+        changes += owed.sorted { $0.key.canonical < $1.key.canonical }.map(\.value)
+        owed = [:]
+    }
 
     func isSettled(_ ticket: StoreTicket) -> Bool { ticket <= settled }
 
