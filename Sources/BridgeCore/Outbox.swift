@@ -81,6 +81,8 @@ struct OutboxEntry {
     var confirmedPieces = 0
     /// What is written once the intention to write it is on disk.
     var frames: [EncodedFrame] = []
+    /// An earlier process accepted it.
+    var isRestored = false
 
     /// Under which the store knows it.
     var storedID: ChatID? { part?.whole ?? message.id }
@@ -140,6 +142,7 @@ struct Outbox {
     /// So many of ``entries`` are on the wire, perhaps.
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
     var hasUnsettled: Bool { !unsettledAuthors.isEmpty }
+    var oldestUnsettled: OutboxEntry? { hasUnsettled ? lists.first(.open).flatMap { lists[$0] } : nil }
     var hasDoubtful: Bool { lists.last(.open).flatMap { lists[$0] }?.state == .doubtful }
     /// Something can be written.
     var hasQueued: Bool { mutating get { nextSlot() != nil } }
@@ -389,14 +392,16 @@ struct Outbox {
     }
 
     /// A history that reaches far enough back has none of the unsettled entries: they never arrived and go again.
-    mutating func requeueUnsettled() {
+    ///
+    /// - Parameter restoredToo: also those of an earlier process.
+    mutating func requeueUnsettled(restoredToo: Bool = true) {
         guard hasUnsettled else { return }
         // They are in front of all that was written over this link.
         var slot = lists.first(.open, where: { $0.state != .unsettled }).map { lists.previous(before: $0) }
             ?? lists.last(.open)
         while let at = slot {
             slot = lists.previous(before: at)
-            requeue(at)
+            if restoredToo || lists[at]?.isRestored == false { requeue(at) }
         }
     }
 

@@ -319,7 +319,9 @@ extension Room {
             switch traits.confirmation {
             case .echoByText, .receipt: entry = own.outbox.confirm(sender: nil, text: message.text)
             case .echoByID: entry = message.id.flatMap { own.outbox.confirm(id: $0, sender: nil) }
-            case .none: break
+            case .none:
+                // Of an earlier process: whether it arrived is open.
+                if own.outbox.hasUnsettled { entry = own.outbox.confirm(sender: nil, text: message.text) }
             }
         }
         if entry == nil {
@@ -535,6 +537,7 @@ extension Room {
     func settle(_ own: OwnLink, _ context: BridgeContext) {
         guard own.outbox.hasUnsettled, traits.history != .none else { return }
         own.settling = .wanted
+        own.outbox.waitsForUnsettled = true
         settleOwnLinks(context)
     }
 
@@ -542,10 +545,10 @@ extension Room {
     func settledOwnLinks(isComplete: Bool, _ context: BridgeContext) {
         for own in ownLinks.values where own.settling == .asked {
             own.settling = .nothing
-            if isComplete {
-                own.outbox.requeueUnsettled()
-                pump(own, context)
-            }
+            own.outbox.waitsForUnsettled = false
+            // Histories that came before the link was opened may have had what an earlier process left.
+            if isComplete { own.outbox.requeueUnsettled(restoredToo: false) }
+            pump(own, context)
         }
         settleOwnLinks(context)
     }

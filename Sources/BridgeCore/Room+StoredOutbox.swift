@@ -163,7 +163,7 @@ extension Room {
                 clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
             state: left.state == .written && !mayRepeatMessages ? .unsettled : .queued, acceptedAt: acceptedAt,
             // It has waited for longer than anybody needs to be told.
-            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces)
+            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true)
     }
 
     /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went
@@ -178,6 +178,45 @@ extension Room {
             else { continue }
             if let own { own.outbox.split(id: id, pieces) } else { outbox.split(id: id, pieces) }
         }
+    }
+
+    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote.
+    func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
+        guard context.isDurable, !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
+        let isServerID = traits.messageIDOrigin == .server
+        for var message in messages {
+            if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
+            guard let id = message.id, !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else {
+                continue
+            }
+            // The same words were said before this was.
+            if isServerID, let at = message.at, let oldest = outbox.oldestUnsettled?.message.at,
+                at.milliseconds < oldest.milliseconds &- CatchUp.credibleLead
+            {
+                continue
+            }
+            if let entry = takeConfirmed(message) {
+                learnAccount(from: message, context)
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                confirmed(entry, upstreamID: id, at: message.at, context)
+            } else if let entry = takeLate(message, id) {
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                tellLateArrival(entry, context)
+                confirmed(entry, upstreamID: id, at: message.at, context)
+            }
+        }
+    }
+
+    /// The message waits for an own link that is not open, and has arrived already.
+    func takeResting(_ message: ChatMessage) -> OutboxEntry? {
+        guard !restingOutboxes.isEmpty else { return nil }
+        let names = [message.ref.map { ChatID($0) }, traits.messageIDOrigin == .client ? message.id : nil]
+        for account in restingOutboxes.keys.sorted() {
+            for case let id? in names {
+                if let entry = restingOutboxes[account]?.confirm(id: id, sender: nil) { return entry }
+            }
+        }
+        return nil
     }
 
     /// The outbox that an own link begins with.

@@ -181,7 +181,7 @@ extension Room {
         show(message, context)
     }
 
-    private func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
+    func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
         case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
@@ -191,11 +191,14 @@ extension Room {
         }
     }
 
-    private func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+    func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+        if let entry = takeResting(message) { return entry }
         if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
         switch confirmation {
         case .echoByText: break
         case .receipt where traits.messageIDOrigin == .server: break
+        // Of an earlier process: whether it arrived is open.
+        case .none where traits.messageIDOrigin == .server && outbox.hasUnsettled: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: echoSender(message))
