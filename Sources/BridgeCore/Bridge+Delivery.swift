@@ -158,6 +158,7 @@ extension Bridge: ClientDoor {
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
         case .backlog: return (nil, nil)
+        case .untold(let id, let after): return untoldStep(id, after, session)
         }
     }
 

@@ -43,6 +43,7 @@ extension Bridge {
                     session.id, profile: session.caps.renderingProfile,
                     hasReadMarker: session.caps.contains(.readMarker))
             }
+        case .ping(let token): answerPing(token, session)
         case .pong(let token): pongReceived(token, session)
         case .authenticate(let param): authenticate(param, session)
         case .quit(let reason): close(session, reason: reason)
@@ -134,7 +135,13 @@ extension Bridge {
         for client in clients { client.nick = nick }
         reply(line, session)
         tellPeers(of: session, line)
-        for client in clients { for id in client.rooms { room(id)?.renamed(client.id, context) } }
+        for client in clients {
+            for room in client.rooms.compactMap({ room($0) }) {
+                room.renamed(client.id, context)
+                tellUntold(room, client)
+            }
+            if client !== session { pullLongAnswers(client) }
+        }
     }
 
     private func setRealname(_ realname: String, _ session: IRCSession) {
@@ -206,6 +213,7 @@ extension Bridge {
         if let notice = room.statusNotice(context) { session.appendLongAnswer(.line(notice)) }
         if let notice = room.ownStatusNotice(personID, context) { session.appendLongAnswer(.line(notice)) }
         if backlog != nil { session.appendLongAnswer(.backlog(room.id)) }
+        tellUntold(room, session)
     }
 
     /// Takes a client out of a room; whoever must know is told by the caller.

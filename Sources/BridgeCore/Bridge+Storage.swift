@@ -13,6 +13,7 @@ extension Bridge {
     public func storeSettled(through ticket: StoreTicket, refused: [StoreTicket], reason: String?, now: Now) {
         context.now = now
         context.ledger.settle(through: ticket)
+        context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
         loadSettledRooms()
         makeUpForLosses()
@@ -24,7 +25,8 @@ extension Bridge {
     public func storeOverflowed(_ ticket: StoreTicket, _ changes: [StoreOperation], now: Now) {
         context.now = now
         context.ledger.lose(ticket)
-        storeDidSettle(refused: [ticket], reason: "too much waits for the disk")
+        context.ledger.owe(changes)
+        storeDidOverflow(ticket, reason: "too much waits for the disk")
         storeDidLose(changes, ticket)
         cursorsLost(changes)
         goOnWithBacklogs()
@@ -37,6 +39,7 @@ extension Bridge {
         context.ledger.condition = condition
         switch condition {
         case .sound:
+            context.ledger.repay()
             context.note(.info, "store-sound", "what is said is kept again")
             for room in rooms { room.notice("What is said is kept again.", context) }
             loadSettledRooms()
@@ -52,9 +55,6 @@ extension Bridge {
             context.waitingLoads = []
         }
     }
-
-    /// Acceptances are decided.
-    private func storeDidSettle(refused: Set<StoreTicket>, reason: String) {}
 
     // MARK: - What the store had no room for
 
@@ -186,9 +186,10 @@ struct UnkeptChanges {
                 let from = min(message.gapFrom ?? message.at, message.at, now)
                 let period = messages[key] ?? Period(from: from, to: now)
                 messages[key] = Period(from: min(period.from, from), to: max(period.to, now))
-            // Refused aloud; told anew by what comes later; or too late to be of use to a client that has come back since.
-            case .accept, .live, .cursor, .dropCursor: break
-            case .outboxState, .leaveOutbox, .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity:
+            // Refused aloud; told anew by what comes later; too late to be of use to a client that has come back since; or
+            // owed by the ledger.
+            case .accept, .live, .cursor, .dropCursor, .outboxState, .leaveOutbox: break
+            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity:
                 if again.count < Self.capacity { again.append(change) }
             }
         }

@@ -46,6 +46,8 @@ public final class Bridge {
     var accountPeople: [String: PersonID] = [:]
     /// Iterations that every check of an account's password takes.
     let passwordCost: Int
+    /// Clients that wait for a PONG until the disk has what they said.
+    var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
     let isupport: [[String]]
@@ -559,7 +561,7 @@ public final class Bridge {
         }
     }
 
-    private func finishIfIdle() {
+    func finishIfIdle() {
         let own = context.ownLinks.values
         if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
             beginClosing()

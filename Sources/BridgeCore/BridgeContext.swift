@@ -37,6 +37,7 @@ final class BridgeContext {
     var waitingLoads: [(room: RoomID, through: StoreTicket)] = []
     /// What the store had no room for.
     var unkept = UnkeptChanges()
+    private var outboxesAwaitingStore: Set<RoomID> = []
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -75,6 +76,20 @@ final class BridgeContext {
     func keep(_ change: @autoclosure () -> StoreOperation) {
         guard isDurable else { return }
         ledger.add(change())
+    }
+
+    /// Has the store keep what is new of an accepted message.
+    func keep(_ change: @autoclosure () -> StoreOperation, about message: ChatID) {
+        guard isDurable else { return }
+        ledger.add(change(), about: message)
+    }
+
+    /// Something in the outbox of a room, or of an account's own link, waits for the store.
+    func awaitStore(_ room: RoomID) { outboxesAwaitingStore.insert(room) }
+
+    func takeOutboxesAwaitingStore() -> [RoomID] {
+        defer { outboxesAwaitingStore = [] }
+        return outboxesAwaitingStore.sorted { $0.index < $1.index }
     }
 
     func takeActions() -> [BridgeAction] {

@@ -40,6 +40,7 @@ enum SessionRequest: Equatable {
     /// MOTD, LUSERS, VERSION, TIME or INFO.
     case query(IRCCommand)
     case capabilitiesChanged
+    case ping(String)
     case pong(String)
     case authenticate(String)
     case quit(String)
@@ -312,6 +313,15 @@ final class IRCSession {
     /// Another line of the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
 
+    /// Answers to PINGs that wait until what was said before is on disk.
+    var heldPongs: [HeldPong] = []
+
+    struct HeldPong {
+        var ticket: StoreTicket
+        var message: IRCMessage
+        var label: String?
+    }
+
     struct LabeledResponse {
         var label: String
         var replies: [IRCMessage] = []
@@ -524,7 +534,7 @@ final class IRCSession {
 
     private func pingReceived(_ params: [String]) -> [SessionRequest] {
         guard let token = params.first else { return [.reply(numeric(.errNoOrigin, "No origin specified"))] }
-        return [.reply(IRCMessage(source: serverName, command: "PONG", params: [serverName, token]))]
+        return [.ping(token)]
     }
 
     // MARK: - Messages
@@ -570,4 +580,6 @@ enum LongAnswer {
     case backendList(next: Int, only: [String])
     /// What was said in a room while the client was away.
     case backlog(RoomID)
+    /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
+    case untold(RoomID, after: UInt64)
 }

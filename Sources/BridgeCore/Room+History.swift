@@ -304,6 +304,7 @@ extension Room {
             if !isWhole { noteMissing(messages, isTold: !isOutrun, context) }
             if isOutrun {
                 tellOutrun(context)
+                settleOutbox(with: messages, context)
                 for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
             } else {
                 showMissed(messages, told: told, context)
@@ -334,6 +335,7 @@ extension Room {
 
     /// The first history: for replies, edits and reactions to come, and shown to nobody.
     private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
+        settleOutbox(with: messages, context)
         let held = heldIDs
         let kept = messages.suffix(settings.historyLimit)
         // In an empty room nothing is older than what will be said.
@@ -389,12 +391,14 @@ extension Room {
             message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
         }
         let known = zip(messages, isMissed).filter { !$0.1 }.map(\.0)
+        settleOutbox(with: known, context)
         // Half of the ring at most: what is newer must stay known too.
         for message in known.suffix(DuplicateRing.capacity / 2) {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
         }
         let unshown = missed.dropLast(CatchUp.maxShown)
+        settleOutbox(with: unshown, context)
         for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
         if !unshown.isEmpty {
             tellLeftOut(

@@ -21,6 +21,4 @@ extension Room {
         armOutbox(context)
     }
 
-    /// What was accepted and is not known to have arrived.
-    private func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {}
 }

@@ -26,6 +26,7 @@ extension Room {
     private func linkCameUp(_ context: BridgeContext) {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        cutRestored(nil, context)
         beginCatchingUp(context)
     }
 
@@ -65,7 +66,7 @@ extension Room {
         for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
-        outbox.linkLost(mayRepeat: mayRepeatMessages)
+        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         isEchoDoubted = false
         if wasUp { loseSight(context) }
         catchUpLinkLost(context)
@@ -182,7 +183,7 @@ extension Room {
         show(message, context)
     }
 
-    private func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
+    func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
         case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
@@ -192,11 +193,14 @@ extension Room {
         }
     }
 
-    private func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+    func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+        if let entry = takeResting(message) { return entry }
         if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
         switch confirmation {
         case .echoByText: break
         case .receipt where traits.messageIDOrigin == .server: break
+        // Of an earlier process: whether it arrived is open.
+        case .none where traits.messageIDOrigin == .server && outbox.hasUnsettled: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: echoSender(message))

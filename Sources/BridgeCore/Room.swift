@@ -22,6 +22,8 @@ protocol ClientDoor: AnyObject {
     func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
+    /// Whether the client is connected, in whatever rooms.
+    func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
 }
@@ -220,6 +222,9 @@ final class Room {
     var ownSentBefore: [(msgid: String, sender: ChatPerson, text: String)] = []
     /// What is kept of the room is being read; the link waits for it.
     var isLoading = false
+    /// What waits for own links that are not open, by account.
+    var restingOutboxes: [String: Outbox] = [:]
+    let failureNotices = FailureNotices()
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -232,6 +237,7 @@ final class Room {
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
         outbox.waitsForUnsettled = traits.history != .none
+        outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
@@ -327,9 +333,19 @@ final class Room {
         dialectContext.selfIDs.insert(puppet)
     }
 
+    /// Somebody spoke from here before this process began; what they said may come back.
+    func remember(author puppet: ChatID) {
+        guard puppets[puppet] == nil, dialectContext.selfIDs.insert(puppet).inserted else { return }
+        retire(puppet)
+    }
+
     private func abandon(_ puppet: ChatID, _ person: PersonID) {
         guard puppets[puppet]?.person == person else { return }
         puppets.remove(puppet)
+        retire(puppet)
+    }
+
+    private func retire(_ puppet: ChatID) {
         retiredPuppets.append(puppet)
         if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
     }
@@ -341,6 +357,8 @@ final class Room {
         audience.remove(member) { locals[$0] }
         locals.remove(client)
         receiptNotices.forget(author: client)
+        failureNotices.forget(client)
+        ownLink(of: member, context)?.failureNotices.forget(client)
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
         if let other = clients(of: member.person, context).first.flatMap({ locals[$0] }) {

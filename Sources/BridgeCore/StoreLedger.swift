@@ -11,6 +11,8 @@ struct StoreLedger {
     /// Orders after ``settled`` that found no room, oldest first.
     private var lost: [ClosedRange<StoreTicket>] = []
     var condition = StoreCondition.sound
+    /// What was lost of how messages ended, by the message: it is said again.
+    private var owed: [ChatID: StoreOperation] = [:]
     private var lastRead: UInt64 = 0
 
     mutating func add(_ change: StoreOperation) { changes.append(change) }
@@ -28,9 +30,17 @@ struct StoreLedger {
     /// Everything that was changed until now is on disk when this is settled.
     var newest: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
 
+    func isSettled(_ ticket: StoreTicket) -> Bool {
+        var ticket = ticket
+        for range in lost.reversed() where range.contains(ticket) {
+            ticket = StoreTicket(rawValue: range.lowerBound.rawValue - 1)
+        }
+        return ticket <= settled
+    }
+
     mutating func settle(through ticket: StoreTicket) {
         settled = max(settled, ticket)
-        lost.removeAll { $0.upperBound <= settled }
+        skipLost()
     }
 
     /// An order found no room: it never settles by itself, and nobody shall wait for it.
@@ -40,14 +50,40 @@ struct StoreLedger {
         } else {
             lost.append(ticket...ticket)
         }
+        skipLost()
     }
 
-    func isSettled(_ ticket: StoreTicket) -> Bool {
-        var ticket = ticket
-        for range in lost.reversed() where range.contains(ticket) {
-            ticket = StoreTicket(rawValue: range.lowerBound.rawValue - 1)
+    private mutating func skipLost() {
+        while let first = lost.first, first.lowerBound.rawValue <= settled.rawValue + 1 {
+            settled = max(settled, first.upperBound)
+            lost.removeFirst()
         }
-        return ticket <= settled
+    }
+
+    // MARK: - How messages ended
+
+    /// Adds what is new of an accepted message; what was owed of it is out of date.
+    mutating func add(_ change: StoreOperation, about message: ChatID) {
+        if !owed.isEmpty { owed[message] = nil }
+        changes.append(change)
+    }
+
+    /// An order with these changes is lost. What must not be forgotten is owed.
+    mutating func owe(_ changes: [StoreOperation]) {
+        for change in changes {
+            switch change {
+            case .leaveOutbox(let id), .outboxState(let id, .failed, _, _), .outboxState(let id, .told, _, _):
+                owed[id] = change
+            default: break
+            }
+        }
+    }
+
+    /// Says again what is owed.
+    mutating func repay() {
+        guard !owed.isEmpty else { return }
+        changes += owed.sorted { $0.key.canonical < $1.key.canonical }.map(\.value)
+        owed = [:]
     }
 
     mutating func nextRead() -> StoreReadID {
