@@ -304,6 +304,7 @@ struct Outbox {
         search = nil
     }
 
+    /// Ends a pause that is over.
     mutating func mayIntend(_ now: MonotonicInstant) -> Bool {
         if let until = intentionsPausedUntil, until <= now { intentionsPausedUntil = nil }
         return intentionsPausedUntil == nil
@@ -357,6 +358,7 @@ struct Outbox {
     @discardableResult
     mutating func linkLost(mayRepeat: Bool = true) -> [OutboxEntry] {
         search = nil
+        intentionsPausedUntil = nil
         let intended = lists.entries(.intending)
         while let slot = lists.last(.intending) { withdraw(slot) }
         if mayRepeat {
@@ -397,7 +399,8 @@ struct Outbox {
     mutating func requeueUnsettled(restoredToo: Bool = true) {
         guard hasUnsettled else { return }
         // They are in front of all that was written over this link.
-        var slot = lists.first(.open, where: { $0.state != .unsettled }).map { lists.previous(before: $0) }
+        var slot =
+            lists.first(.open, where: { $0.state != .unsettled }).map { lists.previous(before: $0) }
             ?? lists.last(.open)
         while let at = slot {
             slot = lists.previous(before: at)

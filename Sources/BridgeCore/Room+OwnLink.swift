@@ -483,8 +483,9 @@ extension Room {
 
     func arm(_ own: OwnLink, _ context: BridgeContext) {
         var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge, confirms: traits.confirmation != .none)
-        if own.canSpeak, own.outbox.mayIntend(context.now.monotonic) && own.outbox.hasQueued
-            || !own.pendingReceipts.isEmpty
+        if own.canSpeak,
+            own.outbox.mayIntend(context.now.monotonic) && own.outbox.hasQueued
+                || !own.pendingReceipts.isEmpty
         {
             let grant = own.sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
@@ -497,6 +498,7 @@ extension Room {
         let now = context.now.monotonic
         tellExpired(own.outbox.expire(maxAge: settings.queueMaxAge, now: now), own, context)
         tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
+        _ = own.outbox.mayIntend(now)
         if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
             own.link.checkLiveness(own.dialectContext, context)
         }
