@@ -304,6 +304,7 @@ struct Outbox {
         search = nil
     }
 
+    /// Ends a pause that is over.
     mutating func mayIntend(_ now: MonotonicInstant) -> Bool {
         if let until = intentionsPausedUntil, until <= now { intentionsPausedUntil = nil }
         return intentionsPausedUntil == nil
@@ -357,6 +358,7 @@ struct Outbox {
     @discardableResult
     mutating func linkLost(mayRepeat: Bool = true) -> [OutboxEntry] {
         search = nil
+        intentionsPausedUntil = nil
         let intended = lists.entries(.intending)
         while let slot = lists.last(.intending) { withdraw(slot) }
         if mayRepeat {

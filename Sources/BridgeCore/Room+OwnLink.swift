@@ -514,6 +514,7 @@ extension Room {
         let now = context.now.monotonic
         tellExpired(own.outbox.expire(maxAge: settings.queueMaxAge, now: now), own, context)
         tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
+        _ = own.outbox.mayIntend(now)
         if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
             own.link.checkLiveness(own.dialectContext, context)
         }

@@ -162,6 +162,8 @@ extension Room {
         let now = context.now.monotonic
         tellExpired(outbox.expire(maxAge: settings.queueMaxAge, now: now), nil, context)
         tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
+        // Whether or not anything can be written now, the timer must not come due for the same reason again.
+        _ = outbox.mayIntend(now)
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             doubtAccount(context)
             isEchoDoubted = hasLearnedEcho

@@ -73,7 +73,8 @@ struct AcceptanceTests {
         #expect(stage.hasPong("again", bob))
     }
 
-    @Test("what the disk refuses is told with its words, not sent, and the rest goes on", arguments: [echoing, textual])
+    @Test(
+        "what the disk refuses is told with its words, not sent, and the rest goes on", arguments: [echoing, textual])
     func refused(kind: DurableKind) throws {
         let stage = try stage(kind)
         let bob = stage.enter("bob", caps: "echo-message labeled-response standard-replies")
@@ -199,7 +200,7 @@ struct AcceptanceTests {
         stage.advance(.seconds(10))
         #expect(stage.lines(bob, with: "FAIL").isEmpty)
         #expect(
-            stage.lines(bob, with: "kept and go").map { String($0.drop { $0 != "N" }) } == [
+            stage.lines(bob, with: "after the restart").map { String($0.drop { $0 != "N" }) } == [
                 "NOTE PRIVMSG QUEUED #lobby :2 messages of yours are kept and go after the restart, the first: one"
             ])
         stage.restart()

@@ -73,10 +73,12 @@ struct DurableOutboxTests {
         stage.harness.store.commits = false
         func look() {
             stage.look()
-            for (token, text) in open where stage.hasPong(token, bob) && !accepted.contains(text) { accepted.append(text) }
+            for (token, text) in open where stage.hasPong(token, bob) && !accepted.contains(text) {
+                accepted.append(text)
+            }
         }
         for number in 0..<120 {
-            switch Int.random(in: 0..<16, using: &random) {
+            switch Int.random(in: 0..<18, using: &random) {
             case 0...4:
                 let text = "t\(number)"
                 order.append(text)
@@ -89,6 +91,8 @@ struct DurableOutboxTests {
             case 12: stage.advance(.milliseconds(Int.random(in: 1...9000, using: &random)))
             case 13: stage.loseLink(arrives: Bool.random(using: &random))
             case 14: stage.answerQuestions()
+            case 15: stage.harness.store.refusal = Int.random(in: 0..<4, using: &random) == 0 ? "the disk is full" : nil
+            case 16: stage.harness.store.room = Int.random(in: 0..<3, using: &random) == 0 ? 2 : .max
             default:
                 look()
                 open = []
@@ -98,6 +102,8 @@ struct DurableOutboxTests {
             look()
         }
         stage.harness.store.commits = true
+        stage.harness.store.refusal = nil
+        stage.harness.store.room = .max
         stage.commit()
         for _ in 0..<4 {
             stage.advance(.seconds(31))

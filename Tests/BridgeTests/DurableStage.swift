@@ -70,7 +70,9 @@ final class DurableStage {
     private(set) var heard: [UInt64: [String]] = [:]
     private var nextClient: UInt64 = 0
 
-    init(_ kind: DurableKind, maxAge: Duration = .seconds(60), maxFrameBytes: Int = 1024 * 1024, maxMessages: Int = 1000)
+    init(
+        _ kind: DurableKind, maxAge: Duration = .seconds(60), maxFrameBytes: Int = 1024 * 1024, maxMessages: Int = 1000
+    )
         throws
     {
         self.kind = kind
@@ -201,7 +203,8 @@ final class DurableStage {
     func takeFrame() -> Bool {
         guard !wire.isEmpty else { return false }
         let frame = wire.removeFirst()
-        guard frame["kind"]?.string == "message", let ours = frame["id"]?.string, let text = frame["text"]?.string else {
+        guard frame["kind"]?.string == "message", let ours = frame["id"]?.string, let text = frame["text"]?.string
+        else {
             return true
         }
         let isOurID = kind.origin == .client

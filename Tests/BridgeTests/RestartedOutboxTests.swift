@@ -115,8 +115,10 @@ struct RestartedOutboxTests {
         stage.look()
         #expect(stage.lines(bob, with: "@label=L").count == 1)
         #expect(stage.isTold("one"))
-        stage.run()
         #expect(stage.kept.map(\.state) == [.told])
+        stage.run()
+        #expect(stage.lines(bob, with: "It arrived after all: one").count == 1, "the backend did not mean this one")
+        #expect(stage.kept.isEmpty)
     }
 
     @Test("many failures at once are all told for certain")
@@ -202,7 +204,7 @@ struct RestartedOutboxTests {
     func pieces(kind: DurableKind) throws {
         let words = (0..<40).map { "word\($0)" }.joined(separator: " ")
         for confirmed in 0...2 {
-            let stage = try DurableStage(kind, maxFrameBytes: 300)
+            let stage = try DurableStage(kind, maxFrameBytes: 230)
             let bob = stage.enter("bob")
             stage.say(words, bob)
             for _ in 0..<confirmed {
@@ -228,7 +230,7 @@ struct RestartedOutboxTests {
         let words = (0..<40).map { "word\($0)" }.joined(separator: " ")
         var seen: [[String]] = []
         for seed in 0..<2 {
-            let stage = try DurableStage(Self.echoing, maxFrameBytes: 300)
+            let stage = try DurableStage(Self.echoing, maxFrameBytes: 230)
             var entry = left("ab", stage)
             entry.sentAs = words
             entry.text = words
