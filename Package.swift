@@ -57,7 +57,8 @@ let package = Package(
         .executableTarget(
             name: "ChatBridge",
             dependencies: [
-                "BridgeCore", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "Dialects", "IRCProtocol",
+                "BridgeCore", "Store", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "Dialects",
+                "IRCProtocol",
                 "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             swiftSettings: strict),

@@ -81,6 +81,11 @@ public enum ProcessLimits {
 public enum ProcessSignals {
     /// Lets writes to a closed pipe, such as standard output, fail instead of ending the process. Sockets do not need it.
     public static func ignoreBrokenPipes() { cb_signal_ignore(SIGPIPE) }
+
+    /// Lets writes beyond the largest size that a file may have fail, as on a full disk, instead of ending the process.
+    ///
+    /// Source: setrlimit(2), RLIMIT_FSIZE.
+    public static func ignoreFileSizeLimit() { cb_signal_ignore(SIGXFSZ) }
 }
 
 /// The process's memory.

@@ -204,6 +204,8 @@ struct BackendDriverTests {
             [log]
             level = "trace"
             messages = true
+            [storage]
+            url = "memory:"
             [[listeners]]
             bind = "irc://127.0.0.1:0"
             [[rooms]]

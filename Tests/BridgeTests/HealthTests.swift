@@ -40,6 +40,14 @@ struct HealthTests {
         #expect(readiness.isReady == json.contains("true"))
     }
 
+    @Test("a bridge that can keep nothing is not ready, and says why")
+    func storage() {
+        let readiness = Readiness(
+            rooms: [Self.room(.up, hasBeenUp: true)], isRunning: true, storage: .failing("the disk is full"),
+            isStrict: false)
+        #expect(readiness.reasons == ["storage: the disk is full"])
+    }
+
     /// A service with one room whose backend is at `port`.
     static func start(backend port: Int) async throws -> BridgeService {
         let configuration = try load(
@@ -47,6 +55,8 @@ struct HealthTests {
             [[rooms]]
             name = "lobby"
             url = "ws://127.0.0.1:\(port)/lobby"
+            [storage]
+            url = "memory:"
             [[listeners]]
             bind = "irc://127.0.0.1:0"
             [[http]]

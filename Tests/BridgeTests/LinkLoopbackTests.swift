@@ -64,7 +64,7 @@ private struct PeerStage: Sendable {
 }
 
 /// Everything that was logged.
-private final class CollectedLog: LogSink, Sendable {
+final class CollectedLog: LogSink, Sendable {
     private let lines = Mutex<[String]>([])
 
     func write(
@@ -85,7 +85,8 @@ struct LinkLoopbackTests {
     ) async throws {
         let log = CollectedLog()
         var machine = files
-        machine["chatbridge.toml"] = "[server]\ninstance_id = \"test\"\ndrain = \"0s\"\n" + toml
+        machine["chatbridge.toml"] =
+            "[server]\ninstance_id = \"test\"\ndrain = \"0s\"\n[storage]\nurl = \"memory:\"\n" + toml
         let surroundings = surroundings(machine)
         let loaded = try ConfigurationLoader.load(ConfigurationRequest(), from: surroundings).configuration
         var everything = loaded.log

@@ -27,11 +27,12 @@ import options
 import outages
 import peer
 import relaying
+import restarts
 import roughness
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins]
+TOGETHER = [dialects, options, roughness, logins, restarts]
 
 
 def scenarios(words, quick):

@@ -2,13 +2,17 @@
 //
 //   fanout-load WS_PORT IRC_PORT CLIENTS MESSAGES RATE [IDLE_SECONDS [tls]]     downward: the backend speaks
 //   fanout-load WS_PORT IRC_PORT 1 MESSAGES up                                  upward: the client speaks, the backend echoes
+//   fanout-load WS_PORT IRC_PORT SPEAKERS MESSAGES confirmed                    upward: all speak, another hears all of it
 //
 // WS_PORT 0 takes any free port; the first line says which. With "tls" the clients speak TLS and trust any certificate.
 //
 // Waits for one WebSocket connection, joins CLIENTS to #lobby, speaks a warm-up, then MESSAGES: RATE a second, or with
 // RATE 0 as fast as everybody receives (64 at most on the way, 16 a write). Prints one JSON line: deliveries, CPU seconds
-// of the relay, whose process number comes on standard input, over that time, latencies in microseconds, and its memory a client, after IDLE_SECONDS of silence. "all" is false when a client did
-// not get every line exactly once.
+// of the relay, whose process number comes on standard input, over that time, latencies in microseconds, and its memory a
+// client, after IDLE_SECONDS of silence. "all" is false when a client did not get every line exactly once.
+//
+// "confirmed" counts a message when somebody else in the room hears it, and ends when each speaker has its PONG for a PING
+// after its last message: until then the relay may still be at work to keep what it took.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -288,6 +292,94 @@ static void run_up(uint32_t messages, int fd, int measuring) {
     }
 }
 
+enum { SPEAKERS = 16, SPEAKER_WINDOW = 512, SPEAKER_BATCH = 32 };
+
+// What one who only listens has heard of each speaker; false when something came twice, out of order or not at all.
+static int hear(int fd, uint32_t *heard, uint32_t *total) {
+    static char buffer[1 << 20];
+    static size_t held;
+    ssize_t n = recv(fd, buffer + held, sizeof buffer - held, MSG_DONTWAIT);
+    if (n == 0) { fprintf(stderr, "the listener was closed\n"); exit(1); }
+    if (n < 0) return 1;
+    held += n;
+    char *at = buffer, *end;
+    while ((end = memchr(at, '\n', buffer + held - at))) {
+        char *text = memmem(at, end - at, " PRIVMSG #lobby :", 17);
+        unsigned speaker, number;
+        if (text && sscanf(text + 17, "speaker %u number %u", &speaker, &number) == 2) {
+            if (speaker >= SPEAKERS || number != heard[speaker]) {
+                fprintf(stderr, "number %u of speaker %u came instead of %u\n", number, speaker, heard[speaker % SPEAKERS]);
+                return 0;
+            }
+            heard[speaker]++;
+            ++*total;
+        }
+        at = end + 1;
+    }
+    held -= at - buffer;
+    memmove(buffer, at, held);
+    return 1;
+}
+
+// All speakers speak as fast as they are heard. Returns how many messages were heard, in order, by the time that all PINGs
+// are answered; less than `messages` when something went wrong.
+static uint32_t run_confirmed(uint32_t messages, int listener) {
+    static uint32_t said[SPEAKERS], heard[SPEAKERS];
+    static char replies[SPEAKERS][64];
+    uint32_t total = 0, target = messages / clients, answered = 0;
+    uint64_t deadline = now() + 120ull * 1000000000;
+    static char drained[256 << 10];
+    uint32_t base[SPEAKERS];
+    memcpy(base, said, sizeof base);
+    int anything = epoll_create1(0);
+    for (int i = -2; i < clients; i++) {
+        int fd = i == -2 ? socket_up : i == -1 ? listener : fds[i];
+        struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+        epoll_ctl(anything, EPOLL_CTL_ADD, fd, &e);
+    }
+    while ((total < target * clients || answered < (uint32_t)clients) && now() < deadline) {
+        for (int i = 0; i < clients; i++) {
+            if (said[i] - base[i] == target || said[i] - heard[i] + SPEAKER_BATCH > SPEAKER_WINDOW) continue;
+            char lines[SPEAKER_BATCH * 128 + 32];
+            int n = 0;
+            for (int j = 0; j < SPEAKER_BATCH && said[i] - base[i] < target; j++)
+                n += snprintf(lines + n, sizeof lines - n,
+                              "PRIVMSG #lobby :speaker %d number %09u of the benchmark, about as long as people write\r\n", i,
+                              said[i]++);
+            if (said[i] - base[i] == target)
+                n += snprintf(lines + n, sizeof lines - n, "PING end%u\r\n", base[i]);
+            if (send(fds[i], lines, n, 0) != n) die("send");
+        }
+        struct epoll_event e;
+        epoll_wait(anything, &e, 1, 10);
+        echo();
+        if (!hear(listener, heard, &total)) break;
+        for (int i = 0; i < clients; i++) {
+            ssize_t n = recv(fds[i], drained, sizeof drained - 1, MSG_DONTWAIT);
+            if (n == 0) { fprintf(stderr, "a speaker was closed\n"); exit(1); }
+            if (n < 0) continue;
+            // The PONG may come in two parts; everything else that a speaker gets is of no interest.
+            char token[32];
+            snprintf(token, sizeof token, ":end%u\r", base[i]);
+            char seam[128];
+            size_t before = strlen(replies[i]), after = n < 40 ? n : 40;
+            memcpy(seam, replies[i], before);
+            memcpy(seam + before, drained, after);
+            size_t width = strlen(token) - 1;
+            if (memmem(drained, n, token + 1, width) || memmem(seam, before + after, token + 1, width)) {
+                answered++;
+                replies[i][0] = 0;
+                continue;
+            }
+            size_t keep = n < 40 ? n : 40;
+            memcpy(replies[i], drained + n - keep, keep);
+            replies[i][keep] = 0;
+        }
+    }
+    close(anything);
+    return answered == (uint32_t)clients ? total : 0;
+}
+
 static int join(int port, int number) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -372,6 +464,24 @@ int main(int argc, char **argv) {
                measured == messages ? "true" : "false", (unsigned long)measured, used, used / measured * 1e6, seconds,
                (unsigned long)percentile(0.5), (unsigned long)percentile(0.99), (idle - before) * 1024 / clients);
         return measured == messages ? 0 : 1;
+    }
+    if (!strcmp(argv[5], "confirmed")) {
+        if (clients > SPEAKERS) return 64;
+        int listener = join(atoi(argv[2]), 90000);
+        for (int quiet = 0; quiet < 5;) {
+            char buffer[4096];
+            poll_clients(100, 0);
+            if (recv(listener, buffer, sizeof buffer, MSG_DONTWAIT) < 0) quiet++; else quiet = 0;
+        }
+        uint32_t warm_up = WARM_UP * clients;
+        int well = run_confirmed(warm_up, listener) == warm_up;
+        uint64_t cpu0 = cpu(pid), t0 = now();
+        messages -= messages % clients;
+        uint32_t heard = well ? run_confirmed(messages, listener) : 0;
+        double seconds = (now() - t0) / 1e9, used = (cpu(pid) - cpu0) / 1e9;
+        printf("{\"all\":%s,\"deliveries\":%u,\"cpu_seconds\":%.6f,\"wall\":%.3f}\n", heard == messages ? "true" : "false",
+               heard, used, seconds);
+        return heard == messages ? 0 : 1;
     }
     memset(received, 0, clients * sizeof *received);
     // The first message makes the bridge announce the speaker: one line more.

@@ -24,10 +24,12 @@ struct GlobalOptions: Equatable, Sendable {
     var color = ColorChoice.auto
 
     /// What these flags say about the configuration.
-    func request(needsRooms: Bool = true) -> ConfigurationRequest {
+    func request(
+        needsRooms: Bool = true, storage: StoragePlace = StorageConfiguration().place
+    ) -> ConfigurationRequest {
         ConfigurationRequest(
             path: configPath, listen: listen, stateDirectory: stateDirectory, logLevel: logLevel?.rawValue,
-            needsRooms: needsRooms)
+            needsRooms: needsRooms, storage: storage)
     }
 }
 
@@ -83,6 +85,7 @@ enum ExitCode {
     static let unavailable: Int32 = 69
     static let software: Int32 = 70
     static let cannotCreate: Int32 = 73
+    static let inputOutput: Int32 = 74
     static let configuration: Int32 = 78
 }
 

@@ -22,6 +22,7 @@ struct Configuration: Equatable, Sendable {
     var identity = IdentityConfiguration()
     /// Names are unique, whatever their case.
     var accounts: [AccountConfiguration] = []
+    var storage = StorageConfiguration()
     var limits = LimitsConfiguration()
     /// None by default: a port that nobody asked for may belong to somebody else.
     var http: [HTTPConfiguration] = []

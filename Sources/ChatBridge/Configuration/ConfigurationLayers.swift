@@ -36,6 +36,10 @@ struct ConfigurationLayers {
                 report(origin, "is not of the form CHATBRIDGE__SECTION__KEY")
                 continue
             }
+            if let sentence = PlannedKeys.sentence(variable.path.map { $0.lowercased() }) {
+                report(origin, sentence)
+                continue
+            }
             if let message = Self.insert(
                 variable.value, at: variable.path[...], shape: ConfigurationSchema.root.shape, origin: origin,
                 into: &tree)

@@ -8,6 +8,8 @@ struct ConfigurationRequest: Equatable, Sendable {
     var logLevel: String?
     /// Whether a configuration without a room is an error; `demo` brings its own.
     var needsRooms = true
+    /// Where what outlasts the process is kept when nobody says.
+    var storage = StorageConfiguration().place
 }
 
 struct LoadedConfiguration: Equatable, Sendable {
@@ -35,6 +37,7 @@ enum ConfigurationLoader {
         layers.layFlags(request)
 
         var configuration = Configuration()
+        configuration.storage.place = request.storage
         var reader = ConfigurationReader(surroundings: surroundings)
         ConfigurationSchema.root.read(layers.tree, &configuration, &reader)
         var completion = ConfigurationCompletion(configuration: configuration, reader: reader)

@@ -28,7 +28,8 @@ struct ConfigurationReader: Sendable {
     private(set) var origins: [String: ConfigurationOrigin] = [:]
     /// Names of `[dialects]`, also of those that are wrong.
     var dialectNames: [String] = []
-    private var path: [String] = []
+    /// The steps to what is being read: keys, and indexes as `[0]`.
+    private(set) var path: [String] = []
 
     init(surroundings: ConfigurationSurroundings) { self.surroundings = surroundings }
 

@@ -26,6 +26,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             tables: "accounts", \.accounts, account, identity: "name", initial: { _ in AccountConfiguration() },
             "who may log in"),
+        ConfigurationKey("storage", \.storage, .section(StorageConfiguration.rows), "what outlasts the process"),
         ConfigurationKey("limits", \.limits, .section(limits), "what one client or backend may cost"),
         ConfigurationKey(
             tables: "http", \.http, http, initial: { _ in HTTPConfiguration() },

@@ -149,6 +149,10 @@ extension ConfigurationForm where Value: Sendable {
         reader: inout ConfigurationReader
     ) {
         for entry in entries where !keys.contains(where: { $0.name == entry.key }) {
+            if let sentence = PlannedKeys.sentence(reader.path + [entry.key]) {
+                reader.report(entry.keyOrigin, "\"\(entry.key)\": \(sentence)")
+                continue
+            }
             let hint = NearestName.hint(for: entry.key, among: keys.map(\.name))
             reader.report(entry.keyOrigin, "unknown key \"\(entry.key)\"\(hint)")
         }

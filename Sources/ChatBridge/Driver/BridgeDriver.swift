@@ -37,19 +37,21 @@ final class BridgeDriver: TransportDelegate {
         name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
     private var housekeeping = Housekeeping()
     private let backends: BackendDriver
+    private let store: StoreDriver?
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
     ///   - upstreamTLS: how each room's connection is secured where its URL says so.
     ///   - backends: asks backends beside the sockets; its client must live on the same loop. Nil: none can be asked.
+    ///   - store: keeps what outlasts the process. Nil where nothing does; then the bridge must know of it too.
     ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
     init(
         bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int,
         upstreamTLS: @escaping (RoomID) -> TLSClientSettings? = { _ in nil },
-        backends: BackendDriver? = nil,
+        backends: BackendDriver? = nil, store: StoreDriver? = nil,
         credentials: @escaping (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> = { _ in
             .success(UpstreamCredentials())
         }, note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
@@ -63,6 +65,7 @@ final class BridgeDriver: TransportDelegate {
             ?? BackendDriver(loop: loop, names: [], places: [], store: TokenStore(stateDirectory: "")) { _ in
                 .failure(UpstreamCredentialsFailure("there are no secrets"))
             }
+        self.store = store
         self.credentials = credentials
         self.note = note
         self.isStopped = stopped
@@ -290,8 +293,10 @@ final class BridgeDriver: TransportDelegate {
                 transport.abort(id, silently: true)
             }
         case .checkPassword(let check): run(check, transport)
-        // Nothing is kept yet, so nobody asks.
-        case .store, .loadRoom, .readMessages: break
+        case .store(let ticket, let changes): store?.keep(ticket, changes, on: loop)
+        case .loadRoom(let room, let key): store?.loadRoom(room, key, on: loop)
+        case .readMessages(let id, let key, let after, let through, let limit):
+            store?.readMessages(id, key, after: after, through: through, limit: limit, on: loop)
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()
@@ -300,7 +305,7 @@ final class BridgeDriver: TransportDelegate {
     }
 
     /// Brings an answer that took its time to the bridge, if that still lives, and does what follows.
-    private static func tell(_ transport: Transport, _ verb: (Bridge, Now) -> Void) {
+    static func tell(_ transport: Transport, _ verb: (Bridge, Now) -> Void) {
         guard let driver = (transport.delegate as? LoopHouse)?.bridge else { return }
         verb(driver.bridge, now(transport))
         driver.run(transport)

@@ -1,4 +1,5 @@
 import BridgeCore
+import ChatModel
 import Glibc
 import HTTPProtocol
 import Transport
@@ -13,10 +14,11 @@ struct BridgeService {
     let addresses: [SocketAddress]
     /// Where HTTP is served, as bound.
     let httpAddresses: [SocketAddress]
+    private let store: StoreDriver?
     private let loop: NetworkLoop
     private let ended: AsyncStream<Void>
 
-    /// Opens the listeners and the rooms' links.
+    /// Opens the store, the listeners and the rooms' links.
     ///
     /// - Parameter note: called on the loop for everything that the operator, or the demo, should know.
     static func start(
@@ -24,6 +26,7 @@ struct BridgeService {
         note: @escaping @Sendable (BridgeNote) -> Void
     ) async throws(StartError) -> BridgeService {
         ProcessSignals.ignoreBrokenPipes()
+        ProcessSignals.ignoreFileSizeLimit()
         ProcessLimits.raiseOpenFiles()
         let settings: BridgeSettings
         let proxies = HTTPProxyRules(environment: surroundings.variables)
@@ -53,10 +56,20 @@ struct BridgeService {
             let places = try configuration.listeners.map { listener throws(StartError) in
                 try Self.listenOptions(listener)
             }
+            // Before anybody can say anything that would have to be kept.
+            let stored = try StoreDriver.open(
+                configuration.storage, stateDirectory: configuration.server.stateDirectory)
+            let store = stored?.driver
+            if let store, let aside = stored?.movedAside {
+                log.error(
+                    "store-damaged",
+                    "the database was damaged: it is set aside, and nothing is known of what was said before",
+                    ["path": LogValue(store.path), "moved-to": LogValue(aside)])
+            }
             let loop = try NetworkLoop.start(name: "network")
             let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
                 let bridge = Bridge(
-                    settings: settings, now: BridgeDriver.now(transport),
+                    settings: settings, stored: stored?.state, now: BridgeDriver.now(transport),
                     random: AnyRandomNumberGenerator(BufferedSystemRandom()))
                 let backends = BackendDriver(
                     loop: loop, names: plans.map(\.settings.name), places: plans.map(\.place),
@@ -65,6 +78,7 @@ struct BridgeService {
                 let driver = BridgeDriver(
                     bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
                     upstreamTLS: { upstreamTLS[bridge.ownLogin(of: $0)?.room ?? $0] }, backends: backends,
+                    store: store,
                     credentials: { id in
                         guard let own = bridge.ownLogin(of: id) else { return secrets.read(id) }
                         return secrets.read(account: own.account, in: own.room)
@@ -85,16 +99,18 @@ struct BridgeService {
                         hosts: HTTPHostRule(hosts: http.hosts, isLoopback: http.bind.isLoopback),
                         routes: http.serve.flatMap { service in
                             switch service {
-                            case .health: HealthRoutes.routes(bridge: bridge)
+                            case .health: HealthRoutes.routes(bridge: bridge) { store?.condition ?? .sound }
                             }
                         })
                     httpAddresses += try server.listen(
                         ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
                 }
+                store?.start(on: loop)
                 driver.start(transport, listeners: listeners)
                 return (addresses, httpAddresses)
             }
-            return BridgeService(addresses: addresses, httpAddresses: httpAddresses, loop: loop, ended: ended)
+            return BridgeService(
+                addresses: addresses, httpAddresses: httpAddresses, store: store, loop: loop, ended: ended)
         } catch {
             throw StartError(description: "\(error)")
         }
@@ -145,13 +161,17 @@ struct BridgeService {
         loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.shutdown($0) }
     }
 
-    /// Returns when a shutdown is complete and the loop has ended.
-    func waitUntilStopped() async {
+    /// Returns when a shutdown is complete, the loop has ended and the store is closed.
+    ///
+    /// - Returns: what the operator must know when not everything is certainly kept, as a sentence.
+    @discardableResult
+    func waitUntilStopped() async -> String? {
         for await _ in ended {}
         // Until now supervisors could be told that the end is near.
         loop.enqueue { ($0.delegate as? LoopHouse)?.httpServer.close($0) }
         // The last lines are queued; the loop sends what it can at once when it stops.
         loop.stop()
         loop.waitUntilStopped()
+        return store?.close()
     }
 }

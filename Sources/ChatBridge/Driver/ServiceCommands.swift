@@ -53,7 +53,10 @@ enum ServiceCommands {
             }
             try await service.stopOnSignals(log)
             started(service)
-            await service.waitUntilStopped()
+            if let failure = await service.waitUntilStopped() {
+                log.error("store-incomplete", failure)
+                return ExitCode.inputOutput
+            }
             log.info("stopped", "everything is closed")
             return ExitCode.ok
         } catch {

@@ -15,8 +15,10 @@ extension ServiceCommands {
     ) async -> Int32 {
         var configuration: Configuration
         do {
-            configuration = try ConfigurationLoader.load(options.request(needsRooms: false), from: surroundings)
-                .configuration
+            // Its backend forgets everything when it ends.
+            configuration = try ConfigurationLoader.load(
+                options.request(needsRooms: false, storage: .memory), from: surroundings
+            ).configuration
         } catch {
             errors(error.description + "\n")
             return ExitCode.configuration

@@ -1,4 +1,5 @@
 import BridgeCore
+import ChatModel
 import HTTPProtocol
 import JSONText
 
@@ -7,7 +8,10 @@ import JSONText
 /// Neither needs a token, so neither tells more than names of rooms and how often they were tried: no address, no reason
 /// in a backend's words.
 enum HealthRoutes {
-    static func routes(bridge: Bridge) -> [HTTPRoute] {
+    /// - Parameter storage: how the store is; asked on the loop.
+    static func routes(
+        bridge: Bridge, storage: @escaping () -> StoreCondition = { .sound }
+    ) -> [HTTPRoute] {
         [
             // Answered on the loop that does all the work: while it turns there is an answer. It must not look at the
             // backends, or one outage of theirs would restart every bridge.
@@ -18,7 +22,7 @@ enum HealthRoutes {
             },
             HTTPRoute(method: "GET", path: "/readyz") { exchange, transport in
                 let readiness = Readiness(
-                    rooms: bridge.roomStates, isRunning: bridge.isRunning,
+                    rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: storage(),
                     isStrict: exchange.target.hasQueryField("strict"))
                 exchange.respond(
                     readiness.isReady ? 200 : 503, headers: .notStored("application/json"), body: readiness.json,
@@ -38,8 +42,9 @@ struct Readiness: Equatable {
     /// - Parameter isStrict: every room counts now. Without, a room counts until it was up for the first time: later
     ///   outages are the backend's, and taking clients away from a bridge that waits for its backend helps nobody. Rooms
     ///   that wait for somebody to join never count: whoever may join could take the bridge out of service.
-    init(rooms: [RoomState], isRunning: Bool, isStrict: Bool) {
+    init(rooms: [RoomState], isRunning: Bool, storage: StoreCondition = .sound, isStrict: Bool) {
         reasons = isRunning ? [] : ["stopping"]
+        if case .failing(let reason) = storage { reasons.append("storage: \(reason)") }
         for room in rooms where !room.isOnDemand && !room.isUp && (isStrict || !room.hasBeenUp) {
             let tries =
                 switch room.failures {

@@ -1,0 +1,193 @@
+import BridgeCore
+import CSystem
+import ChatModel
+import Glibc
+import Store
+import Transport
+
+/// Carries the bridge's orders and questions to the store, and its answers back to the loop.
+///
+/// The store's threads tell of a whole batch at a time; each telling is one call on the loop.
+final class StoreDriver: Sendable {
+    /// How long the end of the process waits for the disk.
+    static let closeLimit: Duration = .seconds(10)
+
+    /// Where the database lies; for people.
+    let path: String
+    private let store: Store
+    private let record = StoreRecord()
+
+    private init(_ store: Store, path: String) {
+        self.store = store
+        self.path = path
+    }
+
+    // MARK: - The beginning
+
+    /// A store that is open, and what it holds.
+    struct Opened: Sendable {
+        var driver: StoreDriver
+        var state: StoredState
+        /// The file was damaged and lies here now; the store began anew.
+        var movedAside: String?
+    }
+
+    /// Opens what `configuration` names; nil where nothing is to be kept. Blocks on the disk.
+    static func open(
+        _ configuration: StorageConfiguration, stateDirectory: String
+    ) throws(BridgeService.StartError) -> Opened? {
+        guard case .sqlite(let written) = configuration.place else { return nil }
+        let path = written.hasPrefix("/") ? written : "\(stateDirectory)/\(written)"
+        let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        guard folder.isEmpty || InstanceIdentity.makeDirectory(folder) else {
+            throw unwritable(folder, String(cString: strerror(errno)))
+        }
+        // The dot: a file in the folder's place may be writable too.
+        if !folder.isEmpty, access(folder + "/.", W_OK | X_OK) != 0 {
+            throw unwritable(folder, String(cString: strerror(errno)))
+        }
+        let (store, opening): (Store, StoreOpening)
+        do throws(StoreOpenError) {
+            (store, opening) = try Store.open(
+                settings(configuration, path: path), wallClockMilliseconds: cb_realtime_nanoseconds() / 1_000_000)
+        } catch {
+            throw BridgeService.StartError(description: error.description)
+        }
+        let state: StoredState
+        do throws(StoreFailure) {
+            state = try store.load()
+        } catch {
+            store.close(within: .zero)
+            throw BridgeService.StartError(description: "The database \(path) cannot be read: \(error.sentence).")
+        }
+        return Opened(driver: StoreDriver(store, path: path), state: state, movedAside: opening.movedAside)
+    }
+
+    private static func unwritable(_ folder: String, _ reason: String) -> BridgeService.StartError {
+        BridgeService.StartError(
+            description: "\(folder) cannot be written (\(reason)), so nothing can be kept there. Name another folder "
+                + "with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
+    }
+
+    private static func settings(_ configuration: StorageConfiguration, path: String) -> StoreSettings {
+        let sync: StoreSettings.Sync =
+            switch configuration.sync {
+            case .normal: .normal
+            case .full: .full
+            case .off: .off
+            }
+        return StoreSettings(
+            path: path, sync: sync, retention: configuration.retention,
+            maxMessagesPerRoom: configuration.maxMessagesPerRoom, batchMaxMessages: configuration.batch.maxMessages,
+            batchMaxWait: configuration.batch.maxWait)
+    }
+
+    /// Starts the store's threads, which answer the bridge on `loop`.
+    func start(on loop: NetworkLoop) {
+        let record = record
+        store.start(
+            settled: { settlement in
+                record.settled(through: settlement.through)
+                loop.enqueue { transport in
+                    BridgeDriver.tell(transport) {
+                        $0.storeSettled(
+                            through: settlement.through, refused: settlement.refused, reason: settlement.reason,
+                            now: $1)
+                    }
+                }
+            },
+            condition: { condition in
+                record.changed(condition)
+                loop.enqueue { transport in
+                    BridgeDriver.tell(transport) { $0.storeConditionChanged(condition, now: $1) }
+                }
+            })
+    }
+
+    // MARK: - What the bridge wants
+
+    func keep(_ ticket: StoreTicket, _ changes: [StoreOperation], on loop: NetworkLoop) {
+        if store.submit(ticket, changes) { return record.handedOver(ticket) }
+        // On the loop's next turn: what the bridge does about it may be another order without room. Later orders cannot be
+        // settled before this is told, since their settlements are queued behind it.
+        loop.enqueue { transport in
+            BridgeDriver.tell(transport) { $0.storeOverflowed(ticket, changes, now: $1) }
+        }
+    }
+
+    func loadRoom(_ id: RoomID, _ key: StoredRoomKey, on loop: NetworkLoop) {
+        store.loadRoom(key) { outcome in
+            loop.enqueue { transport in
+                BridgeDriver.tell(transport) { $0.roomLoaded(id, outcome, now: $1) }
+            }
+        }
+    }
+
+    func readMessages(
+        _ id: StoreReadID, _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int, on loop: NetworkLoop
+    ) {
+        store.readMessages(key, after: after, through: through, limit: limit) { outcome in
+            loop.enqueue { transport in
+                BridgeDriver.tell(transport) { $0.messagesRead(id, outcome, now: $1) }
+            }
+        }
+    }
+
+    /// How the store is; for supervisors.
+    var condition: StoreCondition { record.state.condition }
+
+    // MARK: - The end
+
+    /// Commits what waits and closes the file. Blocks at most about `limit`.
+    ///
+    /// - Returns: what is to be told when not everything is certainly kept, as a sentence; nil when it is.
+    func close(within limit: Duration = closeLimit) -> String? {
+        let began = ContinuousClock.now
+        store.close(within: limit)
+        let state = record.state
+        if case .failing(let reason) = state.condition { return "what was said last may not be kept: \(reason)" }
+        // A store that ran out of time drops what waits and calls it settled.
+        guard state.settled >= state.handedOver, ContinuousClock.now - began < limit else {
+            return "what was said last may not be kept: the disk took too long"
+        }
+        return nil
+    }
+}
+
+/// What the store was told and has told, for those who ask when the loop has ended.
+///
+/// Sendable because the state is reached only between lock and unlock, and neither mutex nor state ever moves.
+private final class StoreRecord: @unchecked Sendable {
+    struct State {
+        var handedOver = StoreTicket(rawValue: 0)
+        var settled = StoreTicket(rawValue: 0)
+        var condition = StoreCondition.sound
+    }
+
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private var now = State()
+
+    init() {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deinitialize(count: 1)
+        mutex.deallocate()
+    }
+
+    private func withLock<R>(_ body: (inout State) -> R) -> R {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body(&now)
+    }
+
+    var state: State { withLock { $0 } }
+
+    func handedOver(_ ticket: StoreTicket) { withLock { $0.handedOver = max($0.handedOver, ticket) } }
+    func settled(through ticket: StoreTicket) { withLock { $0.settled = max($0.settled, ticket) } }
+    func changed(_ condition: StoreCondition) { withLock { $0.condition = condition } }
+}

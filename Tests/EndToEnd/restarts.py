@@ -1,0 +1,484 @@
+"""The relay ends in every way that it can, and begins again: what was said, and who was who, is still there."""
+
+import glob
+import http.client
+import os
+import re
+import resource
+import shutil
+import sqlite3
+import tempfile
+
+from accounts import account, log_in
+from peer import MODERN, wait_until
+from world import scenario
+
+MEMORY = '[storage]\nurl = "memory:"'
+
+
+def folder(world):
+    """Outlasts the relays of one scenario."""
+    path = tempfile.mkdtemp(prefix="chatbridge-")
+    world.stack.callback(shutil.rmtree, path, True)
+    return path
+
+
+def database(directory):
+    return os.path.join(directory, "state", "chatbridge.db")
+
+
+def kill(world):
+    """The relay has no chance to do anything more."""
+    world.bridge.process.kill()
+    world.bridge.process.wait()
+    wait_until(lambda: not world.relay.bridges(), "the old link is gone")
+
+
+def settle(client, text):
+    """Says something and waits until it is accepted: then everything that the relay had to keep before it is kept."""
+    client.say("#lobby", text)
+    client.barrier()
+
+
+def cannot_start(world, **options):
+    """What a relay says that does not start."""
+    try:
+        world.start(linked=False, **options)
+    except AssertionError as error:
+        assert "ended with 69" in str(error), error
+        return str(error)
+    raise AssertionError("it started")
+
+
+def log_in_as(world, name, password, nick, *channels):
+    link = log_in(world, name, password, nick, "sasl " + " ".join(MODERN))
+    link.expect("903")
+    link.send("CAP END")
+    link.expect("001")
+    for channel in channels:
+        link.join(channel)
+    return link
+
+
+def with_alice():
+    return "[identity]\n" + account("alice", "secret")
+
+
+# MARK: - Up
+
+
+@scenario
+def killed_with_messages_queued(world):
+    """The backend is away, the relay takes what is said and is killed: the next one sends it, once and in order."""
+    directory = folder(world)
+    world.start(directory=directory)
+    ann, remy = world.irc("ann"), world.person("Remy")
+    ann.say("#lobby", "before")
+    author = remy.expect_message("before")["sender_id"]
+    ann.expect_text("before", "PRIVMSG")
+    world.relay.hold_handshakes()
+    world.relay.drop()
+    ann.expect("NOTICE", lambda line: "was lost" in line.params[-1])
+    texts = ["kept %d" % n for n in range(20)]
+    for text in texts:
+        ann.say("#lobby", text)
+    ann.barrier()
+    kill(world)
+    world.relay.release_handshakes()
+    world.start(directory=directory)
+    for text in texts:
+        assert remy.expect_message(text)["sender_id"] == author, "ann became somebody else"
+    bob = world.irc("bob")
+    settle(bob, "end")
+    remy.expect_message("end")
+    sent = [f for f in world.relay.messages_from_bridge() if f["body"].startswith("kept")]
+    assert [f["body"] for f in sent] == texts, "sent as %r" % [f["body"] for f in sent]
+    assert remy.bodies() == ["before"] + texts + ["end"], remy.bodies()
+
+
+@scenario
+def killed_before_the_backend_confirmed(world):
+    """What may have arrived goes again with the same id: apps know that it is the same message."""
+    directory = folder(world)
+    world.start(directory=directory)
+    ann, remy = world.irc("ann"), world.person("Remy")
+    world.relay.swallow = True
+    texts = ["swallowed %d" % n for n in range(3)]
+    for text in texts:
+        ann.say("#lobby", text)
+    wait_until(lambda: len(world.relay.swallowed) >= 3, "the backend has all three")
+    ann.barrier()
+    kill(world)
+    world.relay.swallow = False
+    world.start(directory=directory)
+    for text in texts:
+        remy.expect_message(text)
+    ids = [f["message_id"] for f in world.relay.messages_from_bridge() if f["body"] in texts]
+    assert ids[:3] == ids[3:] and len(set(ids)) == 3, ids
+
+
+@scenario
+def killed_after_the_backend_confirmed(world):
+    """What has certainly arrived is not sent again."""
+    directory = folder(world)
+    world.start(directory=directory)
+    ann, remy = world.irc("ann"), world.person("Remy")
+    texts = ["arrived %d" % n for n in range(5)]
+    for text in texts:
+        ann.say("#lobby", text)
+        ann.expect_text(text)
+    # Accepted after those were seen confirmed, so that is on disk too.
+    settle(ann, "last")
+    remy.expect_message("last")
+    kill(world)
+    world.start(directory=directory)
+    remy.say("hello")
+    world.irc("bob")
+    settle(world.irc("eve"), "end")
+    remy.expect_message("end")
+    sent = [f["body"] for f in world.relay.messages_from_bridge() if f["body"] in texts]
+    assert sent == texts, sent
+
+
+@scenario
+def five_kills_in_the_middle_of_talk(world):
+    """Everything that was accepted is upstream once and in order; what came after the last PONG may be, or not."""
+    directory = folder(world)
+    remy = world.person("Remy")
+    accepted, said = [], []
+    for turn in range(5):
+        world.start(directory=directory)
+        ann = world.irc("ann")
+        for n in range(30):
+            said.append("turn %d message %d" % (turn, n))
+            ann.say("#lobby", said[-1])
+        ann.barrier()
+        accepted += said[-30:]
+        for n in range(30):
+            said.append("turn %d message %d, perhaps" % (turn, n))
+            ann.say("#lobby", said[-1])
+        kill(world)
+    world.start(directory=directory)
+    settle(world.irc("ann"), "end")
+    remy.expect_message("end")
+    arrived = remy.bodies("ann")
+    assert arrived[-1] == "end"
+    arrived.pop()
+    assert len(set(arrived)) == len(arrived), "doubled"
+    missing = [text for text in accepted if text not in set(arrived)]
+    assert not missing, "%d accepted ones are lost, the first is %r" % (len(missing), missing[0])
+    order = [said.index(text) for text in arrived]
+    assert order == sorted(order), "out of order"
+    return "%d accepted, %d of %d others arrived" % (
+        len(accepted), len(arrived) - len(accepted), len(said) - len(accepted))
+
+
+@scenario
+def stopped_in_order_while_the_backend_is_away(world):
+    directory = folder(world)
+    world.start(directory=directory, server_extra='drain = "1s"')
+    ann, remy = world.irc("ann"), world.person("Remy")
+    world.relay.hold_handshakes()
+    world.relay.drop()
+    ann.expect("NOTICE", lambda line: "was lost" in line.params[-1])
+    ann.say("#lobby", "for later")
+    ann.barrier()
+    status = world.bridge.terminate()
+    assert status == 0, "exit status %r" % status
+    world.relay.release_handshakes()
+    world.start(directory=directory)
+    remy.expect_message("for later")
+    assert remy.bodies() == ["for later"]
+
+
+@scenario
+def memory_keeps_nothing(world):
+    directory = folder(world)
+    world.start(directory=directory, tables=MEMORY)
+    ann = world.irc("ann")
+    world.relay.hold_handshakes()
+    world.relay.drop()
+    ann.expect("NOTICE", lambda line: "was lost" in line.params[-1])
+    settle(ann, "gone with the process")
+    kill(world)
+    world.relay.release_handshakes()
+    world.start(directory=directory, tables=MEMORY)
+    remy = world.person("Remy")
+    settle(world.irc("bob"), "end")
+    remy.expect_message("end")
+    assert remy.bodies() == ["end"], remy.bodies()
+    assert os.listdir(os.path.join(directory, "state")) == ["instance-id"]
+
+
+# MARK: - Down, and who is who
+
+
+@scenario
+def nick_numbers_are_kept(world):
+    """Two people of one name: whoever was the second one stays it, also when they are the first to speak."""
+    directory = folder(world)
+    world.start(directory=directory)
+    ann = world.irc("ann")
+    people = [world.person("Remy"), world.person("Remy")]
+    nicks = []
+    for number, person in enumerate(people):
+        person.say("I am %d" % number)
+        nicks.append(ann.expect_text("I am %d" % number).source.split("!")[0])
+    assert nicks[0] != nicks[1], nicks
+    settle(ann, "kept")
+    kill(world)
+    world.start(directory=directory)
+    ann = world.irc("ann")
+    for number in (1, 0):
+        people[number].say("still %d" % number)
+        nick = ann.expect_text("still %d" % number).source.split("!")[0]
+        assert nick == nicks[number], "%s is %s now" % (nicks[number], nick)
+
+
+@scenario
+def a_message_that_comes_again_is_shown_once(world):
+    """The backend says after the restart what it said before it, with the same id."""
+    directory = folder(world)
+    world.start(directory=directory)
+    ann, remy = world.irc("ann"), world.person("Remy")
+    message_id = remy.say("only once")
+    ann.expect_text("only once")
+    settle(ann, "kept")
+    kill(world)
+    world.start(directory=directory)
+    ann = world.irc("ann")
+    remy.say("only once", message_id=message_id)
+    remy.say("new")
+    ann.expect_text("new")
+    assert ann.texts("Remy") == ["new"], ann.texts("Remy")
+
+
+@scenario
+def a_read_marker_is_kept(world):
+    directory = folder(world)
+    world.start(directory=directory, tables=with_alice())
+    alice, remy = log_in_as(world, "alice", "secret", "alice", "#lobby"), world.person("Remy")
+    remy.say("read me")
+    at = alice.expect_text("read me").tags["time"]
+    alice.send("MARKREAD #lobby timestamp=" + at)
+    alice.expect("MARKREAD", lambda line: line.params[-1] == "timestamp=" + at)
+    settle(alice, "kept")
+    kill(world)
+    world.start(directory=directory, tables=with_alice())
+    alice = log_in_as(world, "alice", "secret", "alice")
+    alice.send("JOIN #lobby")
+    marker = alice.expect("MARKREAD", lambda line: line.params[0] == "#lobby")
+    assert marker.params[-1] == "timestamp=" + at, marker.raw
+
+
+@scenario
+def what_was_said_while_a_client_was_away_comes_after_a_restart(world):
+    """Said before the kill, seen after it: with the old msgid, time and author, once, and nothing that it had."""
+    directory = folder(world)
+    world.start(directory=directory, tables=with_alice())
+    bob, remy = world.irc("bob"), world.person("Remy")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    remy.say("heard")
+    alice.expect_text("heard")
+    # The relay asks whether she has it; her next PONG is in front of this one of its.
+    alice.expect("PING", lambda line: line.params[-1].startswith("cb-"))
+    alice.barrier()
+    alice.send("QUIT")
+    alice.expect("ERROR")
+    remy.say("missed by alice")
+    missed = bob.expect_text("missed by alice")
+    settle(bob, "bob said so too")
+    bob.expect_text("bob said so too")
+    settle(bob, "kept")
+    kill(world)
+    world.start(directory=directory, tables=with_alice())
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    again = alice.expect_text("missed by alice")
+    assert again.tags["msgid"] == missed.tags["msgid"], (again.raw, missed.raw)
+    assert again.tags["time"] == missed.tags["time"], (again.raw, missed.raw)
+    assert again.source == missed.source, (again.raw, missed.raw)
+    alice.expect_text("bob said so too")
+    remy.say("live")
+    alice.expect_text("live")
+    assert alice.texts("Remy") == ["missed by alice", "live"], alice.texts("Remy")
+    joined = next(n for n, line in enumerate(alice.lines) if line.command == "366")
+    assert all(n > joined for n, line in enumerate(alice.lines) if line.command == "PRIVMSG"), "before the JOIN's end"
+
+
+@scenario
+def a_gap_is_told_where_nothing_can_be_fetched(world):
+    """The backend keeps no history: the room is told that something may be missing, once."""
+    directory = folder(world)
+    world.start(directory=directory, tables=with_alice())
+    remy = world.person("Remy")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    remy.say("before")
+    alice.expect_text("before")
+    settle(alice, "kept")
+    kill(world)
+    remy.say("into the void")
+    world.start(directory=directory, tables=with_alice())
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    gap = alice.expect("NOTICE", lambda line: "is missing" in line.params[-1])
+    assert "chatbridge/gap" in gap.tags, gap.raw
+    remy.say("after")
+    alice.expect_text("after")
+    told = [text for text in alice.texts(command="NOTICE") if "is missing" in text]
+    assert len(told) == 1, told
+
+
+# MARK: - The file
+
+
+@scenario
+def a_damaged_database_is_set_aside(world):
+    directory = folder(world)
+    world.start(directory=directory)
+    settle(world.irc("ann"), "kept")
+    assert world.bridge.terminate() == 0
+    wait_until(lambda: not world.relay.bridges(), "the old link is gone")
+    for path in glob.glob(database(directory) + "-*"):
+        os.unlink(path)
+    garbage = os.urandom(100_000)
+    with open(database(directory), "wb") as file:
+        file.write(garbage)
+    world.start(directory=directory)
+    entries = world.bridge.log_entries("store-damaged")
+    assert len(entries) == 1 and entries[0]["level"] == "error", entries
+    with open(entries[0]["moved-to"], "rb") as file:
+        assert file.read() == garbage, "what was set aside is not what was there"
+    ann, remy = world.irc("ann"), world.person("Remy")
+    settle(ann, "a new beginning")
+    remy.expect_message("a new beginning")
+
+
+@scenario
+def a_database_of_a_newer_version_is_refused(world):
+    directory = folder(world)
+    world.start(directory=directory)
+    settle(world.irc("ann"), "kept")
+    assert world.bridge.terminate() == 0
+    with sqlite3.connect(database(directory)) as file:
+        (known,) = file.execute("PRAGMA user_version").fetchone()
+        file.execute("PRAGMA user_version = %d" % (known + 1))
+    file.close()
+    said = cannot_start(world, directory=directory)
+    assert "is of version %d, and this program knows versions up to %d" % (known + 1, known) in said, said
+    with sqlite3.connect(database(directory)) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (known + 1,)
+        file.execute("PRAGMA user_version = %d" % known)
+    file.close()
+    world.start(directory=directory)
+
+
+@scenario
+def two_relays_on_one_file(world):
+    directory = folder(world)
+    first = world.start(directory=directory)
+    ann, remy = world.irc("ann"), world.person("Remy")
+    said = cannot_start(world, directory=directory)
+    assert "in use by another process" in said, said
+    world.bridge = first
+    settle(ann, "undisturbed")
+    remy.expect_message("undisturbed")
+
+
+@scenario
+def a_state_folder_that_cannot_be(world):
+    directory = folder(world)
+    with open(os.path.join(directory, "state"), "w", encoding="ascii") as file:
+        file.write("not a folder")
+    said = cannot_start(world, directory=directory)
+    assert "cannot be written (Not a directory)" in said and "memory:" in said, said
+    # Where nothing is to be kept that is no reason not to start.
+    world.start(directory=directory, tables=MEMORY)
+    assert world.bridge.log_entries("instance-id-not-kept")
+
+
+def readiness(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/readyz")
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body
+
+
+def fill_disk(process):
+    """A limit for each file instead of a disk that is full: the kernel's answer differs, what it means does not."""
+    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (256 * 1024, hard))
+
+
+def empty_disk(process):
+    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+@scenario
+def stopped_in_order_while_nothing_can_be_kept(world):
+    """The exit status and the log say that the end was not a good one."""
+    world.start(log_extra='level = "info"', server_extra='drain = "1s"')
+    ann = world.irc("ann")
+    fill_disk(world.bridge.process.pid)
+    while not world.bridge.log_entries("store-failing"):
+        for _ in range(50):
+            ann.say("#lobby", "x" * 300)
+        ann.barrier()
+        world.bridge.check_alive()
+        assert len(ann.lines) < 20_000, "everything is kept on a disk that is full"
+    status = world.bridge.terminate()
+    assert status == 74, "exit status %r" % status
+    (entry,) = world.bridge.log_entries("store-incomplete")
+    assert entry["level"] == "error" and "may not be kept" in entry["msg"], entry
+    world.bridge = None
+
+
+@scenario
+def a_full_disk(world):
+    """Relaying goes on, what cannot be kept is refused aloud, and all is well again when there is room."""
+    world.start(tables='[[http]]\nbind = "http://127.0.0.1:0"', log_extra='level = "info"')
+    (entry,) = wait_until(lambda: world.bridge.log_entries("listening-http"), "HTTP is served")
+    port = int(entry["address"].rsplit(":")[-1])
+    ann, remy = world.irc("ann"), world.person("Remy")
+    settle(ann, "before")
+    remy.expect_message("before")
+    assert readiness(port)[0] == 200, readiness(port)
+
+    process = world.bridge.process.pid
+    fill_disk(process)
+    said, refused = [], set()
+
+    def talk(count):
+        for _ in range(count):
+            said.append("m%05d %s" % (len(said), "x" * 300))
+            ann.say("#lobby", said[-1])
+        ann.barrier()
+        for line in ann.lines:
+            if line.command == "FAIL" and "CANNOT_STORE" in line.params:
+                refused.update(int(number) for number in re.findall(r"m(\d{5})", line.params[-1]))
+
+    while not refused:
+        assert len(said) < 5000, "5000 messages were accepted on a disk that is full"
+        talk(50)
+        world.bridge.check_alive()
+    status, body = readiness(port)
+    assert status == 503 and "storage: " in body, body
+    remy.say("still relaying")
+    ann.expect_text("still relaying")
+    told = [line for line in ann.lines if line.command == "NOTICE" and "cannot be kept" in line.params[-1]]
+    assert len(told) == 1, "told %d times that nothing is kept" % len(told)
+
+    empty_disk(process)
+    wait_until(lambda: readiness(port)[0] == 200, lambda: "ready again: %s" % readiness(port)[1])
+    before = set(refused)
+    talk(20)
+    assert refused == before, "refused on a disk with room: %r" % sorted(refused - before)
+    settle(ann, "end")
+    remy.expect_message("end")
+    wanted = ["before"] + [text for number, text in enumerate(said) if number not in refused] + ["end"]
+    got = remy.bodies("ann")
+    assert got == wanted, "%d arrived, %d were accepted" % (len(got), len(wanted))
+    log = world.bridge.log()
+    assert '"event":"store-failing"' in log and '"event":"store-sound"' in log
+    return "%d of %d refused" % (len(refused), len(said))
