@@ -19,9 +19,13 @@ class Process:
     `on_line` gets what it prints. `ends` keeps how it ended when nobody had killed it.
     """
 
-    def __init__(self, name, command, environment=dict, on_line=lambda line: None, on_end=lambda pid: None):
+    def __init__(
+        self, name, command, environment=lambda: None, on_line=lambda line: None, on_end=lambda pid: None,
+        directory=None,
+    ):
         self.name, self.command, self.environment = name, command, environment
         self.on_line, self.on_end = on_line, on_end
+        self.directory = directory
         self.process = None
         self.is_wanted = False
         self.is_stopped = False
@@ -48,9 +52,9 @@ class Process:
             self.was_killed = self.is_stopped = False
             self.pause = 0.5
             self.process = await asyncio.create_subprocess_exec(
-                *self.command(), env={**os.environ, **self.environment()}, stdin=asyncio.subprocess.PIPE,
+                *self.command(), env=self.environment(), stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, preexec_fn=_die_with_us,
-                limit=1 << 20)
+                limit=1 << 20, cwd=self.directory)
             self.starts += 1
             pid = self.process.pid
             while True:
