@@ -221,15 +221,21 @@ class Soak:
             for path in map(self.record_path, CLIENTS))
 
     async def settle(self, seconds):
-        """Waits until nothing is missing any more, at most so long; the last account."""
-        begin = time.monotonic()
+        """Waits until nothing is missing any more, at most so long; the last account.
+
+        Nor for longer than a message may wait, when what is missing stays the same.
+        """
+        begin = changed = time.monotonic()
+        missing = None
         while True:
             await asyncio.sleep(LEAST)
             counted = time.monotonic()
             result = self.count()
             counted = time.monotonic() - counted
-            self.relay.is_running or self.mend()
-            if not result.of("lost") or time.monotonic() - begin > seconds:
+            if result.of("lost") != missing:
+                missing, changed = result.of("lost"), time.monotonic()
+            now = time.monotonic()
+            if not missing or now - begin > seconds or now - changed > MAX_AGE + LEAST:
                 return result
             # An account of an hour takes its time.
             await asyncio.sleep(2 * counted)
