@@ -127,6 +127,7 @@ class Reading:
         # Places at which everything before another place was certainly known to be received: rising pairs.
         self._settled_at, self._settled_to = [], []
         self._connections = [entry["c"] for entry in record]
+        self._times = [entry["t"] for entry in record]
         self._read(record)
 
     def _read(self, record):
@@ -200,6 +201,9 @@ class Reading:
                 self.gaps[room].append(Gap(place, _milliseconds(start), _milliseconds(end)))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
                 self.told.update(find_keys(text))
+
+    def time_of(self, place):
+        return self._times[place]
 
     def connection_of(self, place):
         return self._connections[place]
@@ -373,8 +377,8 @@ def _judge(result, room, client, reading, seen, entry, sent, phases):
     elif not _is_ours(key) or entry.get("sent_at") is not None:
         told = entry["sent_at"] if entry.get("sent_at") is not None else entry["at"]
         if abs(seen.time - told) > ROUNDING_MS:
-            # So far ahead of the relay's clock that it takes its own time instead.
-            if not _clock_was_wrong(phases, entry["at"], entry["at"], least=CREDIBLE_LEAD_MS):
+            # So far ahead of the relay's clock that it takes its own time instead, when it learns of it.
+            if not _clock_was_wrong(phases, entry["at"], reading.time_of(seen.place), least=CREDIBLE_LEAD_MS):
                 result.find("wrong time", "down", room, client, what + " instead of %d" % told)
     elif key in sent and not _clock_was_wrong(phases, sent[key].at, entry["at"]):
         # The time is the relay's own: when it took the message.

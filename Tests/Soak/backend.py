@@ -40,7 +40,7 @@ REFERENCE_DATE = 978307200
 # The newest ones that chat.history has: as many as the relay takes from a history that it is sent unasked.
 HISTORY = 1000
 # Between two things that are said in a room, in seconds; and how often it is a whole burst.
-PAUSE, BURST_SHARE, BURST = 1.2, 0.05, 8
+PAUSE, BURST_SHARE, BURST = 0.8, 0.05, 10
 
 
 def person_id(name):

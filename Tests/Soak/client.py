@@ -22,7 +22,7 @@ from peer import parse_irc  # noqa: E402
 from plan import CLIENTS, ROOMS, Key, account_of, compose, read_key  # noqa: E402
 
 # Seconds between two things that it says, and how often it is a burst.
-PAUSE, BURST_SHARE, BURST = 1.0, 0.08, 6
+PAUSE, BURST_SHARE, BURST = 0.6, 0.08, 10
 # It asks for a sign of life so often, and gives up when none has come for so long, in seconds.
 ASK, GIVE_UP = 1.0, 8
 # Before another attempt, in seconds.

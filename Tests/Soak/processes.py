@@ -108,5 +108,6 @@ class Process:
         if self.task:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
-        if self.is_running:
+        if self.process is not None:
             await self.process.wait()
+            self.on_end(self.process.pid)

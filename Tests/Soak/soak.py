@@ -281,6 +281,8 @@ class Soak:
             if not self.relay.is_running:
                 return None
             self.disk.fill(self.relay)
+            if isinstance(self.disk, SizeLimit) and self.disk.is_deadly:
+                self.notes.append("the relay does not ignore SIGXFSZ: a limit on the size of files ends it")
             self.after(fault.length, lambda: self.disk.empty(self.relay))
             return "for %.1f s" % fault.length
         if fault.kind == "clock jump":
