@@ -281,16 +281,22 @@ class AccountantTests(unittest.TestCase):
 
     def test_a_gap_covers_nothing_on_either_side_of_it_nor_another_room_or_client(self):
         line = ":r NOTICE #%s :What was said between 1 and 2 is missing"
-        for client, room, early in (("bob@desk", "loft", True), ("bob@desk", "dock", False), ("alice@one", "loft", False)):
-            with self.subTest(client=client, room=room, early=early):
+        for client, room, when in (
+            ("bob@desk", "loft", "before"), ("bob@desk", "loft", "after"), ("bob@desk", "dock", "there"),
+            ("alice@one", "loft", "there"),
+        ):
+            with self.subTest(client=client, room=room, when=when):
                 story = Story().talk()
-                if early:
+                if when == "before":
                     story.line(client, "<", line % room)
                     story.talk(4, 4)
                 story.pass_on(Key("Ann-loft", "loft", 5), skip=("bob@desk",))
-                if not early:
+                if when == "there":
                     story.line(client, "<", line % room)
                 story.talk(6, 6)
+                if when == "after":
+                    story.line(client, "<", line % room)
+                    story.talk(7, 7)
                 self.found(story, ("lost", "down", "envelope", 1))
 
     def test_a_gap_that_is_told_with_other_times_is_wrong(self):
