@@ -328,6 +328,10 @@ def _down(result, room, messages, client, reading, sent, phases):
                 "wrong text", "down", room, client, "got %r, which the backend does not have" % seen.text[:80])
             continue
         _judge(result, room, client, reading, seen, entries[key], sent, phases)
+        if key.author == client and "echo-message" not in reading.caps:
+            result.find(
+                "doubled", "down", room, client, "%s came back to a client that shows its own" % key_text(key))
+            continue
         if key not in first:
             first[key] = last[key] = seen
             continue

@@ -119,12 +119,12 @@ class Room:
 
     def linked(self, link):
         if self.wire.history:
-            link.transport.write(self.history())
+            link.write(self.history())
         self.links.add(link)
 
     def tell(self, data):
         for link in self.links:
-            link.transport.write(data)
+            link.write(data)
 
     def received(self, link, opcode, payload):
         try:
@@ -134,7 +134,7 @@ class Room:
                 if kind == "chat.message":
                     at = round((fields["sentAt"] + REFERENCE_DATE) * 1000)
                     self.log(fields["id"], fields["senderName"], fields["senderId"], fields["text"], at, link.number)
-                    link.transport.write(
+                    link.write(
                         self.typed("chat.receipt", {"room": self.name, "ids": [fields["id"]], "state": "sent"}))
             elif self.wire.name == "envelope":
                 if fields["event"] == "message":
@@ -170,6 +170,10 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
 
+    def write(self, data):
+        if not self.transport.is_closing():
+            self.transport.write(data)
+
     def data_received(self, data):
         if self.room is None:
             self.head += data
@@ -180,9 +184,9 @@ class Link(asyncio.Protocol):
             if opcode in (TEXT, BINARY):
                 self.room.received(self, opcode, payload)
             elif opcode == PING:
-                self.transport.write(frame(payload, PONG))
+                self.write(frame(payload, PONG))
             elif opcode == CLOSE:
-                self.transport.write(frame(payload[:2], CLOSE))
+                self.write(frame(payload[:2], CLOSE))
                 self.transport.close()
 
     def shake(self, head):

@@ -173,13 +173,13 @@ class Soak:
         self.upstream.start()
         self.backend.start()
         self.relay.start()
-        await self.until(lambda: self.relay_port and self.backend_port, 30, "relay and backend listen")
+        await self.until(lambda: self.relay_port and self.backend_port, 60, "relay and backend listen")
         self.is_bare = not await self.knows_client_names()
         if self.is_bare:
             self.notes.append("this chatbridge refuses alice@one as a login: clients are told apart by their ident")
         for process in self.clients.values():
             process.start()
-        await self.until(self.everybody_spoke, 30, "every client has said something and seen it taken")
+        await self.until(self.everybody_spoke, 60, "every client has said something and seen it taken")
         await self.break_things()
         self.mend()
         # A while of peace, so that everything has neighbours.

@@ -324,6 +324,11 @@ class AccountantTests(unittest.TestCase):
         story.pass_on(Key("bob@desk", "reef", 1), skip=("bob@desk",))
         self.found(story, ("lost", "down", "typed", 1))
 
+    def test_an_echo_that_nobody_asked_for_is_a_double(self):
+        story = Story(clients=("carol@phone", "bob@desk"), rooms=("reef",))
+        story.pass_on(Key("carol@phone", "reef", 1))
+        self.found(story, ("doubled", "down", "typed", 1))
+
     def test_a_line_that_comes_twice_on_a_connection_is_a_double(self):
         story = Story().talk()
         story.show(story.logs["loft"][0], "bob@desk")
