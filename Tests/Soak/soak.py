@@ -230,7 +230,8 @@ class Soak:
         while True:
             await asyncio.sleep(LEAST)
             counted = time.monotonic()
-            result = self.count()
+            # Beside the loop: the proxies must not stand still meanwhile.
+            result = await asyncio.to_thread(self.count)
             counted = time.monotonic() - counted
             if result.of("lost") != missing:
                 missing, changed = result.of("lost"), time.monotonic()
