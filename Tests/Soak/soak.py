@@ -185,9 +185,6 @@ class Soak:
         # A while of peace, so that everything has neighbours.
         await asyncio.sleep(3)
         self.is_silent = True
-        for process in self.clients.values():
-            process.tell("silent")
-        self.backend.tell("silent")
         await self.settle(SETTLE)
         self.backend.tell("finale")
         await asyncio.sleep(1)
@@ -228,6 +225,9 @@ class Soak:
         begin = changed = time.monotonic()
         missing = None
         while True:
+            # More than once: who was just being started did not hear it.
+            for process in (self.backend, *self.clients.values()):
+                process.tell("silent")
             await asyncio.sleep(LEAST)
             counted = time.monotonic()
             # Beside the loop: the proxies must not stand still meanwhile.
