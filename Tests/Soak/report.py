@@ -58,7 +58,10 @@ def show(result, soak):
     return broken
 
 
-def write_details(result, path):
-    with open(path, "w", encoding="utf-8") as file:
+def write_details(result, soak):
+    """All findings, and what happened when, for whoever looks for the reason."""
+    with open(soak.path("findings.txt"), "w", encoding="utf-8") as file:
         for finding in result.findings:
             file.write("%s\t%s\t%s\t%s\t%s\t%s\n" % finding)
+    with open(soak.path("faults.txt"), "w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in soak.happened)

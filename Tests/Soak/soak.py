@@ -56,6 +56,7 @@ class Soak:
         self.relay_port = self.backend_port = None
         self.is_silent = False
         self.ran = collections.Counter()
+        self.happened = []
         self.phases = []
         self.jump = None
         self.relay_words = collections.deque(maxlen=40)
@@ -260,8 +261,10 @@ class Soak:
             if detail is None:
                 continue
             self.ran[fault.kind] += 1
+            line = "%7.1f  %-14s %s" % (fault.at, fault.kind, detail)
+            self.happened.append("%d %s" % (time.time_ns() // 1_000_000, line))
             if self.chosen.verbose:
-                print("%7.1f  %-14s %s" % (fault.at, fault.kind, detail), flush=True)
+                print(line, flush=True)
         await asyncio.sleep(max(0, begin + self.chosen.seconds - time.monotonic()))
 
     def carry_out(self, fault):
@@ -411,7 +414,7 @@ async def main():
         broken = report.show(result, soak)
         keep = chosen.keep or bool(broken)
         if keep:
-            report.write_details(result, soak.path("findings.txt"))
+            report.write_details(result, soak)
             print("Logs, records and all findings are in %s" % soak.directory, flush=True)
         return 1 if broken else 0
     except asyncio.CancelledError:
