@@ -188,8 +188,9 @@ class Reading:
             if key is None or room not in ROOMS:
                 return
             time = _milliseconds(line.tags["time"]) if "time" in line.tags else None
+            nick = line.source.split("!")[0]
             self.seen[room].append(
-                Seen(key, text, place, line.tags.get("msgid"), line.source.split("!")[0], line.tags.get("account"), time))
+                Seen(key, text, place, line.tags.get("msgid"), nick, line.tags.get("account"), time))
             if key.author == self.client:
                 self.accepted.add(key)
         elif line.command in ("FAIL", "WARN", "NOTE") and not any(code in line.params[1:2] for code in _STILL_ALIVE):

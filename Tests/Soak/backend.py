@@ -3,11 +3,11 @@
 
     backend.py --logs DIRECTORY --seed N [--silent]
 
-Rooms are paths, /<wire>/<room>. Prints {"port": N} when it listens. Each message is appended to its room's file before a
-single byte about it is sent, and after `kill -9` everything it knows comes from these files. What it plays:
+Rooms are paths, /<wire>/<room>. Prints {"port": N} when it listens. Each message is appended to its room's file before
+a single byte about it is sent, and after `kill -9` everything it knows comes from these files. What it plays:
 
-    typed      payloads in base64, ids from the sender; confirms with chat.receipt, sends the author nothing back; at the
-               handshake it sends the newest messages as chat.history
+    typed      payloads in base64, ids from the sender; confirms with chat.receipt, sends the author nothing back; at
+               the handshake it sends the newest messages as chat.history
     envelope   ids from the sender, everything to everybody, the author included; keeps nothing
     swiftchat  ids and times from the server, everything to everybody, the author included; keeps nothing
 

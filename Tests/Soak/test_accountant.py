@@ -264,7 +264,7 @@ class AccountantTests(unittest.TestCase):
         self.found(story, ("lost", "down", "typed", 1))
 
     def test_a_gap_that_was_told_covers_what_lies_in_it_where_there_is_no_history(self):
-        sentence = "*** What was said between 12:03:10 and 12:03:55 UTC (45 s) is missing: the backend keeps no history."
+        sentence = "*** What was said between 12:03:10 and 12:03:55 UTC (45 s) is missing: there is no history."
         for room, wire in (("reef", "typed"), ("loft", "envelope"), ("dock", "swiftchat")):
             for tag in ("", "@chatbridge/gap=%s,%s "):
                 with self.subTest(room=room, tag=tag):
@@ -303,8 +303,8 @@ class AccountantTests(unittest.TestCase):
         story = Story().talk()
         story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
         at = story.now
-        story.line("bob@desk", "<", "@chatbridge/gap=%s,%s :r NOTICE #loft :What was said between 1 and 2 is missing" % (
-            stamp(at - 90_000), stamp(at - 60_000)))
+        gap = "@chatbridge/gap=%s,%s :r NOTICE #loft :What was said between 1 and 2 is missing"
+        story.line("bob@desk", "<", gap % (stamp(at - 90_000), stamp(at - 60_000)))
         story.talk(5, 6)
         self.found(story, ("wrong time", "down", "envelope", 1))
         self.found(story, phases=[(at - 5000, at, 60_000)])
@@ -387,7 +387,8 @@ class AccountantTests(unittest.TestCase):
 
     def test_clients_that_got_another_order_than_each_other_are_counted(self):
         story = Story(rooms=("reef",))
-        one, two = (story.say(Key(who, "reef", 1)) or story.log(Key(who, "reef", 1)) for who in ("alice@one", "bob@desk"))
+        keys = Key("alice@one", "reef", 1), Key("bob@desk", "reef", 1)
+        one, two = (story.say(key) or story.log(key) for key in keys)
         for client, entries in (("alice@one", (one, two)), ("bob@desk", (two, one))):
             for entry in entries:
                 story.show(entry, client)
