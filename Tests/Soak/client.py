@@ -4,8 +4,8 @@
     client.py --name alice@one --password … --port N --record FILE --seed N [--bare] [--silent]
 
 Logs in, enters all rooms, says numbered things, and sends a PING behind them: the answer says that they were taken.
-Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that goes is on
-file before it goes. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`.
+Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that goes
+is on file before it goes. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`.
 """
 
 import argparse
