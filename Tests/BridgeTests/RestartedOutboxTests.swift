@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import Dialects
 import Testing
 import WireBytes
 
@@ -241,5 +242,49 @@ struct RestartedOutboxTests {
         }
         #expect(seen[0].count > 2 && seen[0] == seen[1])
         #expect(Set(seen[0]).count == seen[0].count)
+    }
+}
+
+/// Messages that waited for an account's own link when the process ended.
+@Suite("Outbox of an own link after a restart")
+struct RestartedOwnOutboxTests {
+    private func said(_ stage: OwnLinkStage) -> [StoredOutboxEntry] {
+        stage.harness.store.disk.rooms[stage.room.storedKey]?.outbox ?? []
+    }
+
+    @Test("what an account said goes over its own link when it is open again")
+    func goes() throws {
+        let first = try OwnLinkStage(OwnLinkStage.echoing(), store: StoreStage())
+        first.enterBoth()
+        first.harness.acceptsConnections = false
+        first.harness.endTransport(OwnLinkStage.own, reason: "the connection was reset")
+        first.harness.send(1, "PRIVMSG #lobby :one")
+        #expect(said(first).map(\.link) == ["alice"])
+        let stage = try OwnLinkStage(
+            OwnLinkStage.echoing(), store: first.harness.store.afterCrash, startingAt: first.harness.clock)
+        #expect(stage.room.outbox.isEmpty && stage.room.restingOutboxes["alice"]?.count == 1)
+        stage.enter("bob", 2)
+        stage.harness.echoes = true
+        stage.enter("alice", 1, account: "alice")
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.heard(2).contains { $0.hasSuffix(": one") || $0.hasSuffix(" :one") })
+        #expect(said(stage).isEmpty)
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
+    @Test("what cannot be known is told to the account when it comes")
+    func unknown() throws {
+        let first = try OwnLinkStage(OwnLinkStage.silent { $0.confirmation = .receipt }, store: StoreStage())
+        first.enterBoth()
+        first.harness.send(1, "PRIVMSG #lobby :one")
+        #expect(said(first).map(\.state) == [.written])
+        var clock = first.harness.clock
+        clock.move(to: clock.now.monotonic + .seconds(3600))
+        let stage = try OwnLinkStage(
+            OwnLinkStage.silent { $0.confirmation = .receipt }, store: first.harness.store.afterCrash,
+            startingAt: clock)
+        stage.enter("alice", 1, account: "alice")
+        stage.harness.advance(by: .seconds(1))
+        #expect(said(stage).map(\.state) == [.told])
     }
 }
