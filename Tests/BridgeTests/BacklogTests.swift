@@ -343,7 +343,8 @@ struct BacklogTests {
         let lines = stage.raw(1)
         #expect(
             lines.filter { $0.contains("PRIVMSG") }.map { $0.split(separator: ":").last } == [
-                "before", "mine", "after",
+                // Nothing goes up before it is on disk.
+                "before", "after", "mine",
             ])
         #expect(lines.contains { $0.contains("label=l1") && $0.hasSuffix(":mine") })
     }
