@@ -2,7 +2,9 @@
 #
 #   make run                  the demo: IRC on 127.0.0.1:6667 in front of a small chat backend
 #   make run CONFIG=file      the bridge, with your configuration
-#   make test                 all tests, and a minute of the built program against a backend of each dialect
+#   make test                 all tests, a minute of the built program against a backend of each dialect, and two of a soak
+#   make soak                 kills, cuts, stalls, a full disk, clock jumps: nothing lost, nothing doubled, nothing
+#                             reordered (SOAK=20m, SEED=n)
 #   make check                formatting, dependency directions, warnings, sanitizers
 #   make conformance          the long suites: laws with many seeds, both sides driven from outside, real IRC clients,
 #                             and the Autobahn TestSuite
@@ -13,8 +15,10 @@ SWIFT ?= swift
 # Language mode 6 with nothing left to warn about; modules out of reach are refused.
 STRICT = -Xswiftc -warnings-as-errors --explicit-target-dependency-import-check error
 TESTS ?=
+SOAK ?= 20m
+SEED ?=
 
-.PHONY: setup build run test check conformance bench format clean
+.PHONY: setup build run test soak check conformance bench format clean
 
 setup:
 	@scripts/setup
@@ -28,6 +32,11 @@ run: build
 test: setup
 	$(SWIFT) test $(STRICT) --disable-xctest $(if $(TESTS),--filter "$(TESTS)")
 	$(if $(TESTS),,CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/end-to-end --quick)
+	$(if $(TESTS),,scripts/soak --self-test)
+	$(if $(TESTS),,SOAK=2m SEED=$(or $(SEED),1) CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/soak)
+
+soak: setup
+	SOAK=$(SOAK) SEED=$(SEED) scripts/soak
 
 check: setup
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources

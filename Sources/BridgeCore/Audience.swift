@@ -8,6 +8,8 @@ struct Audience {
         // In half words: there are fewer clients than these count.
         fileprivate var group: Int32 = -1
         fileprivate var position: Int32 = -1
+        /// In the group's ``Group/held``.
+        fileprivate(set) var isHeld = false
 
         init(client: ClientID) { self.client = client }
 
@@ -17,20 +19,32 @@ struct Audience {
     struct Group {
         let profile: IRCCapabilitySet
         var clients: [ClientID] = []
+        /// Those who still get what was said before they came: lines wait for them elsewhere.
+        var held: [ClientID] = []
+
+        var isEmpty: Bool { clients.isEmpty && held.isEmpty }
     }
 
     private(set) var groups: [Group] = []
     private(set) var count = 0
 
+    /// The client's lines wait, or no longer.
+    mutating func setHeld(_ seat: Seat, _ isHeld: Bool, seatOf: (ClientID) -> Seat?) {
+        guard seat.isTaken, seat.isHeld != isHeld else { return }
+        add(seat, profile: groups[Int(seat.group)].profile, isHeld: isHeld, seatOf: seatOf)
+    }
+
     /// Puts a client into the group of its profile, out of the one where it is.
     ///
     /// - Parameter seatOf: finds the seat of another client in the audience.
-    mutating func add(_ seat: Seat, profile: IRCCapabilitySet, seatOf: (ClientID) -> Seat?) {
+    mutating func add(
+        _ seat: Seat, profile: IRCCapabilitySet, isHeld: Bool = false, seatOf: (ClientID) -> Seat?
+    ) {
         remove(seat, seatOf: seatOf)
         let group: Int
         if let known = groups.firstIndex(where: { $0.profile == profile }) {
             group = known
-        } else if let vacant = groups.firstIndex(where: \.clients.isEmpty) {
+        } else if let vacant = groups.firstIndex(where: \.isEmpty) {
             // A client that goes through all its capabilities leaves no trail of groups.
             groups[vacant] = Group(profile: profile)
             group = vacant
@@ -39,20 +53,26 @@ struct Audience {
             group = groups.count - 1
         }
         seat.group = Int32(clamping: group)
-        seat.position = Int32(clamping: groups[group].clients.count)
-        groups[group].clients.append(seat.client)
+        seat.isHeld = isHeld
+        seat.position = Int32(clamping: isHeld ? groups[group].held.count : groups[group].clients.count)
+        if isHeld { groups[group].held.append(seat.client) } else { groups[group].clients.append(seat.client) }
         count += 1
     }
 
     mutating func remove(_ seat: Seat, seatOf: (ClientID) -> Seat?) {
         guard seat.isTaken else { return }
         let group = Int(seat.group)
-        let last = groups[group].clients.removeLast()
+        let last = seat.isHeld ? groups[group].held.removeLast() : groups[group].clients.removeLast()
         if last != seat.client {
-            groups[group].clients[Int(seat.position)] = last
+            if seat.isHeld {
+                groups[group].held[Int(seat.position)] = last
+            } else {
+                groups[group].clients[Int(seat.position)] = last
+            }
             seatOf(last)?.position = seat.position
         }
         seat.group = -1
+        seat.isHeld = false
         count -= 1
     }
 }

@@ -16,13 +16,29 @@ extension Bridge: ClientDoor {
 
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
+        let backlog = lines.first.flatMap { runningBacklog(ofTarget: $0.params.first, session) }
         guard let label, lines.count > 1, session.caps.contains(.batch) else {
-            for (index, line) in lines.enumerated() { deliver(line, to: client, label: index == 0 ? label : nil) }
+            for (index, line) in lines.enumerated() {
+                let label = index == 0 ? label : nil
+                if let backlog {
+                    write(line, to: session, label: label, batch: nil, heldBy: backlog)
+                } else {
+                    deliver(line, to: client, label: label)
+                }
+            }
             return
         }
-        let reference = beginBatch(label: label, session)
-        for line in lines { write(line, to: session, label: nil, batch: reference) }
-        endBatch(reference, session)
+        let reference = beginBatch(label: label, session, heldBy: backlog)
+        for line in lines { write(line, to: session, label: nil, batch: reference, heldBy: backlog) }
+        endBatch(reference, session, heldBy: backlog)
+    }
+
+    /// Delivers a line about somebody in several rooms: after what was said before in those that the client waits for.
+    func deliver(_ message: IRCMessage, to client: ClientID, amid rooms: some Sequence<RoomID>) {
+        guard let session = sessions[client],
+            let backlog = session.following?.backlogs.last(where: { rooms.contains($0.room) })
+        else { return deliver(message, to: client, label: nil) }
+        write(message, to: session, label: nil, batch: nil, heldBy: backlog)
     }
 
     func tellWatchers(of person: PersonID, _ line: IRCMessage) {
@@ -30,12 +46,18 @@ extension Bridge: ClientDoor {
         if places.count == 1 { return places[0].broadcast(line, context) }
         var watchers: Set<ClientID> = []
         for room in places { watchers.formUnion(room.locals.keys) }
-        for watcher in watchers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: watcher, label: nil) }
+        let ids = places.map(\.id)
+        for watcher in watchers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: watcher, amid: ids) }
     }
 
     /// Reduces, tags and queues one line. Returns its length in bytes.
+    ///
+    /// - Parameter backlog: the line waits until this is over.
     @discardableResult
-    private func write(_ message: IRCMessage, to session: IRCSession, label: String?, batch: String?) -> Int {
+    func write(
+        _ message: IRCMessage, to session: IRCSession, label: String?, batch: String?,
+        heldBy backlog: Backlog? = nil
+    ) -> Int {
         var message = message
         if let label { message.setTag("label", label) }
         if let batch { message.setTag("batch", batch) }
@@ -45,7 +67,7 @@ extension Bridge: ClientDoor {
         guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
         IRCEncoder.append(reduced, to: &context.writer)
         let slice = context.writer.take()
-        context.emit(.send(session.id, slice))
+        if let backlog { hold(slice, by: backlog, session) } else { context.emit(.send(session.id, slice)) }
         return slice.count
     }
 
@@ -85,18 +107,18 @@ extension Bridge: ClientDoor {
         }
     }
 
-    private func beginBatch(label: String, _ session: IRCSession) -> String {
+    private func beginBatch(label: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) -> String {
         let reference = nextBatchReference()
         write(
             IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
-            to: session, label: label, batch: nil)
+            to: session, label: label, batch: nil, heldBy: backlog)
         return reference
     }
 
-    private func endBatch(_ reference: String, _ session: IRCSession) {
+    func endBatch(_ reference: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) {
         write(
             IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + reference]), to: session,
-            label: nil, batch: nil)
+            label: nil, batch: nil, heldBy: backlog)
     }
 
     // MARK: - Long answers
@@ -109,13 +131,18 @@ extension Bridge: ClientDoor {
                 context.emit(.notifyWhenDrained(session.id))
                 return
             }
+            if case .backlog(let room) = session.longAnswers[0] {
+                if !writeBacklog(of: room, session) { session.replaceFirstLongAnswer(nil) }
+                continue
+            }
             let (line, rest) = step(session.longAnswers[0], session)
             session.replaceFirstLongAnswer(rest)
             if let line {
                 session.undrainedBytes += write(line, to: session, label: nil, batch: session.longAnswerBatch)
             }
         }
-        session.undrainedBytes = 0
+        // The next part of a backlog waits for the queue to empty, as if it had come with this one.
+        if session.following?.backlogs.isEmpty ?? true { session.undrainedBytes = 0 }
         if let reference = session.longAnswerBatch {
             session.longAnswerBatch = nil
             endBatch(reference, session)
@@ -130,6 +157,8 @@ extension Bridge: ClientDoor {
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
+        case .backlog: return (nil, nil)
+        case .untold(let id, let after): return untoldStep(id, after, session)
         }
     }
 

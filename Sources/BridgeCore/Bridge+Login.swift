@@ -23,6 +23,8 @@ struct PasswordTry {
     var attempt: UInt64
     var purpose: Purpose
     var account: AccountSettings?
+    /// What the account calls this client, where the login said so.
+    var clientName: String?
     /// The client went on without; nobody waits for the answer.
     var isAbandoned = false
 }
@@ -70,10 +72,12 @@ extension Bridge {
             return loginFailed(session, "The SASL response is malformed")
         }
         let fold = IRCCasemapping.ascii.fold
-        guard response.authzid.isEmpty || fold(response.authzid) == fold(response.authcid) else {
+        let (account, client) = ClientName.split(response.authcid)
+        let (wanted, wantedClient) = ClientName.split(response.authzid)
+        guard response.authzid.isEmpty || fold(wanted) == fold(account) else {
             return loginFailed(session, "You may only log in as yourself")
         }
-        check(SecretBytes(response.password), of: response.authcid, .sasl, session)
+        check(SecretBytes(response.password), of: account, client: client ?? wantedClient, .sasl, session)
     }
 
     private func loginFailed(_ session: IRCSession, _ why: String) {
@@ -85,11 +89,13 @@ extension Bridge {
     // MARK: - Checking
 
     private func check(
-        _ password: SecretBytes, of name: String, _ purpose: PasswordTry.Purpose, _ session: IRCSession
+        _ password: SecretBytes, of name: String, client: String?, _ purpose: PasswordTry.Purpose,
+        _ session: IRCSession
     ) {
         let account = account(named: name)
         check(
             password, against: account?.password ?? .unmatchable(iterations: passwordCost), account, purpose, session)
+        session.passwordTry?.clientName = client
     }
 
     private func check(
@@ -163,6 +169,9 @@ extension Bridge {
             return
         }
         session.account = account
+        // What USER said is forgotten once registered, but for the ident that came of it.
+        let ident = session.person.flatMap { context.identities[$0]?.ident }
+        session.setClientName(tried.clientName ?? ident.flatMap { ClientName.clean(String($0.drop { $0 == "~" })) })
         session.failedTries = 0
         context.note(
             .info, "client-login", "a client logged in",
@@ -196,8 +205,9 @@ extension Bridge {
             if session.origin.allowsLogin, !accounts.isEmpty, let colon = password.firstIndex(of: ":"),
                 colon != password.startIndex
             {
+                let (account, client) = ClientName.split(String(password[..<colon]))
                 check(
-                    SecretBytes(password[password.index(after: colon)...].utf8), of: String(password[..<colon]),
+                    SecretBytes(password[password.index(after: colon)...].utf8), of: account, client: client,
                     .accountPass(whole: password), session)
                 return false
             }
@@ -280,7 +290,12 @@ extension Bridge {
         if let shared = self.person(of: account) { return merge(session, person, into: shared) }
         accountPeople[account.name] = personID
         context.identities.modify(personID) { $0.account = account.name }
-        for id in session.rooms { room(id)?.identityChanged(session.id, receipts: account.receipts, context) }
+        for id in session.rooms {
+            guard let room = room(id) else { continue }
+            room.identityChanged(
+                session.id, clientName: session.clientName, receipts: account.receipts, context)
+            if !room.isLoading { follow(room, session, from: Int64(room.recent.lastSequence), nil) }
+        }
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
         reply(line, session)
         tellPeers(of: session, line)
@@ -293,7 +308,7 @@ extension Bridge {
         let others = sessions(of: shared)
         guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
         tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
-        for id in rooms { room(id)?.leave(session.id, context) }
+        for id in rooms { if let room = room(id) { leave(room, session) } }
         whowas.remember(old, at: context.now.wall)
         context.identities.remove(oldID)
         context.identities.modify(shared) { $0.clients.append(session.id) }

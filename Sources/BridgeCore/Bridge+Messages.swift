@@ -83,6 +83,7 @@ extension Bridge {
             Submission(
                 text: text, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil),
             from: session.id, context)
+        if refusal == nil, context.isDurable { session.lastKept = context.ledger.next }
         guard refusal == .queueFull else { return }
         session.response?.isDeferred = false
         reply(

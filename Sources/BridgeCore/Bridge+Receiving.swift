@@ -46,11 +46,16 @@ final class LineReceipts {
 extension Bridge {
     /// Calls `received` when the client has certainly got everything that was written to it before this; never, when it
     /// goes before that.
-    func whenReceived(by session: IRCSession, _ received: @escaping () -> Void) {
-        guard session.state != .closed else { return }
+    ///
+    /// - Returns: false: too many wait for this client already, and `received` is not called.
+    @discardableResult
+    func whenReceived(by session: IRCSession, _ received: @escaping () -> Void) -> Bool {
+        guard session.state != .closed else { return false }
         let receipts = session.lineReceipts ?? LineReceipts()
         session.lineReceipts = receipts
-        if receipts.add(received), let token = receipts.ask() { sendPing(token, session) }
+        guard receipts.add(received) else { return false }
+        if let token = receipts.ask() { sendPing(token, session) }
+        return true
     }
 
     func pongReceived(_ token: String, _ session: IRCSession) {

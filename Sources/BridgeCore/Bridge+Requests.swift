@@ -14,7 +14,7 @@ extension Bridge {
         case .setRealname(let realname): setRealname(realname, session)
         case .join(let channels): for channel in channels { join(channel, session) }
         case .partEverything:
-            for id in session.rooms { if let room = room(id) { part(room, reason: nil, session) } }
+            for id in session.rooms { if let room = room(id) { part(room, reason: nil, isAsked: true, session) } }
         case .part(let channels, let reason): for channel in channels { part(channel, reason: reason, session) }
         case .names(let channels): names(channels, session)
         case .who(let mask, let whox): who(mask, whox, session)
@@ -43,6 +43,7 @@ extension Bridge {
                     session.id, profile: session.caps.renderingProfile,
                     hasReadMarker: session.caps.contains(.readMarker))
             }
+        case .ping(let token): answerPing(token, session)
         case .pong(let token): pongReceived(token, session)
         case .authenticate(let param): authenticate(param, session)
         case .quit(let reason): close(session, reason: reason)
@@ -134,7 +135,13 @@ extension Bridge {
         for client in clients { client.nick = nick }
         reply(line, session)
         tellPeers(of: session, line)
-        for client in clients { for id in client.rooms { room(id)?.renamed(client.id, context) } }
+        for client in clients {
+            for room in client.rooms.compactMap({ room($0) }) {
+                room.renamed(client.id, context)
+                tellUntold(room, client)
+            }
+            if client !== session { pullLongAnswers(client) }
+        }
     }
 
     private func setRealname(_ realname: String, _ session: IRCSession) {
@@ -188,10 +195,14 @@ extension Bridge {
     /// - Parameter isSilent: the client has the room open already.
     func enter(_ room: Room, _ session: IRCSession, isSilent: Bool = false) {
         guard let personID = session.person, !session.rooms.contains(room.id) else { return }
+        let newest = Int64(room.recent.lastSequence)
+        let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
         room.join(
-            session.id, person: personID, profile: session.caps.renderingProfile,
-            hasReadMarker: session.caps.contains(.readMarker), receipts: session.account?.receipts, context)
+            session.id, person: personID, clientName: session.clientName, profile: session.caps.renderingProfile,
+            hasReadMarker: session.caps.contains(.readMarker), receipts: session.account?.receipts,
+            isHeld: backlog != nil, context)
         session.rooms.append(room.id)
+        if !room.isLoading { follow(room, session, from: newest, backlog) }
         guard !isSilent, let person = context.identities[personID] else { return }
         reply(room.joinMessage(person, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }
@@ -201,6 +212,15 @@ extension Bridge {
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         if let notice = room.statusNotice(context) { session.appendLongAnswer(.line(notice)) }
         if let notice = room.ownStatusNotice(personID, context) { session.appendLongAnswer(.line(notice)) }
+        if backlog != nil { session.appendLongAnswer(.backlog(room.id)) }
+        tellUntold(room, session)
+    }
+
+    /// Takes a client out of a room; whoever must know is told by the caller.
+    func leave(_ room: Room, _ session: IRCSession) {
+        endFollowing(room.id, session)
+        room.leave(session.id, context)
+        session.rooms.removeAll { $0 == room.id }
     }
 
     private func part(_ channel: String, reason: String?, _ session: IRCSession) {
@@ -208,20 +228,22 @@ extension Bridge {
         guard session.rooms.contains(room.id) else {
             return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
         }
-        part(room, reason: reason, session)
+        part(room, reason: reason, isAsked: true, session)
     }
 
-    func part(_ room: Room, reason: String?, _ session: IRCSession) {
+    /// - Parameter isAsked: the IRC user wanted it: what is said from now on is not for the person's clients.
+    func part(_ room: Room, reason: String?, isAsked: Bool = false, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let line = IRCMessage(
             tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
             source: person.source, command: "PART", params: [room.channel] + (reason.map { [$0] } ?? []))
+        for client in sessions(of: personID) {
+            if isAsked, client.rooms.contains(room.id) { dropCursor(room, client, for: session) }
+            endFollowing(room.id, client)
+        }
         reply(line, session)
         room.broadcast(line, except: session.id, context)
-        for client in sessions(of: personID) {
-            room.leave(client.id, context)
-            client.rooms.removeAll { $0 == room.id }
-        }
+        for client in sessions(of: personID) { leave(room, client) }
     }
 
     private func names(_ channels: [String], _ session: IRCSession) {

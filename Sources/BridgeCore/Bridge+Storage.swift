@@ -1,4 +1,5 @@
 public import ChatModel
+import WireBytes
 
 // What the store says, brought to whom it concerns.
 
@@ -12,14 +13,23 @@ extension Bridge {
     public func storeSettled(through ticket: StoreTicket, refused: [StoreTicket], reason: String?, now: Now) {
         context.now = now
         context.ledger.settle(through: ticket)
+        context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
+        loadSettledRooms()
+        makeUpForLosses()
+        keepLostCursors()
+        goOnWithBacklogs()
     }
 
     /// An order found no room in the store: nothing of it is kept. Its ticket never settles by itself.
     public func storeOverflowed(_ ticket: StoreTicket, _ changes: [StoreOperation], now: Now) {
         context.now = now
-        storeDidSettle(refused: [ticket], reason: "too much waits for the disk")
-        storeDidLose(changes)
+        context.ledger.lose(ticket)
+        context.ledger.owe(changes)
+        storeDidOverflow(ticket, reason: "too much waits for the disk")
+        storeDidLose(changes, ticket)
+        cursorsLost(changes)
+        goOnWithBacklogs()
     }
 
     /// The store began or ceased to keep what it is given.
@@ -28,25 +38,160 @@ extension Bridge {
         guard condition != context.ledger.condition else { return }
         context.ledger.condition = condition
         switch condition {
-        case .sound: context.note(.info, "store-sound", "what is said is kept again")
+        case .sound:
+            context.ledger.repay()
+            context.note(.info, "store-sound", "what is said is kept again")
+            for room in rooms { room.notice("What is said is kept again.", context) }
+            loadSettledRooms()
+            makeUpForLosses()
         case .failing(let reason):
             context.note(.error, "store-failing", "nothing can be kept: \(reason)", ["reason": reason])
+            for room in rooms {
+                room.notice(
+                    "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what "
+                        + "others write may be missing later.", context)
+            }
+            for waiting in context.waitingLoads { goOnWithoutThePast(waiting.room, reason) }
+            context.waitingLoads = []
         }
     }
 
-    /// Acceptances are decided.
-    private func storeDidSettle(refused: Set<StoreTicket>, reason: String) {}
+    // MARK: - What the store had no room for
 
-    /// Changes are lost for good.
-    private func storeDidLose(_ changes: [StoreOperation]) {}
+    /// Changes are lost; what is small and matters is handed over again later.
+    private func storeDidLose(_ changes: [StoreOperation], _ ticket: StoreTicket) {
+        if context.unkept.isEmpty {
+            context.note(.error, "store-overflow", "too much waits for the disk; what is said is not kept")
+        }
+        context.unkept.add(changes, ticket, at: context.now.wall)
+    }
+
+    /// What waited before the loss is on disk: there is room again.
+    private func makeUpForLosses() {
+        guard context.ledger.condition == .sound, let ticket = context.unkept.waitsFor, context.ledger.isSettled(ticket)
+        else { return }
+        let unkept = context.unkept
+        context.unkept = UnkeptChanges()
+        context.note(.warn, "store-gap", "what is said is kept again; something of it is missing")
+        for change in unkept.again { context.keep(change) }
+        for room in rooms {
+            if let period = unkept.messages[room.storedKey] {
+                room.tellUnkept(from: period.from, to: period.to, context)
+            }
+        }
+    }
+
+    // MARK: - Identities
+
+    /// How often people who are here are kept as seen. A tenth of a percent of the time for which nicks stay theirs does
+    /// not matter.
+    static let identitiesInterval: Duration = .seconds(24 * 60 * 60)
+
+    func identitiesTimerFired() {
+        context.identities.keepPresent()
+        context.timers.set(.identities, at: context.now.monotonic + Self.identitiesInterval)
+    }
+
+    // MARK: - Rooms that are opened later
 
     /// The answer to `.readMessages`.
     public func messagesRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, now: Now) {
         context.now = now
+        backlogRead(id, outcome)
     }
 
     /// The answer to `.loadRoom`.
     public func roomLoaded(_ id: RoomID, _ outcome: Result<StoredRoom, StoreFailure>, now: Now) {
         context.now = now
+        switch outcome {
+        case .success(let stored): finishLoading(id, stored)
+        case .failure(let failure): goOnWithoutThePast(id, failure.sentence)
+        }
+    }
+
+    /// Longest wait for what is kept of a room: a disk that stalls is not to keep people from speaking.
+    static let roomLoadWait: Duration = .seconds(10)
+
+    /// Has what is kept of a room read, once nothing of it is on its way to the disk any more.
+    func load(_ room: Room) {
+        room.isLoading = true
+        context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
+        context.waitingLoads.append((room.id, context.ledger.newest))
+        loadSettledRooms()
+        // A disk that is full can be read all the same, but what waits for it may be of this room.
+        if case .failing(let reason) = context.ledger.condition,
+            context.waitingLoads.contains(where: { $0.room == room.id })
+        {
+            goOnWithoutThePast(room.id, reason)
+        }
+    }
+
+    private func loadSettledRooms() {
+        let ready = context.waitingLoads.filter { context.ledger.isSettled($0.through) }
+        guard !ready.isEmpty else { return }
+        context.waitingLoads.removeAll { context.ledger.isSettled($0.through) }
+        for (id, _) in ready {
+            if let room = room(id) { context.emit(.loadRoom(id, room.storedKey)) }
+        }
+    }
+
+    func roomLoadTimedOut(_ id: RoomID) { goOnWithoutThePast(id, "the disk does not answer") }
+
+    private func goOnWithoutThePast(_ id: RoomID, _ reason: String) {
+        guard let room = room(id), room.isLoading else { return }
+        context.note(
+            .error, "room-not-loaded", "what is kept of a room cannot be read: \(reason)",
+            ["room": room.settings.name, "reason": reason])
+        finishLoading(id, nil)
+    }
+
+    /// - Parameter stored: nil: it cannot be read.
+    private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
+        context.timers.cancel(.roomLoad(id))
+        context.waitingLoads.removeAll { $0.room == id }
+        guard let room = room(id), room.isLoading else { return }
+        room.isLoading = false
+        room.loaded(stored, context)
+        orderIsKnown(room)
+    }
+}
+
+/// What the store had no room for, until it has.
+struct UnkeptChanges {
+    /// Changes handed over again at most. Messages of IRC users are refused while nothing can be kept, so what is left are
+    /// the ends of those that were accepted before, and what people read and did meanwhile.
+    static let capacity = 10_000
+
+    struct Period: Equatable {
+        var from: ChatTimestamp
+        var to: ChatTimestamp
+    }
+
+    /// When the messages were said that are missing, by room.
+    private(set) var messages: [StoredRoomKey: Period] = [:]
+    private(set) var again: [StoreOperation] = []
+    private var newest: StoreTicket?
+    /// The newest order in front of them that the store did take: when it is settled there is room again.
+    private(set) var waitsFor: StoreTicket?
+
+    var isEmpty: Bool { newest == nil }
+
+    mutating func add(_ changes: [StoreOperation], _ ticket: StoreTicket, at now: ChatTimestamp) {
+        let before = StoreTicket(rawValue: ticket.rawValue &- 1)
+        if newest != before { waitsFor = before }
+        newest = ticket
+        for change in changes {
+            switch change {
+            case .message(let key, let message):
+                let from = min(message.gapFrom ?? message.at, message.at, now)
+                let period = messages[key] ?? Period(from: from, to: now)
+                messages[key] = Period(from: min(period.from, from), to: max(period.to, now))
+            // Refused aloud; told anew by what comes later; too late to be of use to a client that has come back since; or
+            // owed by the ledger.
+            case .accept, .live, .cursor, .dropCursor, .outboxState, .leaveOutbox: break
+            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity:
+                if again.count < Self.capacity { again.append(change) }
+            }
+        }
     }
 }

@@ -237,6 +237,7 @@ extension Bridge {
         templateRooms[id] = room
         roomsByChannel[self.settings.casemapping.fold(settings.channel)] = id
         context.note(.info, "room-opened", "a room of the template was opened", ["room": settings.name])
+        if context.isDurable { load(room) }
         return room
     }
 
@@ -285,7 +286,10 @@ extension Bridge {
 
     func roomFellSilent(_ id: RoomID) {
         guard let room = templateRooms[id], room.locals.isEmpty else { return }
-        for timer in [TimerKey.link(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id)] {
+        for timer in [
+            TimerKey.link(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id), .live(id),
+            .roomLoad(id),
+        ] {
             context.timers.cancel(timer)
         }
         templateRooms[id] = nil

@@ -46,10 +46,19 @@ public final class Bridge {
     var accountPeople: [String: PersonID] = [:]
     /// Iterations that every check of an account's password takes.
     let passwordCost: Int
+    /// Clients that wait for a PONG until the disk has what they said.
+    var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
     let isupport: [[String]]
     let startedAt: ChatTimestamp
+    var cursors: Cursors
+    /// Cursors whose changes found no room in the store.
+    var lostCursors: Set<LostCursor> = []
+    /// Backlogs that cannot be read before the disk has what was said.
+    var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
+    /// Whose question to the store this is.
+    var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
     private(set) var backends: [BackendAccount] = []
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
@@ -79,6 +88,7 @@ public final class Bridge {
         self.context = BridgeContext(settings: settings, isDurable: stored != nil, now: now, random: random)
         self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall
+        self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = Dictionary(
             settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
         self.passwordCost = settings.accounts.map(\.password.iterations).max() ?? SCRAMVerifier.defaultIterations
@@ -100,9 +110,12 @@ public final class Bridge {
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
+        guard let stored else { return }
+        context.identities.restore(stored.identities, now: now)
         for room in rooms {
-            if let left = stored?.rooms[room.storedKey] { room.restore(left, context) }
+            if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
         }
+        context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
 
     // MARK: - The driver's side
@@ -306,9 +319,14 @@ public final class Bridge {
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .markRead(let id): room(id)?.markReadTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
+            case .live(let id): room(id)?.liveTimerFired(context)
+            case .roomLoad(let id): roomLoadTimedOut(id)
+            case .identities: identitiesTimerFired()
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
+            case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }
+            case .following(let id): if let session = sessions[id] { followingTimerFired(session) }
             case .ownIdentity: break
             case .shutdown: beginClosing()
             }
@@ -473,6 +491,7 @@ public final class Bridge {
         session.state = .closed
         sessions.remove(session.id)
         waitingJoins.forget(session.id)
+        stopFollowing(session)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.loginAnswer(session.id))
@@ -490,7 +509,7 @@ public final class Bridge {
         for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
         for other in sessions(of: session.person) { peers.insert(other.id) }
         peers.remove(session.id)
-        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, label: nil) }
+        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, amid: session.rooms) }
     }
 
     // MARK: - Stopping
@@ -542,7 +561,7 @@ public final class Bridge {
         }
     }
 
-    private func finishIfIdle() {
+    func finishIfIdle() {
         let own = context.ownLinks.values
         if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
             beginClosing()

@@ -33,6 +33,11 @@ final class BridgeContext {
     /// What is kept outlasts the process.
     let isDurable: Bool
     var ledger = StoreLedger()
+    /// Rooms of the template whose beginnings are to be read when everything is on disk that was handed over before.
+    var waitingLoads: [(room: RoomID, through: StoreTicket)] = []
+    /// What the store had no room for.
+    var unkept = UnkeptChanges()
+    private var outboxesAwaitingStore: Set<RoomID> = []
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -50,6 +55,10 @@ final class BridgeContext {
             uniquingKeysWith: { first, _ in first })
         self.connectBudget = TokenBucket(
             rate: settings.limits.upstreamConnectsPerSecond, burst: settings.limits.upstreamConnectsPerSecond ?? 1)
+        if isDurable {
+            identities.keep = { [unowned self] in keep($0) }
+            identities.wall = { [unowned self] in self.now.wall }
+        }
     }
 
     // MARK: - Actions
@@ -67,6 +76,20 @@ final class BridgeContext {
     func keep(_ change: @autoclosure () -> StoreOperation) {
         guard isDurable else { return }
         ledger.add(change())
+    }
+
+    /// Has the store keep what is new of an accepted message.
+    func keep(_ change: @autoclosure () -> StoreOperation, about message: ChatID) {
+        guard isDurable else { return }
+        ledger.add(change(), about: message)
+    }
+
+    /// Something in the outbox of a room, or of an account's own link, waits for the store.
+    func awaitStore(_ room: RoomID) { outboxesAwaitingStore.insert(room) }
+
+    func takeOutboxesAwaitingStore() -> [RoomID] {
+        defer { outboxesAwaitingStore = [] }
+        return outboxesAwaitingStore.sorted { $0.index < $1.index }
     }
 
     func takeActions() -> [BridgeAction] {

@@ -112,6 +112,8 @@ public struct LimitSettings: Equatable, Sendable {
     public var membersPerRoom: Int
     /// Rooms that the template may have open at a time.
     public var templateRooms: Int
+    /// Messages of a room that a client that returns gets of what it missed, the newest ones; 0: none.
+    public var backlog: Int
 
     public init(
         maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double? = 5,
@@ -119,7 +121,8 @@ public struct LimitSettings: Equatable, Sendable {
         pingTimeout: Duration = .seconds(60), messagesPerSecond: Double? = 2, messagesBurst: Double = 10,
         receiveQueueBytes: Int = 32 * 1024, multilineMaxBytes: Int = 16 * 1024, multilineMaxLines: Int = 100,
         upstreamMessagesPerSecond: Double? = 5, upstreamMessagesBurst: Double = 10,
-        upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000, templateRooms: Int = 100
+        upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000, templateRooms: Int = 100,
+        backlog: Int = 500
     ) {
         self.maxClients = maxClients
         self.maxClientsPerAddress = maxClientsPerAddress
@@ -137,6 +140,7 @@ public struct LimitSettings: Equatable, Sendable {
         self.upstreamConnectsPerSecond = upstreamConnectsPerSecond
         self.membersPerRoom = membersPerRoom
         self.templateRooms = templateRooms
+        self.backlog = backlog
     }
 }
 

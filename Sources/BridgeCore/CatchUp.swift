@@ -82,6 +82,8 @@ struct CatchUp {
     var isDelayTold = false
     /// An answer was more than a frame can be.
     var isCareful = false
+    /// Nothing was shown before the gap, so no history can prove by what it has that it reaches back to it.
+    private var isUnmarked = false
     /// How many ids the ring had taken when the gap opened.
     private(set) var totalAtGap = 0
     /// Nothing was shown since the gap opened, so whatever is known was said before it.
@@ -130,9 +132,24 @@ struct CatchUp {
 
     mutating func closeGap() {
         gap = nil
+        isUnmarked = false
         retry = nil
         isDelayTold = false
         isCareful = false
+    }
+
+    /// An earlier process ended here, and what it showed was seen again.
+    ///
+    /// - Parameters:
+    ///   - mark: the newest message of the last stretch in which nothing is missing.
+    ///   - later: how many ids of those came after `mark`.
+    ///   - isEmpty: it showed nothing at all, so there is nothing to find again.
+    mutating func resume(after mark: Mark, later: Int, total: Int, isEmpty: Bool) {
+        gap = .after(mark)
+        isUnmarked = isEmpty
+        newest = newest ?? mark
+        isGapFresh = later == 0
+        totalAtGap = total - later
     }
 
     /// So much was said since the gap opened that the ring no longer tells what of a history was shown.
@@ -207,7 +224,7 @@ struct CatchUp {
     /// is whole.
     func reaches(_ messages: [ChatMessage], isComplete: Bool, isKnown: (ChatMessage) -> Bool) -> Bool {
         guard case .after(let mark) = gap, !messages.isEmpty else { return true }
-        if mark == .beginning { return isComplete }
+        if mark == .beginning || isUnmarked && isComplete { return isComplete }
         let credible = mark.at.map { at in
             let (sum, over) = at.milliseconds.addingReportingOverflow(Self.credibleLead)
             return ChatTimestamp(milliseconds: over ? .max : sum)

@@ -40,6 +40,7 @@ enum SessionRequest: Equatable {
     /// MOTD, LUSERS, VERSION, TIME or INFO.
     case query(IRCCommand)
     case capabilitiesChanged
+    case ping(String)
     case pong(String)
     case authenticate(String)
     case quit(String)
@@ -151,9 +152,11 @@ final class IRCSession {
 
     private final class LoginState {
         var user: String?
+        var userClientName: String?
         var realname = ""
         var password: String?
         var account: AccountSettings?
+        var clientName: String?
         var isAdmitted = false
         var sasl = IRCSASLExchange()
         var passwordTry: PasswordTry?
@@ -182,7 +185,9 @@ final class IRCSession {
     func forgetUnusedLogin() {
         guard let login else { return }
         guard login.account == nil, !login.isAdmitted, login.passwordTry == nil else {
+            login.clientName = clientName
             login.user = nil
+            login.userClientName = nil
             login.realname = ""
             return
         }
@@ -200,6 +205,16 @@ final class IRCSession {
         get { login?.account }
         set { if newValue != nil || login != nil { modifyLogin { $0.account = newValue } } }
     }
+
+    /// What the account calls this client: what it logged in with after the `@`, else what it said in USER, after an `@`
+    /// or all. Nil without an account.
+    var clientName: String? {
+        guard let login, login.account != nil else { return nil }
+        return login.clientName ?? login.userClientName
+            ?? login.user.flatMap { ClientName.clean(String($0.drop { $0 == "~" })) }
+    }
+
+    func setClientName(_ name: String?) { modifyLogin { $0.clientName = name } }
 
     /// The client gave the server's password.
     var isAdmitted: Bool {
@@ -231,6 +246,10 @@ final class IRCSession {
     var rooms: ShortList<RoomID> = []
     /// Who waits for the client to have received something; nil: nobody ever did.
     var lineReceipts: LineReceipts?
+    /// What it has got of its rooms; nil: it has no cursors.
+    var following: Following?
+    /// The newest order with something that was kept on the client's behalf.
+    var lastKept: StoreTicket?
 
     var pingSentAt: MonotonicInstant? {
         get { pingInstant.nanoseconds == .min ? nil : pingInstant }
@@ -262,6 +281,11 @@ final class IRCSession {
 
     func appendLongAnswer(_ answer: LongAnswer) { modifyAnswering { $0.longAnswers.append(answer) } }
 
+    func removeLongAnswers(where isUnwanted: (LongAnswer) -> Bool) {
+        guard hasLongAnswers else { return }
+        modifyAnswering { $0.longAnswers.removeAll(where: isUnwanted) }
+    }
+
     /// What is left of the first long answer; nil: nothing.
     func replaceFirstLongAnswer(_ rest: LongAnswer?) {
         modifyAnswering {
@@ -288,6 +312,15 @@ final class IRCSession {
 
     /// Another line of the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
+
+    /// Answers to PINGs that wait until what was said before is on disk.
+    var heldPongs: [HeldPong] = []
+
+    struct HeldPong {
+        var ticket: StoreTicket
+        var message: IRCMessage
+        var label: String?
+    }
 
     struct LabeledResponse {
         var label: String
@@ -456,7 +489,9 @@ final class IRCSession {
 
     private func userReceived(_ params: [String]) -> [SessionRequest] {
         guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
-        let legal = params[0].unicodeScalars.filter {
+        let (ident, client) = ClientName.split(params[0])
+        modifyLogin { $0.userClientName = client }
+        let legal = ident.unicodeScalars.filter {
             $0.isASCII
                 && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
         }
@@ -499,7 +534,7 @@ final class IRCSession {
 
     private func pingReceived(_ params: [String]) -> [SessionRequest] {
         guard let token = params.first else { return [.reply(numeric(.errNoOrigin, "No origin specified"))] }
-        return [.reply(IRCMessage(source: serverName, command: "PONG", params: [serverName, token]))]
+        return [.ping(token)]
     }
 
     // MARK: - Messages
@@ -543,4 +578,8 @@ enum LongAnswer {
     case list(nextRoom: Int, only: [String])
     /// The rooms of the template's backend that are not open.
     case backendList(next: Int, only: [String])
+    /// What was said in a room while the client was away.
+    case backlog(RoomID)
+    /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
+    case untold(RoomID, after: UInt64)
 }

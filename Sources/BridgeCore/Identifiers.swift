@@ -63,6 +63,12 @@ enum TimerKey: Hashable {
     case typingOut(ClientID, RoomID)
     /// Read receipts for an author wait for their two seconds.
     case receipts(RoomID)
+    /// It is to be kept until when nothing of the room is missing.
+    case live(RoomID)
+    /// A room that was opened has waited long enough for what is kept of it.
+    case roomLoad(RoomID)
+    /// People who are here are kept as seen.
+    case identities
     /// The backend may be called again to mark a room as read.
     case markRead(RoomID)
     /// People who were silent for long leave the room.
@@ -75,6 +81,10 @@ enum TimerKey: Hashable {
     case roomsList
     /// The backend has not said yet as whom it sees an account's own link.
     case ownIdentity(RoomID)
+    /// A room's IRC users are asked whether they have received what was said.
+    case cursors(RoomID)
+    /// The next thing about what a client with a cursor gets: asking whether it has, a disk that does not answer.
+    case following(ClientID)
     /// The drain time at shutdown is over.
     case shutdown
 }

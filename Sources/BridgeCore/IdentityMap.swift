@@ -23,6 +23,8 @@ struct Person {
         var backend: String
         var id: ChatID?
         var name: String?
+
+        var person: ChatPerson { ChatPerson(id: id, name: name) }
     }
 
     /// What few people have.
@@ -123,6 +125,12 @@ final class IdentityMap {
     private let reserved: Set<String>
     /// Names of accounts by what a reader takes them for.
     private let accountNames: [String: [String]]
+    /// Where changes of who has which nick go, so that they outlast the process; nil: they do not.
+    var keep: ((StoreOperation) -> Void)?
+    /// What people read on the clock, for these changes.
+    var wall: () -> ChatTimestamp = { ChatTimestamp(milliseconds: 0) }
+    /// People upstream who are nobody in particular.
+    private var passing: Set<PersonID> = []
 
     init(settings: BridgeSettings) {
         self.casemapping = settings.casemapping
@@ -246,6 +254,7 @@ final class IdentityMap {
         if case .remote(let key) = record.person.kind {
             byRemote[key] = nil
             if record.person.absentSince != nil { absentCount -= 1 }
+            if passing.remove(id) == nil { keep?(.forgetIdentity(backend: key.backend, key.person)) }
         }
     }
 
@@ -295,19 +304,44 @@ final class IdentityMap {
 
     func known(_ key: Person.RemoteKey) -> PersonID? { byRemote[key] }
 
+    /// Somebody upstream as they are shown, or would be if they came now and no other had the nick.
+    func prospect(
+        _ sender: ChatPerson, backend: String, authenticated: Bool
+    ) -> (nick: String, source: String, account: String?) {
+        if let known = known(Self.remoteKey(sender, backend: backend)).flatMap({ people[$0]?.person }) {
+            return (known.nick, known.source, known.account)
+        }
+        let name = sender.name.flatMap { $0.isEmpty ? nil : $0 }
+        let nick = maker.nick(
+            name: name ?? sender.id?.rawValue, id: sender.id?.canonical ?? sender.name ?? "unknown")
+        return (
+            nick, nick + "!" + Self.remoteIdent + "@" + Self.hostname(backend),
+            authenticated ? Self.accountName(of: sender, backend: backend) : nil
+        )
+    }
+
+    static let remoteIdent = "chat"
+
     /// Finds or makes the person behind a frame's sender.
+    ///
+    /// - Parameter isPassing: nobody in particular; not remembered over the end of the process.
     func resolve(
-        _ sender: ChatPerson, backend: String, authenticated: Bool, now: MonotonicInstant
+        _ sender: ChatPerson, backend: String, authenticated: Bool, isPassing: Bool = false, now: MonotonicInstant
     ) -> Resolution {
         let key = Self.remoteKey(sender, backend: backend)
         let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
         let idText = sender.id?.canonical ?? sender.name ?? "unknown"
         if let id = byRemote[key], let record = people[id] {
+            // Whoever was remembered from before the start.
+            if authenticated, record.person.account == nil {
+                record.person.account = Self.accountName(of: sender, backend: backend)
+            }
             let person = record.person
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
             guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             modify(id) { $0.realname = realname }
+            defer { keepIdentity(id) }
             let base = maker.nick(name: displayName, id: idText)
             let oldBase = maker.nick(name: person.realname, id: idText)
             // Who has a number keeps it while the name makes the same nick, but for its case.
@@ -329,16 +363,15 @@ final class IdentityMap {
         let realname = Self.realname(displayName ?? idText)
         let nick = freeNick(base, displayName: realname, backend: backend)
         var person = Person(
-            kind: .remote(key), nick: nick, ident: "chat", host: Self.hostname(backend), realname: realname,
+            kind: .remote(key), nick: nick, ident: Self.remoteIdent, host: Self.hostname(backend), realname: realname,
             account: nil)
-        if authenticated, let id = sender.id?.rawValue ?? sender.name {
-            person.account = Self.accountName(id) + "@" + Self.hostname(backend)
-        }
+        if authenticated { person.account = Self.accountName(of: sender, backend: backend) }
         person.absentSince = now
         let id = insert(person)
         byRemote[key] = id
         absentCount += 1
         absentQueue.append((id, now))
+        if isPassing { passing.insert(id) } else { keepIdentity(id) }
         return Resolution(id: id, renamed: nil, realnameChanged: false)
     }
 
@@ -353,13 +386,16 @@ final class IdentityMap {
 
     /// The person left one room; out of the last one they are remembered for a while.
     func left(_ id: PersonID, now: MonotonicInstant) {
+        var isGone = false
         modify(id) {
             $0.roomCount = max(0, $0.roomCount - 1)
             guard $0.roomCount == 0, $0.absentSince == nil else { return }
             $0.absentSince = now
             absentCount += 1
             absentQueue.append((id, now))
+            isGone = true
         }
+        if isGone { keepIdentity(id) }
         // Somebody who comes and goes all day leaves an entry each time, behind others that may stay for 30 days.
         if absentQueue.count - absentHead > 2 * absentCount + 1024 {
             absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.person.absentSince == $0.since }
@@ -412,6 +448,56 @@ final class IdentityMap {
         }
     }
 
+    // MARK: - Over the end of the process
+
+    private func keepIdentity(_ id: PersonID) {
+        guard let keep, !passing.contains(id), let person = people[id]?.person, case .remote(let key) = person.kind
+        else { return }
+        keep(
+            .identity(
+                StoredIdentity(
+                    backend: key.backend, person: key.person, nick: person.nick, realname: person.realname,
+                    lastSeen: wall())))
+    }
+
+    /// Keeps that those who are here now were seen.
+    func keepPresent() {
+        guard keep != nil else { return }
+        for id in people.keys.sorted(by: { $0.rawValue < $1.rawValue }) where people[id]?.person.roomCount ?? 0 > 0 {
+            keepIdentity(id)
+        }
+    }
+
+    /// Remembers people whom an earlier process saw, as absent since then, under the nicks they had. Before anybody is here.
+    ///
+    /// Whoever has been away for too long, or had a nick that is not to be had any more, is forgotten.
+    func restore(_ identities: [StoredIdentity], now: Now) {
+        let sorted = identities.sorted { $0.lastSeen < $1.lastSeen }
+        for (index, identity) in sorted.enumerated() {
+            // A clock that was put back makes nobody older or younger than can be.
+            let (difference, over) = now.wall.milliseconds.subtractingReportingOverflow(identity.lastSeen.milliseconds)
+            let age = over ? Self.retention : Duration.milliseconds(max(difference, 0))
+            let key = Self.remoteKey(identity.person, backend: identity.backend)
+            guard sorted.count - index <= Self.maxAbsent, age < Self.retention,
+                byRemote[key] == nil, isFree(identity.nick),
+                IRCNames.isValidNickname(
+                    identity.nick, maxBytes: maker.settings.maxBytes, utf8: maker.settings.utf8)
+            else {
+                if byRemote[key] == nil { keep?(.forgetIdentity(backend: identity.backend, identity.person)) }
+                continue
+            }
+            var person = Person(
+                kind: .remote(key), nick: identity.nick, ident: Self.remoteIdent,
+                host: Self.hostname(identity.backend), realname: identity.realname, account: nil)
+            let since = now.monotonic + (.zero - age)
+            person.absentSince = since
+            let id = insert(person)
+            byRemote[key] = id
+            absentCount += 1
+            absentQueue.append((id, since))
+        }
+    }
+
     // MARK: - Text that is safe in a line
 
     /// A display name fit for a realname: no controls, at most 150 bytes unless told otherwise.
@@ -435,6 +521,10 @@ final class IdentityMap {
             }
         }
         return legal.isEmpty ? "backend" : String(legal)
+    }
+
+    private static func accountName(of sender: ChatPerson, backend: String) -> String? {
+        (sender.id?.rawValue ?? sender.name).map { accountName($0) + "@" + hostname(backend) }
     }
 
     private static func accountName(_ id: String) -> String {

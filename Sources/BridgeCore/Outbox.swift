@@ -1,11 +1,15 @@
 import ChatModel
+import Dialects
 import WireBytes
 
 // What IRC users said and the backend has not confirmed yet.
 //
 // | state    | meaning                                    | leaves by                                                  |
 // |----------|--------------------------------------------|------------------------------------------------------------|
-// | queued   | not on the wire of this connection         | written (link usable, budget left); failed (age)           |
+// | accepting| the store was told to keep it              | queued (on disk); gone, and told (refused); failed (age)   |
+// | queued   | not on the wire of this connection         | written (link usable, budget left); intending (the same,   |
+// |          |                                            | where it must be known before); failed (age)               |
+// | intending| the store was told that it may be written  | written (on disk); queued (link lost, no room); failed     |
 // | written  | the socket took the frame                  | confirmed (echo, ack); doubtful (10 s); refused; link lost  |
 // | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost                |
 // | unsettled| written over a link that was lost          | confirmed (history, echo); queued (not in the history);    |
@@ -14,14 +18,22 @@ import WireBytes
 // A lost link: where the ids are ours, the same message may be sent again, so what was written is queued; where the server
 // makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
 //
+// A lost process: what was queued on disk is queued, what was written there is unsettled. So where the server makes the
+// ids it must be on disk that a message may be on the wire before it is: that is what `intending` waits for. Accepting and
+// intending are states of a bridge whose rooms outlast it; without a store what is said is queued at once, and written.
+//
 // Order: entries are written front to back, and after a lost link again from the front, so a room and sender never see two
 // messages swapped; nor an author who speaks while it is open whether an earlier message arrived: what they say waits with
 // it, and others go on. A failed entry's id is remembered: a confirmation that comes later is reported.
+//
+// Every verb but those that look for a text costs the same however long the outbox is.
 
 /// A message on its way up.
 struct OutboxEntry {
     enum State: Equatable {
+        case accepting(StoreTicket)
         case queued
+        case intending(StoreTicket)
         case written(at: MonotonicInstant)
         case doubtful
         case unsettled
@@ -31,12 +43,17 @@ struct OutboxEntry {
     struct Part: Equatable {
         /// The same for all pieces of one message.
         var group: UInt64
+        /// The place among them.
+        var index = 0
+        /// The id of the message that was cut.
+        var whole: ChatID?
     }
 
     /// What the IRC side shows once the message is confirmed.
     struct Origin {
-        var client: ClientID
-        var person: PersonID
+        /// Through which connection it came, and who spoke; nil: an earlier process had those.
+        var client: ClientID?
+        var person: PersonID?
         /// The author's own id upstream, whoever speaks for them.
         var puppet: ChatID
         /// `nick!user@host` and account when it was said.
@@ -49,6 +66,8 @@ struct OutboxEntry {
         var clientTags: [(name: String, value: String?)]
         /// The labeled-response label, to be answered by the echo.
         var label: String?
+        /// The name of the author's client; nil: it has none.
+        var clientName: String?
     }
 
     var message: ChatMessage
@@ -58,6 +77,15 @@ struct OutboxEntry {
     /// The author was told that it waits.
     var isWaitAnnounced = false
     var part: Part?
+    /// Pieces, from the first on, that an earlier process saw confirmed.
+    var confirmedPieces = 0
+    /// What is written once the intention to write it is on disk.
+    var frames: [EncodedFrame] = []
+    /// An earlier process accepted it.
+    var isRestored = false
+
+    /// Under which the store knows it.
+    var storedID: ChatID? { part?.whole ?? message.id }
 }
 
 struct Outbox {
@@ -66,264 +94,535 @@ struct Outbox {
     /// A message that waits longer than this is worth a word to its author.
     static let announceAfter: Duration = .seconds(3)
     /// Failed messages remembered, for confirmations that come too late.
-    static let failedMemory = 200
+    static let failedMemory = FailedMessages.toldCapacity
+    /// The store had no room for an intention: the next is formed after this.
+    static let intentionPause: Duration = .seconds(1)
 
-    private(set) var entries: [OutboxEntry] = []
-    /// Entries before this index are written or doubtful, those from it on queued.
-    private(set) var nextToWrite = 0
-    /// Ids of all entries, so that a message of somebody else costs one look.
-    private var ids: Set<ChatID> = []
-    private var failed: [OutboxEntry] = []
+    /// What is known of the pieces of a message.
+    private struct Pieces {
+        var slots: Set<Int> = []
+        var arrived: Set<Int> = []
+        /// So many, from the first on, have arrived.
+        var leading: Int
+    }
+
+    private var lists = OutboxLists()
+    /// Of all entries, so that a message of somebody else costs one look.
+    private var slots: [ChatID: Int] = [:]
+    private var pieces: [UInt64: Pieces] = [:]
+    /// Entries whose authors may have to hear that they wait, in the order of acceptance; some are gone.
+    private var unannounced: [(slot: Int, serial: UInt64)] = []
+    private var firstUnannounced = 0
+    /// Authors of unsettled entries, and how many each has.
+    private var unsettledAuthors: [ChatID: Int] = [:]
+    /// Queued entries before this one have authors who wait; nil: nobody has looked.
+    private var search: Search?
+    /// How many of the entries on the wire have a text, by its hash.
+    private var texts: [Int: Int] = [:]
+    /// Entries are looked for by their texts, also for what others say.
+    var matchesTexts = false
+    var failures = FailedMessages()
+    /// Entries of an earlier process that may be too long for one frame.
+    private var uncut: [ChatID] = []
     /// Something may yet tell whether unsettled entries arrived, so their authors' later ones wait for that.
-    var waitsForUnsettled = false
+    var waitsForUnsettled = false { didSet { search = nil } }
+    /// No intention is formed before this.
+    private(set) var intentionsPausedUntil: MonotonicInstant?
 
-    var count: Int { entries.count }
-    var isEmpty: Bool { entries.isEmpty }
-    var hasUnsettled: Bool { entries[..<nextToWrite].contains { $0.state == .unsettled } }
+    private enum Search {
+        case at(Int)
+        /// All that is queued was looked at.
+        case end
+    }
+
+    var count: Int { lists.count }
+    var isEmpty: Bool { lists.count == 0 }
+    /// All of them, in the order in which they were or will be written. For tests and for the end: it copies.
+    var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
+    /// So many of ``entries`` are on the wire, perhaps.
+    var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
+    var hasUnsettled: Bool { !unsettledAuthors.isEmpty }
+    var oldestUnsettled: OutboxEntry? { hasUnsettled ? lists.first(.open).flatMap { lists[$0] } : nil }
+    var hasDoubtful: Bool { lists.last(.open).flatMap { lists[$0] }?.state == .doubtful }
     /// Something can be written.
-    var hasQueued: Bool { nextIndex != nil }
+    var hasQueued: Bool { mutating get { nextSlot() != nil } }
+    /// Something waits for the store.
+    var waitsForStore: Bool { lists.first(.accepting) != nil || lists.first(.intending) != nil }
 
-    private var nextIndex: Int? {
-        guard nextToWrite < entries.count else { return nil }
-        // Unsettled entries are in front of all that was written over this link.
-        guard waitsForUnsettled, nextToWrite > 0, entries[0].state == .unsettled else { return nextToWrite }
-        var waiting: Set<ChatID> = []
-        for entry in entries[..<nextToWrite].prefix(while: { $0.state == .unsettled }) {
-            waiting.insert(entry.origin.puppet)
+    private mutating func nextSlot() -> Int? {
+        guard waitsForUnsettled, !unsettledAuthors.isEmpty else { return lists.first(.queued) }
+        var slot: Int?
+        switch search {
+        case .end: return nil
+        case .at(let known): slot = known
+        case nil: slot = lists.first(.queued)
         }
-        return entries[nextToWrite...].firstIndex { !waiting.contains($0.origin.puppet) }
+        while let at = slot {
+            if let author = lists[at]?.origin.puppet, unsettledAuthors[author] == nil {
+                search = .at(at)
+                return at
+            }
+            slot = lists.next(after: at)
+        }
+        search = .end
+        return nil
     }
 
     mutating func append(_ entry: OutboxEntry) {
-        entries.append(entry)
-        if let id = entry.message.id { ids.insert(id) }
+        if case .accepting = entry.state {
+            enter(lists.append(entry, to: .accepting), entry)
+        } else {
+            enter(queue(entry), entry)
+        }
     }
 
-    private mutating func remove(at index: Int) -> OutboxEntry {
-        let entry = entries.remove(at: index)
-        if index < nextToWrite { nextToWrite -= 1 }
-        if let id = entry.message.id { ids.remove(id) }
+    private mutating func queue(_ entry: OutboxEntry) -> Int {
+        let slot = lists.append(entry, to: .queued)
+        if case .end = search { search = .at(slot) }
+        return slot
+    }
+
+    private mutating func enter(_ slot: Int, _ entry: OutboxEntry) {
+        if let id = entry.message.id { slots[id] = slot }
+        if !entry.isWaitAnnounced { unannounced.append((slot, lists.serial(of: slot))) }
+        if let part = entry.part {
+            pieces[part.group, default: Pieces(leading: entry.confirmedPieces)].slots.insert(slot)
+        }
+    }
+
+    /// Puts what an earlier process left in front of everything, oldest first: what was written is unsettled.
+    mutating func restore(_ left: [OutboxEntry]) {
+        search = nil
+        uncut += left.compactMap(\.message.id)
+        let (firstOpen, firstQueued) = (lists.first(.open), lists.first(.queued))
+        for entry in left {
+            let isUnsettled = entry.state == .unsettled
+            let slot = lists.insert(
+                entry, into: isUnsettled ? .open : .queued, before: isUnsettled ? firstOpen : firstQueued)
+            enter(slot, entry)
+            if isUnsettled { countUnsettled(entry) }
+        }
+    }
+
+    private mutating func countUnsettled(_ entry: OutboxEntry) {
+        unsettledAuthors[entry.origin.puppet, default: 0] += 1
+        countText(entry)
+    }
+
+    private mutating func countText(_ entry: OutboxEntry) {
+        if matchesTexts { texts[entry.message.text.hashValue, default: 0] += 1 }
+    }
+
+    private mutating func discountText(_ entry: OutboxEntry) {
+        guard matchesTexts else { return }
+        let hash = entry.message.text.hashValue
+        if let count = texts[hash] { texts[hash] = count > 1 ? count - 1 : nil }
+    }
+
+    /// The entry was unsettled and is no longer.
+    private mutating func discountUnsettled(_ entry: OutboxEntry) {
+        guard let count = unsettledAuthors[entry.origin.puppet] else { return }
+        unsettledAuthors[entry.origin.puppet] = count > 1 ? count - 1 : nil
+        if count == 1 { search = nil }
+    }
+
+    private mutating func remove(_ slot: Int) -> OutboxEntry? {
+        if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
+        let list = lists.list(of: slot)
+        guard let entry = lists.remove(slot) else { return nil }
+        if entry.state == .unsettled { discountUnsettled(entry) }
+        if list == .open || list == .written { discountText(entry) }
+        if let id = entry.message.id, slots[id] == slot { slots[id] = nil }
+        if let part = entry.part {
+            pieces[part.group]?.slots.remove(slot)
+            if pieces[part.group]?.slots.isEmpty == true { pieces[part.group] = nil }
+        }
+        if isEmpty {
+            search = nil
+            unannounced.removeAll(keepingCapacity: unannounced.count <= 1024)
+            firstUnannounced = 0
+        }
         return entry
     }
 
+    /// Takes out what has arrived.
+    private mutating func confirm(_ slot: Int) -> OutboxEntry? {
+        if let part = lists[slot]?.part {
+            pieces[part.group]?.arrived.insert(part.index)
+            while let known = pieces[part.group], known.arrived.contains(known.leading) {
+                pieces[part.group]?.leading += 1
+            }
+        }
+        return remove(slot)
+    }
+
+    private mutating func change(_ slot: Int, to state: OutboxEntry.State) {
+        lists.modify(slot) {
+            $0.state = state
+            $0.frames = []
+        }
+    }
+
+    // MARK: - The store
+
+    /// Acceptances up to a ticket are decided. Returns those that were refused.
+    mutating func settle(through ticket: StoreTicket, refused: Set<StoreTicket>) -> [OutboxEntry] {
+        var gone: [OutboxEntry] = []
+        while let slot = lists.first(.accepting), case .accepting(let own) = lists[slot]?.state, own <= ticket {
+            if refused.contains(own) {
+                if let entry = remove(slot) { gone.append(entry) }
+                continue
+            }
+            change(slot, to: .queued)
+            lists.move(slot, to: .queued)
+            if case .end = search { search = .at(slot) }
+        }
+        return gone
+    }
+
+    /// There was no room for an order. Returns the acceptances in it; what was to be written waits again.
+    mutating func overflowed(_ ticket: StoreTicket, now: MonotonicInstant) -> [OutboxEntry] {
+        var gone: [OutboxEntry] = []
+        var slot = lists.last(.accepting)
+        while let at = slot, case .accepting(let own) = lists[at]?.state, own >= ticket {
+            slot = lists.previous(before: at)
+            if own == ticket, let entry = remove(at) { gone.append(entry) }
+        }
+        var isPaused = false
+        while let at = lists.last(.intending), case .intending(let own) = lists[at]?.state, own >= ticket {
+            withdraw(at)
+            isPaused = true
+        }
+        if isPaused { intentionsPausedUntil = now + Self.intentionPause }
+        return gone.reversed()
+    }
+
+    /// Puts an entry in front of all that is queued.
+    private mutating func withdraw(_ slot: Int) {
+        change(slot, to: .queued)
+        lists.move(slot, to: .queued, before: lists.first(.queued))
+        search = nil
+    }
+
+    /// Ends a pause that is over.
+    mutating func mayIntend(_ now: MonotonicInstant) -> Bool {
+        if let until = intentionsPausedUntil, until <= now { intentionsPausedUntil = nil }
+        return intentionsPausedUntil == nil
+    }
+
+    /// The next entry goes on the wire when the store has kept that it may be there.
+    mutating func markNextIntending(_ ticket: StoreTicket, _ frames: [EncodedFrame]) {
+        guard let slot = nextSlot() else { return }
+        leaveQueue(slot, to: .intending, .intending(ticket))
+        lists.modify(slot) { $0.frames = frames }
+    }
+
+    private mutating func leaveQueue(_ slot: Int, to list: OutboxLists.Name, _ state: OutboxEntry.State) {
+        if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
+        change(slot, to: state)
+        lists.move(slot, to: list)
+    }
+
+    /// The next entry whose intention is on disk; nil: none.
+    func nextIntended(through ticket: StoreTicket) -> OutboxEntry? {
+        guard let entry = lists.first(.intending).flatMap({ lists[$0] }), case .intending(let own) = entry.state,
+            own <= ticket
+        else { return nil }
+        return entry
+    }
+
+    mutating func markIntendedWritten(at now: MonotonicInstant) {
+        guard let slot = lists.first(.intending) else { return }
+        change(slot, to: .written(at: now))
+        lists.move(slot, to: .written)
+        if let entry = lists[slot] { countText(entry) }
+    }
+
+    // MARK: - The link
+
     /// The next entry to write, or nil.
-    var next: OutboxEntry? { nextIndex.map { entries[$0] } }
+    var next: OutboxEntry? { mutating get { nextSlot().flatMap { lists[$0] } } }
 
     mutating func markNextWritten(at now: MonotonicInstant) {
-        guard let index = nextIndex else { return }
-        entries[index].state = .written(at: now)
-        if index != nextToWrite { entries.insert(entries.remove(at: index), at: nextToWrite) }
-        nextToWrite += 1
+        guard let slot = nextSlot() else { return }
+        leaveQueue(slot, to: .written, .written(at: now))
+        if let entry = lists[slot] { countText(entry) }
     }
 
     /// Takes out the entry at the write position (it cannot be sent at all).
-    mutating func removeNext() -> OutboxEntry? {
-        nextIndex.map { remove(at: $0) }
-    }
+    mutating func removeNext() -> OutboxEntry? { nextSlot().flatMap { remove($0) } }
 
     /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
-    mutating func linkLost(mayRepeat: Bool = true) {
-        for index in 0..<nextToWrite { entries[index].state = mayRepeat ? .queued : .unsettled }
-        if mayRepeat { nextToWrite = 0 }
+    ///
+    /// - Returns: what was to be written and certainly was not: it waits again.
+    @discardableResult
+    mutating func linkLost(mayRepeat: Bool = true) -> [OutboxEntry] {
+        search = nil
+        intentionsPausedUntil = nil
+        let intended = lists.entries(.intending)
+        while let slot = lists.last(.intending) { withdraw(slot) }
+        if mayRepeat {
+            for list in [OutboxLists.Name.written, .open] {
+                while let slot = lists.last(list) { requeue(slot) }
+            }
+            return intended
+        }
+        var slot = lists.first(.open)
+        while let at = slot {
+            slot = lists.next(after: at)
+            unsettle(at)
+        }
+        while let slot = lists.first(.written) {
+            unsettle(slot)
+            lists.move(slot, to: .open)
+        }
+        return intended
+    }
+
+    private mutating func unsettle(_ slot: Int) {
+        guard let entry = lists[slot], entry.state != .unsettled else { return }
+        change(slot, to: .unsettled)
+        unsettledAuthors[entry.origin.puppet, default: 0] += 1
+    }
+
+    /// What was on the wire goes again, before all that is queued.
+    private mutating func requeue(_ slot: Int) {
+        guard let entry = lists[slot] else { return }
+        if entry.state == .unsettled { discountUnsettled(entry) }
+        discountText(entry)
+        withdraw(slot)
     }
 
     /// A history that reaches far enough back has none of the unsettled entries: they never arrived and go again.
-    mutating func requeueUnsettled() {
+    ///
+    /// - Parameter restoredToo: also those of an earlier process.
+    mutating func requeueUnsettled(restoredToo: Bool = true) {
         guard hasUnsettled else { return }
-        var lost = entries[..<nextToWrite].filter { $0.state == .unsettled }
-        for index in lost.indices { lost[index].state = .queued }
-        let written = entries[..<nextToWrite].filter { $0.state != .unsettled }
-        entries = written + lost + entries[nextToWrite...]
-        nextToWrite = written.count
+        // They are in front of all that was written over this link.
+        var slot =
+            lists.first(.open, where: { $0.state != .unsettled }).map { lists.previous(before: $0) }
+            ?? lists.last(.open)
+        while let at = slot {
+            slot = lists.previous(before: at)
+            if restoredToo || lists[at]?.isRestored == false { requeue(at) }
+        }
     }
 
     /// Puts pieces where the next entry is, which is too long for one frame.
     mutating func splitNext(_ pieces: [OutboxEntry]) {
-        guard let index = nextIndex else { return }
-        _ = remove(at: index)
-        entries.insert(contentsOf: pieces, at: index)
-        for case let id? in pieces.map(\.message.id) { ids.insert(id) }
+        guard let slot = nextSlot() else { return }
+        split(slot, pieces)
+    }
+
+    /// The same for an entry of an earlier process, once it is known how long a frame can be.
+    mutating func split(id: ChatID, _ pieces: [OutboxEntry]) {
+        if let slot = slots[id] { split(slot, pieces) }
+    }
+
+    private mutating func split(_ slot: Int, _ pieces: [OutboxEntry]) {
+        let (list, after) = (lists.list(of: slot), lists.next(after: slot))
+        guard remove(slot) != nil else { return }
+        var isFirst = true
+        for var piece in pieces {
+            // Said once, so it is announced once.
+            if !isFirst { piece.isWaitAnnounced = true }
+            isFirst = false
+            // Nothing else may be left of the list.
+            enter(lists.insert(piece, into: list, before: after), piece)
+            if piece.state == .unsettled { countUnsettled(piece) }
+        }
+        search = nil
+    }
+
+    /// What an earlier process left, once.
+    mutating func takeUncut() -> [OutboxEntry] {
+        defer { uncut = [] }
+        return uncut.compactMap { slots[$0] }.compactMap { lists[$0] }
     }
 
     /// Whether other pieces of the same message are unconfirmed.
     func hasPieces(of entry: OutboxEntry) -> Bool {
-        guard let part = entry.part else { return false }
-        return entries.contains { $0.part == part }
+        entry.part.map { pieces[$0.group] != nil } ?? false
+    }
+
+    /// So many pieces of the message, from the first on, have arrived.
+    func arrivedPieces(of entry: OutboxEntry) -> Int {
+        entry.part.flatMap { pieces[$0.group]?.leading } ?? entry.confirmedPieces
     }
 
     /// Takes out the other pieces of a message of which one failed.
     mutating func dropPieces(of entry: OutboxEntry) {
-        guard let part = entry.part else { return }
-        while let index = entries.lastIndex(where: { $0.part == part }) { _ = remove(at: index) }
+        guard let part = entry.part, let others = pieces[part.group]?.slots else { return }
+        for slot in others { _ = remove(slot) }
     }
 
     // MARK: - Refusals
 
     /// The backend refused the message with `id`.
-    mutating func refuse(id: ChatID) -> OutboxEntry? { confirm(id: id, sender: nil).map { give(up: $0) } }
+    mutating func refuse(id: ChatID) -> OutboxEntry? {
+        slots[id].flatMap { remove($0) }.map { give(up: $0) }
+    }
 
     /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
     mutating func refuseOldest() -> OutboxEntry? {
-        guard nextToWrite > 0, entries[0].state != .unsettled else { return nil }
-        return give(up: remove(at: 0))
+        guard let slot = lists.first(.open) ?? lists.first(.written), lists[slot]?.state != .unsettled else {
+            return nil
+        }
+        return remove(slot).map { give(up: $0) }
     }
 
     /// The newest that was written within `window`.
     mutating func refuseNewest(within window: Duration, now: MonotonicInstant) -> OutboxEntry? {
-        guard
-            let index = entries[..<nextToWrite].lastIndex(where: {
-                if case .written(let at) = $0.state { now - at <= window } else { false }
-            })
-        else { return nil }
-        return give(up: remove(at: index))
+        guard let slot = lists.last(.written), case .written(let at) = lists[slot]?.state, now - at <= window else {
+            return nil
+        }
+        return remove(slot).map { give(up: $0) }
     }
 
     /// Remembers an entry whose author is told that it failed.
     private mutating func give(up entry: OutboxEntry) -> OutboxEntry {
-        guard entry.message.id != nil else { return entry }
-        var given = entry
-        // The label is answered by the refusal.
-        given.origin.label = nil
-        failed.append(given)
-        if failed.count > Self.failedMemory { failed.removeFirst() }
+        _ = failures.remember(entry, isTold: true)
         return entry
     }
+
+    // MARK: - Confirmations
 
     /// The backend has the message with `id` from `sender`. Nil when it is none of ours.
     ///
     /// Entries that wait to be written again count too: the answer to the first writing may come over the next link.
     mutating func confirm(id: ChatID, sender: ChatID?) -> OutboxEntry? {
-        // Confirmations come in the order of writing, so this looks at the first entry nearly always.
-        guard ids.contains(id),
-            let index = entries.firstIndex(where: {
-                $0.message.id == id && (sender == nil || $0.message.sender.id == sender)
-            })
-        else { return nil }
-        return remove(at: index)
+        guard let slot = slots[id], sender == nil || lists[slot]?.message.sender.id == sender else { return nil }
+        return confirm(slot)
     }
 
     /// The oldest written entry with this sender and text: for wires on which the server makes the ids.
     mutating func confirm(sender: ChatID?, text: String) -> OutboxEntry? {
-        guard
-            let index = entries[..<nextToWrite].firstIndex(where: {
-                $0.message.text == text && (sender == nil || $0.message.sender.id == sender)
-            })
-        else { return nil }
-        return remove(at: index)
+        confirm(text: text) { sender == nil || $0.sender.id == sender }
     }
 
     /// The same on wires that name senders, and give them no ids.
     mutating func confirm(senderName: String, text: String) -> OutboxEntry? {
-        entries[..<nextToWrite].firstIndex { $0.message.text == text && $0.message.sender.name == senderName }
-            .map { remove(at: $0) }
+        confirm(text: text) { $0.sender.name == senderName }
+    }
+
+    private mutating func confirm(text: String, where fits: (ChatMessage) -> Bool) -> OutboxEntry? {
+        if matchesTexts, texts[text.hashValue] == nil { return nil }
+        func isMeant(_ entry: OutboxEntry) -> Bool { entry.message.text == text && fits(entry.message) }
+        return (lists.first(.open, where: isMeant) ?? lists.first(.written, where: isMeant)).flatMap { confirm($0) }
     }
 
     /// The message with this id and sender (nil: any) that was given up, or nil; forgets it.
-    mutating func takeLate(id: ChatID, sender: ChatID?) -> OutboxEntry? {
-        failed.firstIndex { $0.message.id == id && (sender == nil || $0.message.sender.id == sender) }
-            .map { failed.remove(at: $0) }
-    }
+    mutating func takeLate(id: ChatID, sender: ChatID?) -> OutboxEntry? { failures.take(id: id, sender: sender) }
 
     /// The message with this id of ours that was given up, whoever speaks for its author.
-    mutating func takeLate(ref: ChatID) -> OutboxEntry? {
-        failed.firstIndex { $0.message.id == ref }.map { failed.remove(at: $0) }
-    }
+    mutating func takeLate(ref: ChatID) -> OutboxEntry? { failures.take(id: ref, sender: nil) }
 
-    func contains(id: ChatID) -> Bool { ids.contains(id) }
+    /// The oldest given up with this sender and text: for wires on which the server makes the ids.
+    mutating func takeLate(sender: ChatID?, text: String) -> OutboxEntry? { failures.take(sender: sender, text: text) }
+
+    func contains(id: ChatID) -> Bool { slots[id] != nil }
 
     /// Takes out everything that was written over this link and is not confirmed.
     mutating func takeWritten() -> [OutboxEntry] {
         var taken: [OutboxEntry] = []
-        var index = 0
-        while index < nextToWrite {
-            if entries[index].state == .unsettled { index += 1 } else { taken.append(remove(at: index)) }
+        while let slot = lists.last(.open), lists[slot]?.state == .doubtful, let entry = confirm(slot) {
+            taken.append(entry)
         }
+        taken.reverse()
+        while let slot = lists.first(.written), let entry = confirm(slot) { taken.append(entry) }
         return taken
     }
 
     /// When the oldest entry that waits for its confirmation was written; nil: none does, or only ones in doubt.
     var oldestWritten: MonotonicInstant? {
-        for entry in entries[..<nextToWrite] {
-            if case .written(let at) = entry.state { return at }
-        }
-        return nil
+        guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
+        return at
     }
 
     /// Takes out what was written at `time` or before and is not confirmed, oldest first.
     mutating func takeWritten(upTo time: MonotonicInstant) -> [OutboxEntry] {
         var taken: [OutboxEntry] = []
-        while nextToWrite > 0 {
-            switch entries[0].state {
-            case .written(let at) where at > time: return taken
-            case .written, .doubtful: taken.append(remove(at: 0))
-            case .queued, .unsettled: return taken
-            }
+        while let slot = lists.first(.open) {
+            guard lists[slot]?.state == .doubtful, let entry = confirm(slot) else { return taken }
+            taken.append(entry)
+        }
+        while let slot = lists.first(.written), case .written(let at)? = lists[slot]?.state, at <= time,
+            let entry = confirm(slot)
+        {
+            taken.append(entry)
         }
         return taken
     }
 
-    /// The oldest given up with this sender and text: for wires on which the server makes the ids.
-    mutating func takeLate(sender: ChatID?, text: String) -> OutboxEntry? {
-        failed.firstIndex {
-            $0.message.text == text && (sender == nil || $0.message.sender.id == sender)
-        }.map { failed.remove(at: $0) }
-    }
+    // MARK: - Time
 
     /// Removes what is older than `maxAge`.
     mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
         var expired: [OutboxEntry] = []
-        while let first = entries.first, now - first.acceptedAt >= maxAge {
-            expired.append(give(up: remove(at: 0)))
+        for list in OutboxLists.Name.allCases {
+            while let slot = lists.first(list), let entry = lists[slot], now - entry.acceptedAt >= maxAge {
+                _ = remove(slot)
+                expired.append(give(up: entry))
+            }
         }
         return expired
     }
 
     /// Empties the outbox.
     mutating func takeAll() -> [OutboxEntry] {
-        defer {
-            entries = []
-            ids = []
-            nextToWrite = 0
-        }
-        return entries
+        let all = entries
+        let (failures, matchesTexts, waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
+        self = Outbox()
+        (self.failures, self.matchesTexts, self.waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
+        return all
     }
 
     /// Entries whose author should hear that they wait; each is named once.
     mutating func takeWaitAnnouncements(now: MonotonicInstant) -> [OutboxEntry] {
         var waiting: [OutboxEntry] = []
-        for index in entries.indices
-        where !entries[index].isWaitAnnounced && now - entries[index].acceptedAt >= Self.announceAfter {
-            entries[index].isWaitAnnounced = true
-            waiting.append(entries[index])
+        while let slot = nextUnannounced(), let entry = lists[slot], now - entry.acceptedAt >= Self.announceAfter {
+            lists.modify(slot) { $0.isWaitAnnounced = true }
+            firstUnannounced += 1
+            waiting.append(entry)
         }
         return waiting
+    }
+
+    /// The oldest entry whose author may have to hear that it waits.
+    private mutating func nextUnannounced() -> Int? {
+        while firstUnannounced < unannounced.count {
+            let (slot, serial) = unannounced[firstUnannounced]
+            if lists.holds(slot, serial: serial) { return slot }
+            firstUnannounced += 1
+            if firstUnannounced >= 1024, firstUnannounced * 2 > unannounced.count {
+                unannounced.removeFirst(firstUnannounced)
+                firstUnannounced = 0
+            }
+        }
+        return nil
     }
 
     /// Moves written entries that were not confirmed in time to doubtful. True when there were any.
     mutating func takeDoubtful(now: MonotonicInstant) -> Bool {
         var found = false
-        for index in 0..<nextToWrite {
-            guard case .written(let at) = entries[index].state, now - at >= Self.confirmationWait else { continue }
-            entries[index].state = .doubtful
+        while let at = oldestWritten, now - at >= Self.confirmationWait, let slot = lists.first(.written) {
+            change(slot, to: .doubtful)
+            lists.move(slot, to: .open)
             found = true
         }
         return found
     }
 
     /// When something in here comes due next, apart from the write budget.
-    func nextDeadline(maxAge: Duration, confirms: Bool) -> MonotonicInstant? {
-        guard let first = entries.first else { return nil }
-        var due = first.acceptedAt + maxAge
-        if let unannounced = entries.first(where: { !$0.isWaitAnnounced }) {
-            due = min(due, unannounced.acceptedAt + Self.announceAfter)
+    mutating func nextDeadline(maxAge: Duration, confirms: Bool) -> MonotonicInstant? {
+        var due: MonotonicInstant?
+        func add(_ time: MonotonicInstant) { due = due.map { min($0, time) } ?? time }
+        for list in OutboxLists.Name.allCases {
+            if let oldest = lists.first(list).flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
         }
-        if confirms {
-            for entry in entries[..<nextToWrite] {
-                guard case .written(let at) = entry.state else { continue }
-                due = min(due, at + Self.confirmationWait)
-                break
-            }
-        }
+        if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
+        if confirms, let oldestWritten { add(oldestWritten + Self.confirmationWait) }
+        if let intentionsPausedUntil, lists.first(.queued) != nil { add(intentionsPausedUntil) }
         return due
     }
 }

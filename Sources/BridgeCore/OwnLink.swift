@@ -56,7 +56,8 @@ final class OwnLink {
     /// The IRC user; another one after everybody left and came again.
     var person: PersonID
     var dialectContext: DialectContext
-    var outbox = Outbox()
+    var outbox: Outbox
+    let failureNotices = FailureNotices()
     var sendBudget: TokenBucket
     /// When the server was last asked whether it has read what nobody acknowledged.
     var askedServerAt: MonotonicInstant?
@@ -97,7 +98,7 @@ final class OwnLink {
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
-        person: PersonID, sendBudget: TokenBucket
+        person: PersonID, sendBudget: TokenBucket, outbox: Outbox
     ) {
         var settings = room
         settings.name = room.name + "/" + account
@@ -111,6 +112,7 @@ final class OwnLink {
         self.puppet = puppet
         self.person = person
         self.sendBudget = sendBudget
+        self.outbox = outbox
         link = UpstreamSession(room: id, settings: settings)
         dialectContext = DialectContext(room: room.upstreamRoom)
         upstreamID = login.person.map { ChatID($0) }

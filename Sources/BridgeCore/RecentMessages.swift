@@ -1,6 +1,8 @@
 import ChatModel
 
-/// The last messages of a room, for replies, read markers and receipts. In memory; the store will stand behind it.
+/// The last lines of a room's order, for replies, read markers and receipts. The store has older ones.
+///
+/// A gap has its place in the order and nothing else: nobody answers it, takes it back or is told of it upstream.
 struct RecentMessages {
     static let capacity = 2000
 
@@ -25,6 +27,8 @@ struct RecentMessages {
         var at: ChatTimestamp
         /// Grows with the order of the room.
         var sequence: Int
+        /// Something is missing here.
+        var isGap = false
     }
 
     /// Bytes of a text that are kept: more than an excerpt shows, and no megabyte is held for sixty characters.
@@ -36,17 +40,42 @@ struct RecentMessages {
 
     private var ring: [Entry] = []
     private var oldest = 0
-    private var nextSequence = 0
+    /// The place of what is entered next.
+    private(set) var nextSequence = 0
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 
+    /// The next place is this one, unless it was given already.
+    mutating func goOn(from sequence: Int) { nextSequence = min(max(nextSequence, sequence), Self.maxPlace) }
+
+    /// Whatever a file says: places go on growing.
+    private static let maxPlace = Int.max / 2
+
+    /// - Returns: its place in the order.
+    @discardableResult
     mutating func append(
         msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp
-    ) {
-        let entry = Entry(
-            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, beginning: Self.beginning(of: text),
-            at: at,
-            sequence: nextSequence)
+    ) -> Int {
+        let slot = push(
+            Entry(
+                msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, beginning: Self.beginning(of: text),
+                at: at, sequence: nextSequence))
+        byMsgid[msgid] = slot
+        if let upstreamID { byUpstreamID[upstreamID] = slot }
+        return ring[slot].sequence
+    }
+
+    /// - Returns: its place in the order.
+    @discardableResult
+    mutating func appendGap(msgid: String, at: ChatTimestamp) -> Int {
+        let slot = push(
+            Entry(
+                msgid: msgid, upstreamID: nil, puppet: nil, nick: "", beginning: "", at: at, sequence: nextSequence,
+                isGap: true))
+        return ring[slot].sequence
+    }
+
+    private mutating func push(_ entry: Entry) -> Int {
         let slot: Int
         if ring.count < Self.capacity {
             slot = ring.count
@@ -60,8 +89,7 @@ struct RecentMessages {
             oldest = (oldest + 1) % Self.capacity
         }
         nextSequence += 1
-        byMsgid[msgid] = slot
-        if let upstreamID { byUpstreamID[upstreamID] = slot }
+        return slot
     }
 
     func entry(msgid: String) -> Entry? { byMsgid[msgid].map { ring[$0] } }
@@ -99,6 +127,35 @@ struct RecentMessages {
         guard let slot = byMsgid[msgid] else { return }
         ring[slot].upstreamID = upstreamID
         byUpstreamID[upstreamID] = slot
+    }
+
+    /// The newest place that was given in the order of the room; -1: none.
+    var lastSequence: Int { nextSequence - 1 }
+
+    /// The newest `limit` of what came after a place.
+    ///
+    /// - Returns: the place after which they begin; how many more there are, where so far back is remembered; and whether
+    ///   there are more, where that is known.
+    func newest(_ limit: Int, after place: Int) -> (start: Int, leftOut: Int?, isMore: Bool?) {
+        func entry(_ index: Int) -> Entry { ring[(oldest + index) % ring.count] }
+        // The first one after the place: their places grow.
+        var first = 0
+        var end = ring.count
+        while first < end {
+            let middle = (first + end) / 2
+            if entry(middle).sequence > place { end = middle } else { first = middle + 1 }
+        }
+        let count = ring.count - first
+        let reachesBack = first > 0 || (!ring.isEmpty && entry(0).sequence == place + 1) || place >= lastSequence
+        if count > limit {
+            let start = entry(ring.count - limit).sequence - 1
+            return (start, reachesBack ? count - limit : nil, true)
+        }
+        if reachesBack { return (place, 0, false) }
+        // What is not remembered lies in front of what is.
+        let front = ring.isEmpty ? lastSequence : entry(0).sequence - 1
+        let start = max(place, front - (limit - count))
+        return (start, nil, start > place ? nil : false)
     }
 
     var newest: Entry? {

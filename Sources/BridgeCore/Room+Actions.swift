@@ -140,11 +140,16 @@ extension Room {
         let line = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: own), source: person.source, command: "REDACT",
             params: [channel, entry.msgid] + (reason.map { [$0] } ?? []))
-        recent.takeBack(msgid: entry.msgid)
+        takeBack(entry, context)
         broadcast(line, except: client, context)
         door.echo([line], to: client, label: label)
         tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
         return nil
+    }
+
+    private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) {
+        recent.takeBack(msgid: entry.msgid)
+        context.keep(.takeBack(storedKey, msgid: entry.msgid))
     }
 
     func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
@@ -152,7 +157,7 @@ extension Room {
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
-            recent.takeBack(msgid: entry.msgid)
+            takeBack(entry, context)
             known.append(entry)
         }
         guard !known.isEmpty else { return }
@@ -178,7 +183,7 @@ extension Room {
         _ entries: [RecentMessages.Entry], by nick: String?, reason: String?, except: ClientID?,
         _ context: BridgeContext
     ) {
-        let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.clients.isEmpty }
+        let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.isEmpty }
         guard let first = entries.first, !groups.isEmpty, takenBackBudget.take(now: context.now.monotonic) else {
             return
         }
@@ -191,11 +196,7 @@ extension Room {
         if authors.count == 1, first.nick != nick { what += " by \(first.nick)" }
         let sentence = nick.map { "\($0) took back \(what)" } ?? "\(settings.url.host) took back \(what)"
         let line = noticeMessage(sentence + (reason.map { ": " + $0 } ?? "."), context)
-        for group in groups {
-            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
-            IRCEncoder.append(reduced, to: &context.writer)
-            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
-        }
+        for group in groups { send(line, to: group, except: except, context) }
     }
 
     // MARK: - Reactions
@@ -309,7 +310,9 @@ extension Room {
             !original.isTakenBack
         else { return }
         // Backends say that a message changed, not what changed about it.
-        guard recent.edit(msgid: original.msgid, text: edit.text) || !edit.attachments.isEmpty else { return }
+        let isNews = recent.edit(msgid: original.msgid, text: edit.text)
+        guard isNews || !edit.attachments.isEmpty else { return }
+        if isNews { context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text)) }
         guard
             let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
                 ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })

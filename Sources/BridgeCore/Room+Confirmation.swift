@@ -1,5 +1,6 @@
 import ChatModel
 import Dialects
+import Digests
 import IRCProtocol
 import WireBytes
 
@@ -36,7 +37,7 @@ extension Room {
         guard isEchoDoubted, isLive, link.pingSentAt == nil else { return }
         isEchoDoubted = false
         // It may have come just now.
-        guard hasLearnedEcho, outbox.entries.contains(where: { $0.state == .doubtful }) else { return }
+        guard hasLearnedEcho, outbox.hasDoubtful else { return }
         hasLearnedEcho = false
         context.note(
             .info, "echo-forgotten", "the backend does not send our messages back any more", ["room": settings.name])
@@ -54,6 +55,7 @@ extension Room {
                 let upstreamID = isServerID ? receipt.ids.first : entry.message.id
                 // Shown already as somebody's, when its own event came first and did not look like ours.
                 if let upstreamID, !duplicates.insert(duplicateKey(upstreamID, entry.message.sender.id)) {
+                    _ = keepArrival(entry, nil, context)
                     return armOutbox(context)
                 }
                 confirmed(entry, upstreamID: upstreamID, at: receipt.at, context)
@@ -136,22 +138,32 @@ extension Room {
     func splitNext(_ entry: OutboxEntry, _ context: BridgeContext) -> Bool { splitNext(entry, nil, context) }
 
     func splitNext(_ entry: OutboxEntry, _ own: OwnLink?, _ context: BridgeContext) -> Bool {
-        guard entry.part == nil, let messages = pieces(of: entry.message, context), messages.count > 1 else {
-            return false
-        }
-        lastPartGroup += 1
-        let part = OutboxEntry.Part(group: lastPartGroup)
-        let split = messages.map { message in
-            var piece = entry
-            piece.message = message
-            piece.part = part
-            return piece
-        }
-        if let own { own.outbox.splitNext(split) } else { outbox.splitNext(split) }
+        guard entry.part == nil, let pieces = pieces(of: entry) else { return false }
+        if let own { own.outbox.splitNext(pieces) } else { outbox.splitNext(pieces) }
         return true
     }
 
-    private func pieces(of message: ChatMessage, _ context: BridgeContext) -> [ChatMessage]? {
+    /// An entry in pieces, without those that have arrived; nil when it cannot be cut.
+    func pieces(of entry: OutboxEntry) -> [OutboxEntry]? {
+        guard let messages = pieces(of: entry.message), messages.count > 1 else { return nil }
+        lastPartGroup += 1
+        let arrived = entry.confirmedPieces < messages.count ? entry.confirmedPieces : 0
+        return messages.enumerated().dropFirst(arrived).map { index, message in
+            var piece = entry
+            piece.message = message
+            piece.part = OutboxEntry.Part(group: lastPartGroup, index: index, whole: entry.message.id)
+            piece.confirmedPieces = arrived
+            return piece
+        }
+    }
+
+    /// The id of a piece after the first: the same each time the message is cut.
+    private static func id(ofPiece index: Int, of whole: ChatID) -> ChatID {
+        let namespace = UUIDText.parse(whole.rawValue) ?? Array(whole.rawValue.utf8)
+        return ChatID(UUIDv5.make(namespace: namespace, name: "piece \(index)"))
+    }
+
+    private func pieces(of message: ChatMessage) -> [ChatMessage]? {
         var pieces: [ChatMessage] = []
         var rest = message
         while let end = settings.dialect.cut(of: rest, context: dialectContext) {
@@ -165,7 +177,7 @@ extension Room {
             front.attachments = []
             pieces.append(front)
             rest.text = String(rest.text[end...])
-            rest.id = context.freshChatID()
+            rest.id = message.id.map { Self.id(ofPiece: pieces.count, of: $0) }
             rest.replyTo = nil
         }
         return nil

@@ -17,6 +17,7 @@ extension Room {
         guard settings.connect == .whileJoined else { return }
         emptySince = nil
         context.timers.cancel(.linger(id))
+        if isLoading { return }
         if link.state == .stopped { link.start(context) }
     }
 
@@ -39,6 +40,7 @@ extension Room {
     func leaveBackend(_ context: BridgeContext) {
         context.timers.cancel(.linger(id))
         isLeaving = true
+        if context.isDurable { stopCatchingUp(context) }
         handle(link.stop(context), context)
     }
 

@@ -43,7 +43,10 @@ extension Room {
 
     /// The login ended and was renewed; nothing came in between.
     func loginWasRenewed(_ context: BridgeContext) {
-        guard catchUp.state == .live, traits.history != .none else { return }
+        guard catchUp.state == .live else { return }
+        missingSince = missingSince ?? loginExpiredAt ?? seenUntil(context)
+        loginExpiredAt = nil
+        guard traits.history != .none else { return tellUnheard(context) }
         if catchUp.gap == nil { catchUp.openGap(total: duplicates.total) }
         catchUp.retry = nil
         catchUp.askedEnough()
@@ -77,6 +80,7 @@ extension Room {
 
     /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
     func stopCatchingUp(_ context: BridgeContext) {
+        if link.isUp { loseSight(context) }
         releaseHeld(context)
         catchUpLinkLost(context)
         catchUp.isCallOpen = false
@@ -162,11 +166,17 @@ extension Room {
         for event in catchUp.takeHeld() { chatReceived(event, context) }
     }
 
-    private func goLive(_ context: BridgeContext, notice text: String? = nil) {
+    /// - Parameter isUnfetchable: what is missing will never come.
+    private func goLive(_ context: BridgeContext, notice text: String? = nil, isUnfetchable: Bool = false) {
         context.timers.cancel(.catchUp(id))
         catchUp.becameLive()
         tellLinkIsBack(context)
         if let text { notice(text, context) }
+        if isUnfetchable { tellUnfetched(context) }
+        if traits.history == .none { tellUnheard(context) }
+        if catchUp.gap == nil { missingSince = nil }
+        gapEnd = gapEnd ?? context.now.wall
+        becameLive(context)
         releaseHeld(context)
         pumpOutbox(context)
     }
@@ -206,7 +216,7 @@ extension Room {
         return true
     }
 
-    private var clockTolerance: Int64 {
+    var clockTolerance: Int64 {
         traits.messageIDOrigin == .server
             ? CatchUp.serverClockTolerance : CatchUp.senderClockTolerance
     }
@@ -255,7 +265,9 @@ extension Room {
         let failures = catchUp.retry?.failures ?? 0
         // The second word on one failure, after the time for it was over.
         if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
-        if catchUp.state == .fetching { goLive(context, notice: mayRetry ? delayNotice() : nil) }
+        if catchUp.state == .fetching {
+            goLive(context, notice: mayRetry ? delayNotice() : nil, isUnfetchable: !mayRetry)
+        }
         guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
             catchUp.retry = nil
             return
@@ -288,9 +300,11 @@ extension Room {
         if isFirst {
             remember(messages, context)
         } else {
-            if !isWhole { tellMissing(messages.count, context) }
-            if catchUp.isOutrun(total: duplicates.total) {
-                notice("Older messages came too late to be shown: too much has been said since the outage.", context)
+            let isOutrun = catchUp.isOutrun(total: duplicates.total)
+            if !isWhole { noteMissing(messages, isTold: !isOutrun, context) }
+            if isOutrun {
+                tellOutrun(context)
+                settleOutbox(with: messages, context)
                 for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
             } else {
                 showMissed(messages, told: told, context)
@@ -302,6 +316,8 @@ extension Room {
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()
+        missingSince = nil
+        gapEnd = nil
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
@@ -319,6 +335,7 @@ extension Room {
 
     /// The first history: for replies, edits and reactions to come, and shown to nobody.
     private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
+        settleOutbox(with: messages, context)
         let held = heldIDs
         let kept = messages.suffix(settings.historyLimit)
         // In an empty room nothing is older than what will be said.
@@ -334,15 +351,22 @@ extension Room {
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
             let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
             let quoted = ownWordsQuoted(message)
-            recent.append(
-                msgid: context.messageID(
-                    backend: settings.backend, room: settings.upstreamRoom,
-                    sender: traits.messageIDOrigin == .client ? message.sender.id : nil,
-                    id: message.id),
-                upstreamID: message.id, puppet: nil,
+            let msgid = context.messageID(
+                backend: settings.backend, room: settings.upstreamRoom,
+                sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+            let at = shownTime(message.at, context)
+            enter(
+                msgid: msgid, upstreamID: message.id, puppet: nil,
                 nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),
-                text: quoted?.text ?? message.text,
-                at: shownTime(message.at, context))
+                text: quoted?.text ?? message.text, at: at, context
+            ) { sequence in
+                let speaker = context.identities.prospect(
+                    personBehind(named(message.sender)), backend: settings.backend,
+                    authenticated: traits.authenticatesSenders)
+                return stored(
+                    message, sequence: sequence, msgid: msgid, at: at, nick: speaker.nick, source: speaker.source,
+                    account: speaker.account)
+            }
         }
     }
 
@@ -352,11 +376,11 @@ extension Room {
         return duplicates.insert(duplicateKey(id, message.sender.id))
     }
 
-    private func tellMissing(_ count: Int, _ context: BridgeContext) {
+    private func noteMissing(_ messages: [ChatMessage], isTold: Bool, _ context: BridgeContext) {
         context.note(
             .warn, "history-short", "the backend's history does not reach back to what is known",
-            ["room": settings.name, "messages": String(count)])
-        notice("Older messages may be missing: the backend's history does not reach back to the outage.", context)
+            ["room": settings.name, "messages": String(messages.count)])
+        if isTold { tellMissing(before: messages.lazy.compactMap(\.at).first, context) }
     }
 
     private func showMissed(_ messages: [ChatMessage], told: [ChatMessage], _ context: BridgeContext) {
@@ -367,15 +391,19 @@ extension Room {
             message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
         }
         let known = zip(messages, isMissed).filter { !$0.1 }.map(\.0)
+        settleOutbox(with: known, context)
         // Half of the ring at most: what is newer must stay known too.
         for message in known.suffix(DuplicateRing.capacity / 2) {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
         }
         let unshown = missed.dropLast(CatchUp.maxShown)
+        settleOutbox(with: unshown, context)
         for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
         if !unshown.isEmpty {
-            notice("\(unshown.count) older messages were said during the outage; these are the newest.", context)
+            tellLeftOut(
+                unshown.count, first: unshown.lazy.compactMap(\.at).first,
+                next: missed.suffix(CatchUp.maxShown).lazy.compactMap(\.at).first, context)
         }
         for message in missed.suffix(CatchUp.maxShown) { messageReceived(message, isHistory: true, context) }
     }
@@ -449,10 +477,11 @@ extension Room {
         for waiter in waiting { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
     }
 
-    func learn(_ upstreamID: ChatID?, of msgid: String) {
+    func learn(_ upstreamID: ChatID?, of msgid: String, _ context: BridgeContext) {
         guard let upstreamID else { return }
         _ = duplicates.insert(duplicateKey(upstreamID, nil))
         recent.learn(upstreamID, of: msgid)
+        context.keep(.learn(storedKey, msgid: msgid, upstreamID: upstreamID))
     }
 
     /// Newest first: of two messages with one text, the later id belongs to the later.
@@ -462,7 +491,7 @@ extension Room {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: sent.msgid)
+            learn(id, of: sent.msgid, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }

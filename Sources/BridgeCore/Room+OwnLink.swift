@@ -37,9 +37,10 @@ extension Room {
 
     /// A client of an account entered, or one that is here logged in.
     func ownArrived(_ client: ClientID, _ context: BridgeContext) {
-        guard let member = locals[client], let account = context.identities[member.person]?.account,
-            let login = context.ownLogins[account]?[settings.name]
-        else { return }
+        guard let member = locals[client], let account = context.identities[member.person]?.account else { return }
+        guard let login = context.ownLogins[account]?[settings.name] else {
+            return giveUpResting(of: account, context)
+        }
         if let own = ownLinks[account] {
             own.person = member.person
             own.emptySince = nil
@@ -51,11 +52,13 @@ extension Room {
         let own = OwnLink(
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
             login: login, puppet: member.puppet, person: member.person,
-            sendBudget: TokenBucket(rate: sendBudget.rate, burst: sendBudget.burst))
+            sendBudget: TokenBucket(rate: sendBudget.rate, burst: sendBudget.burst),
+            outbox: takeRestingOutbox(of: account))
         ownLinks[account] = own
         context.enter(own)
         claim(own, context)
         own.link.start(context)
+        arm(own, context)
     }
 
     /// The last client of an account may have left.
@@ -79,6 +82,7 @@ extension Room {
         own.isClosing = false
         if own.emptySince == nil { return own.link.start(context) }
         ownLinks[own.account] = nil
+        if !own.outbox.failures.isEmpty { restingOutboxes[own.account] = own.outbox }
         ownPeople = ownPeople.filter { $0.value != own.account }
         context.leave(own)
     }
@@ -183,6 +187,7 @@ extension Room {
                     : "You are linked to \(settings.url.host) as yourself now.", context)
         }
         if !own.isIdentified || own.name == nil { context.requestOwnIdentity(own.id) }
+        cutRestored(own, context)
         settle(own, context)
         pump(own, context)
     }
@@ -197,7 +202,7 @@ extension Room {
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms",
                 "failures": String(own.link.failures),
             ])
-        own.outbox.linkLost(mayRepeat: mayRepeatMessages)
+        keepWithdrawals(own.outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         own.pendingReceipts = []
         own.settling = .nothing
         context.timers.cancel(.ownIdentity(own.id))
@@ -314,7 +319,9 @@ extension Room {
             switch traits.confirmation {
             case .echoByText, .receipt: entry = own.outbox.confirm(sender: nil, text: message.text)
             case .echoByID: entry = message.id.flatMap { own.outbox.confirm(id: $0, sender: nil) }
-            case .none: break
+            case .none:
+                // Of an earlier process: whether it arrived is open.
+                if own.outbox.hasUnsettled { entry = own.outbox.confirm(sender: nil, text: message.text) }
             }
         }
         if entry == nil {
@@ -343,18 +350,34 @@ extension Room {
             return false
         }
         if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
-        learn(message.id, of: msgid)
+        learn(message.id, of: msgid, context)
         return true
     }
 
     /// Ids of what own links said, from a history.
     func learnOwnSent(_ messages: [ChatMessage], _ context: BridgeContext) {
+        learnOwnSentBefore(messages, context)
         guard traits.messageIDOrigin == .server, ownLinks.contains(where: { !$0.value.sent.isEmpty }) else { return }
         for message in messages.reversed() {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let own = ownLink(speaking: message.sender), let msgid = own.sent.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: msgid)
+            learn(id, of: msgid, context)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
+        }
+    }
+
+    /// The same of what they said before the last start: their links may not be open again.
+    private func learnOwnSentBefore(_ messages: [ChatMessage], _ context: BridgeContext) {
+        guard !ownSentBefore.isEmpty else { return }
+        for message in messages.reversed() {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let index = ownSentBefore.lastIndex(where: { sent in
+                    sent.text == message.text
+                        && (sent.sender.id == message.sender.id || sent.sender.name == message.sender.name)
+                })
+            else { continue }
+            learn(id, of: ownSentBefore.remove(at: index).msgid, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
         }
     }
@@ -367,6 +390,7 @@ extension Room {
             guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
             let upstreamID = isServerID ? receipt.ids.first : entry.message.id
             if let upstreamID, isServerID, !duplicates.insert(duplicateKey(upstreamID, nil)) {
+                _ = keepArrival(entry, own, context)
                 return arm(own, context)
             }
             return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context)
@@ -411,21 +435,23 @@ extension Room {
     /// Writes what may be written over an own link, and arms the timer for what may not yet.
     func pump(_ own: OwnLink, _ context: BridgeContext) {
         let now = context.now.monotonic
-        while own.canSpeak, let entry = own.outbox.next, own.sendBudget.take(now: now) {
-            if locals[entry.origin.client]?.person == entry.origin.person { stopTyping(entry.origin.client, context) }
+        let keepsIntentions = keepsIntentions(context)
+        if keepsIntentions { writeIntended(own, context) }
+        while own.canSpeak, !keepsIntentions || own.outbox.mayIntend(now), let entry = own.outbox.next,
+            own.sendBudget.take(now: now)
+        {
+            stopTyping(entry.origin, context)
             var message = entry.message
             message.sender = own.speaker(nick: entry.origin.nick)
             let encoded = settings.dialect.encode(.message(message), context: own.dialectContext)
             switch encoded {
+            case .frame(let frame) where keepsIntentions: intend(entry, [frame], own, context)
+            case .several(let frames) where keepsIntentions: intend(entry, frames, own, context)
             case .frame, .several:
                 guard own.link.send(encoded.frames ?? [], context) else { return arm(own, context) }
                 if mayRepeatMessages, let id = message.id { ownMessageIDs.insert(id, of: own.account) }
                 own.outbox.markNextWritten(at: now)
-                if traits.confirmation == .none, let id = message.id,
-                    let written = own.outbox.confirm(id: id, sender: nil)
-                {
-                    confirmed(written, upstreamID: nil, at: nil, own, context)
-                }
+                wrote(entry, own, context)
             case .unsupported(.tooLong) where splitNext(entry, own, context): continue
             case .unsupported(let reason):
                 if let refused = own.outbox.removeNext() {
@@ -447,9 +473,36 @@ extension Room {
         arm(own, context)
     }
 
+    private func intend(
+        _ entry: OutboxEntry, _ frames: [EncodedFrame], _ own: OwnLink, _ context: BridgeContext
+    ) {
+        own.outbox.markNextIntending(context.ledger.next, frames)
+        keepIntention(entry, own.outbox, context)
+        context.awaitStore(own.id)
+    }
+
+    private func writeIntended(_ own: OwnLink, _ context: BridgeContext) {
+        while own.canSpeak, let entry = own.outbox.nextIntended(through: context.ledger.settled),
+            own.link.send(entry.frames, context)
+        {
+            own.outbox.markIntendedWritten(at: context.now.monotonic)
+            wrote(entry, own, context)
+        }
+    }
+
+    private func wrote(_ entry: OutboxEntry, _ own: OwnLink, _ context: BridgeContext) {
+        guard traits.confirmation == .none, let id = entry.message.id,
+            let written = own.outbox.confirm(id: id, sender: nil)
+        else { return }
+        confirmed(written, upstreamID: nil, at: nil, own, context)
+    }
+
     func arm(_ own: OwnLink, _ context: BridgeContext) {
         var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge, confirms: traits.confirmation != .none)
-        if own.canSpeak, own.outbox.hasQueued || !own.pendingReceipts.isEmpty {
+        if own.canSpeak,
+            own.outbox.mayIntend(context.now.monotonic) && own.outbox.hasQueued
+                || !own.pendingReceipts.isEmpty
+        {
             let grant = own.sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
@@ -461,6 +514,7 @@ extension Room {
         let now = context.now.monotonic
         tellExpired(own.outbox.expire(maxAge: settings.queueMaxAge, now: now), own, context)
         tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
+        _ = own.outbox.mayIntend(now)
         if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
             own.link.checkLiveness(own.dialectContext, context)
         }
@@ -501,6 +555,7 @@ extension Room {
     func settle(_ own: OwnLink, _ context: BridgeContext) {
         guard own.outbox.hasUnsettled, traits.history != .none else { return }
         own.settling = .wanted
+        own.outbox.waitsForUnsettled = true
         settleOwnLinks(context)
     }
 
@@ -508,10 +563,10 @@ extension Room {
     func settledOwnLinks(isComplete: Bool, _ context: BridgeContext) {
         for own in ownLinks.values where own.settling == .asked {
             own.settling = .nothing
-            if isComplete {
-                own.outbox.requeueUnsettled()
-                pump(own, context)
-            }
+            own.outbox.waitsForUnsettled = false
+            // Histories that came before the link was opened may have had what an earlier process left.
+            if isComplete { own.outbox.requeueUnsettled(restoredToo: false) }
+            pump(own, context)
         }
         settleOwnLinks(context)
     }

@@ -33,6 +33,12 @@ struct ReceiptNotices {
         var pendingDelivered: Mark?
     }
 
+    /// What is known of a pair from before this table did.
+    struct Told: Equatable {
+        var delivered = -1
+        var read = -1
+    }
+
     private var states: [Key: State] = [:]
     /// The pairs of each side, so that ten thousand people who leave at once cost ten thousand steps.
     private var readersOf: [ClientID: Set<PersonID>] = [:]
@@ -41,11 +47,15 @@ struct ReceiptNotices {
     private var pending: Set<Key> = []
 
     /// Enters a receipt. True when something is to be told.
-    mutating func record(_ key: Key, state: ChatReceipt.State, mark: Mark) -> Bool {
+    ///
+    /// - Parameter before: what the author was told of the reader earlier; asked when the pair is new.
+    mutating func record(
+        _ key: Key, state: ChatReceipt.State, mark: Mark, before: @autoclosure () -> Told? = nil
+    ) -> Bool {
         if states.count >= Self.capacity, states[key] == nil {
             self = ReceiptNotices()
         }
-        var entry = states[key] ?? State()
+        var entry = states[key] ?? before().map { State(read: $0.read, delivered: $0.delivered) } ?? State()
         switch state {
         case .read:
             guard mark.sequence > entry.read, mark.sequence > entry.pendingRead?.sequence ?? -1 else { return false }
@@ -82,6 +92,9 @@ struct ReceiptNotices {
         return due
     }
 
+    /// What the author was told of the reader.
+    func told(_ key: Key) -> Told? { states[key].map { Told(delivered: $0.delivered, read: $0.read) } }
+
     /// Pairs that wait for their pause to end, in a fixed order.
     var waiting: [Key] {
         pending.sorted { ($0.author.rawValue, $0.reader.rawValue) < ($1.author.rawValue, $1.reader.rawValue) }
@@ -107,6 +120,32 @@ struct ReceiptNotices {
         if readersOf[key.author]?.isEmpty == true { readersOf[key.author] = nil }
         authorsOf[key.reader]?.remove(key.author)
         if authorsOf[key.reader]?.isEmpty == true { authorsOf[key.reader] = nil }
+    }
+}
+
+/// What authors were told of readers, by who they are and not by their connections, so that nothing is told twice after a
+/// restart.
+struct ToldReceipts {
+    typealias Told = ReceiptNotices.Told
+
+    private var authors: [ChatID: [Person.RemoteKey: Told]] = [:]
+    private var count = 0
+
+    func told(author: ChatID, reader: Person.RemoteKey) -> Told? { authors[author]?[reader] }
+
+    /// - Returns: what is known now; nil when that is no more than before.
+    @discardableResult
+    mutating func enter(author: ChatID, reader: Person.RemoteKey, _ told: Told) -> Told? {
+        let known = authors[author]?[reader]
+        let risen = Told(
+            delivered: max(told.delivered, known?.delivered ?? -1), read: max(told.read, known?.read ?? -1))
+        guard risen != known else { return nil }
+        if known == nil {
+            if count >= ReceiptNotices.capacity { self = ToldReceipts() }
+            count += 1
+        }
+        authors[author, default: [:]][reader] = risen
+        return risen
     }
 }
 
@@ -147,7 +186,11 @@ extension Room {
         let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
         for client in clients(of: author, context) {
             let key = ReceiptNotices.Key(author: client, reader: reader)
-            guard receiptNotices.record(key, state: state, mark: mark) else { continue }
+            let isNews = receiptNotices.record(
+                key, state: state, mark: mark,
+                before: context.isDurable
+                    ? readerKey(reader, context).flatMap { toldReceipts.told(author: puppet, reader: $0) } : nil)
+            guard isNews else { continue }
             tellDue(key, context)
             armReceipts(context)
         }
@@ -165,6 +208,27 @@ extension Room {
         }
         if let delivered = due.delivered { tell("+draft/delivered", delivered.msgid) }
         if let read = due.read { tell("+draft/read", read.msgid) }
+        if context.isDurable { keepTold(key, context) }
+    }
+
+    /// What outlasts the process of a reader: under which id or name the backend knows them.
+    private func readerKey(_ reader: PersonID, _ context: BridgeContext) -> Person.RemoteKey? {
+        guard let person = context.identities[reader] else { return nil }
+        if case .remote(let key) = person.kind { return key }
+        let puppet = context.identities.puppetID(of: person, backend: settings.backend)
+        return Person.RemoteKey(backend: settings.backend, id: puppet, name: nil)
+    }
+
+    private func keepTold(_ key: ReceiptNotices.Key, _ context: BridgeContext) {
+        guard let author = locals[key.author]?.puppet, let reader = readerKey(key.reader, context),
+            let told = receiptNotices.told(key), let risen = toldReceipts.enter(author: author, reader: reader, told)
+        else { return }
+        context.keep(
+            .receipt(
+                storedKey,
+                StoredReceipt(
+                    author: author, reader: ChatPerson(id: reader.id, name: reader.name),
+                    deliveredSequence: Int64(risen.delivered), readSequence: Int64(risen.read))))
     }
 
     private func armReceipts(_ context: BridgeContext) {
@@ -199,6 +263,10 @@ extension Room {
         let passed = recent.passed(from: old, joinedAfter: member.joinedAfter, upTo: target)
         let newest = passed.reduce(old?.sequence ?? member.joinedAfter) { max($0, $1.sequence) }
         markers[member.puppet] = ReadMarker(at: target, sequence: newest)
+        if old.map({ target != $0.at || newest != $0.sequence }) ?? true {
+            context.keep(
+                .marker(storedKey, StoredMarker(reader: member.puppet, at: target, sequence: Int64(newest))))
+        }
         tellReading(passed, by: member, context)
         return old.map { target > $0.at } ?? true
     }
@@ -215,7 +283,7 @@ extension Room {
         _ passed: [RecentMessages.Entry], by member: LocalMember, _ context: BridgeContext
     ) {
         guard member.receipts != .off else { return }
-        let unread = passed.filter { $0.puppet != member.puppet }.suffix(Self.maxReceiptsPerMarker)
+        let unread = passed.filter { $0.puppet != member.puppet && !$0.isGap }.suffix(Self.maxReceiptsPerMarker)
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)

@@ -57,13 +57,18 @@ extension Room {
             text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person),
             at: context.now.wall, attachments: ImageLink.attachment(in: submission.text).map { [$0] } ?? [],
             replyTo: replyTo)
-        let entry = OutboxEntry(
+        var entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
                 client: client, person: member.person, puppet: member.puppet, source: person.source,
                 nick: person.nick, account: person.account, text: submission.text,
-                clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label),
+                clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
+                clientName: member.clientName),
             acceptedAt: context.now.monotonic)
+        if context.isDurable {
+            entry.state = .accepting(context.ledger.next)
+            accept(entry, over: own, context)
+        }
         if let own {
             own.outbox.append(entry)
             pump(own, context)
@@ -76,20 +81,20 @@ extension Room {
 
     /// Writes what may be written, and arms the timer for what may not yet.
     func pumpOutbox(_ context: BridgeContext) {
-        while isLive, let entry = outbox.next, sendBudget.take(now: context.now.monotonic) {
-            if locals[entry.origin.client]?.person == entry.origin.person { stopTyping(entry.origin.client, context) }
+        let keepsIntentions = keepsIntentions(context)
+        if keepsIntentions { writeIntended(context) }
+        while isLive, !keepsIntentions || outbox.mayIntend(context.now.monotonic), let entry = outbox.next,
+            sendBudget.take(now: context.now.monotonic)
+        {
+            stopTyping(entry.origin, context)
             let encoded = settings.dialect.encode(.message(entry.message), context: dialectContext)
             switch encoded {
+            case .frame(let frame) where keepsIntentions: intend(entry, [frame], context)
+            case .several(let frames) where keepsIntentions: intend(entry, frames, context)
             case .frame, .several:
                 guard link.send(encoded.frames ?? [], context) else { return }
                 outbox.markNextWritten(at: context.now.monotonic)
-                if confirmation == .none, let id = entry.message.id,
-                    let written = outbox.confirm(id: id, sender: nil)
-                {
-                    // Should it come back all the same, it is known.
-                    if mayRepeatMessages { _ = duplicates.insert(duplicateKey(id, written.message.sender.id)) }
-                    confirmed(written, upstreamID: nil, at: nil, context)
-                }
+                wrote(entry, context)
             case .unsupported(.tooLong) where splitNext(entry, context): continue
             case .unsupported(let reason):
                 if let refused = outbox.removeNext() {
@@ -111,10 +116,40 @@ extension Room {
         armOutbox(context)
     }
 
+    /// The next entry is written when it is on disk that it may have been.
+    private func intend(_ entry: OutboxEntry, _ frames: [EncodedFrame], _ context: BridgeContext) {
+        outbox.markNextIntending(context.ledger.next, frames)
+        keepIntention(entry, outbox, context)
+        context.awaitStore(id)
+    }
+
+    private func writeIntended(_ context: BridgeContext) {
+        while isLive, let entry = outbox.nextIntended(through: context.ledger.settled),
+            link.send(entry.frames, context)
+        {
+            outbox.markIntendedWritten(at: context.now.monotonic)
+            wrote(entry, context)
+        }
+    }
+
+    /// Where nothing will ever confirm it, that is the end.
+    private func wrote(_ entry: OutboxEntry, _ context: BridgeContext) {
+        guard confirmation == .none, let id = entry.message.id, let written = outbox.confirm(id: id, sender: nil)
+        else { return }
+        // Should it come back all the same, it is known.
+        if mayRepeatMessages { _ = duplicates.insert(duplicateKey(id, written.message.sender.id)) }
+        confirmed(written, upstreamID: nil, at: nil, context)
+    }
+
+    /// Who says something types no longer.
+    func stopTyping(_ origin: OutboxEntry.Origin, _ context: BridgeContext) {
+        if let client = origin.client, locals[client]?.person == origin.person { stopTyping(client, context) }
+    }
+
     func armOutbox(_ context: BridgeContext) {
         var due = outbox.nextDeadline(
             maxAge: settings.queueMaxAge, confirms: confirmation != .none)
-        if isLive, outbox.hasQueued || !pendingReceipts.isEmpty {
+        if isLive, outbox.mayIntend(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
@@ -127,6 +162,8 @@ extension Room {
         let now = context.now.monotonic
         tellExpired(outbox.expire(maxAge: settings.queueMaxAge, now: now), nil, context)
         tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
+        // Whether or not anything can be written now, the timer must not come due for the same reason again.
+        _ = outbox.mayIntend(now)
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             doubtAccount(context)
             isEchoDoubted = hasLearnedEcho
@@ -150,6 +187,7 @@ extension Room {
 
     func tellWaiting(_ entries: [OutboxEntry], isUp: Bool, _ context: BridgeContext) {
         for entry in entries {
+            guard let client = authorClient(entry.origin, context) else { continue }
             door.deliver(
                 IRCMessage(
                     source: context.settings.serverName, command: "NOTE",
@@ -159,7 +197,7 @@ extension Room {
                             ? "Your message has not been confirmed yet: " + MessageRendering.excerpt(entry.origin.text)
                             : "Your message is kept and goes when the link is back: "
                                 + MessageRendering.excerpt(entry.origin.text),
-                    ]), to: entry.origin.client, label: nil)
+                    ]), to: client, label: nil)
         }
     }
 
@@ -174,7 +212,7 @@ extension Room {
     ) {
         defer { if let own { arm(own, context) } else { armOutbox(context) } }
         // IRC said it once, so it is shown once: with the last piece.
-        if (own?.outbox ?? outbox).hasPieces(of: entry) { return }
+        guard keepArrival(entry, own, context) else { return }
         let origin = entry.origin
         let shownAt = entry.message.at ?? shownTime(at, context)
         let id = upstreamID ?? entry.message.id
@@ -188,42 +226,61 @@ extension Room {
             sentMessages.append(
                 SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
-        recent.append(
+        // Under the nick of now: nobody is called by the old one any more.
+        let person = (origin.person ?? puppets[origin.puppet]?.person).flatMap { context.identities[$0] }
+        let source = person?.source ?? origin.source
+        enter(
             msgid: msgid, upstreamID: isIDKnown ? id : nil, puppet: origin.puppet, nick: origin.nick,
-            text: MessageRendering.action(origin.text) ?? origin.text, at: shownAt)
+            text: MessageRendering.action(origin.text) ?? origin.text, at: shownAt, context
+        ) { sequence in
+            let sentAs = entry.message.text
+            return StoredMessage(
+                sequence: sequence, msgid: msgid, upstreamID: isIDKnown ? id : nil,
+                sender: own?.speaker(nick: origin.nick) ?? entry.message.sender, at: shownAt, backendAt: at,
+                nick: person?.nick ?? origin.nick, source: source, account: origin.account, text: origin.text,
+                sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
+                replyTo: origin.clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value,
+                clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
+                author: origin.puppet, client: origin.clientName)
+        }
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = origin.account { tags.append(IRCTag("account", account)) }
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
-        // Under the nick of now: nobody is called by the old one any more.
-        let source = context.identities[origin.person]?.source ?? origin.source
         let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
         let pieces = MessageRendering.pieces(of: line)
         recent.went(up: entry.message.text, msgid: msgid)
-        for piece in pieces { broadcast(piece, except: origin.client, context) }
-        door.echo(pieces, to: origin.client, label: origin.label)
+        let client = authorClient(origin, context)
+        for piece in pieces { broadcast(piece, except: client, context) }
+        if let client { door.echo(pieces, to: client, label: origin.label) }
     }
 
-    func failed(_ entry: OutboxEntry, why: String, _ context: BridgeContext) {
-        failed(entry, why: why, nil, context)
+    /// The process ends: what waits goes after the restart, and whoever said it hears that.
+    private func tellKept(_ context: BridgeContext) {
+        var waiting: [ClientID: [OutboxEntry]] = [:]
+        for entry in ([outbox] + ownLinks.values.map(\.outbox)).flatMap(\.entries)
+        where entry.part.map({ $0.index == 0 }) ?? true {
+            if let client = authorClient(entry.origin, context) { waiting[client, default: []].append(entry) }
+        }
+        for (client, entries) in waiting.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            let excerpt = MessageRendering.excerpt(entries[0].origin.text)
+            door.deliver(
+                IRCMessage(
+                    source: context.settings.serverName, command: "NOTE",
+                    params: [
+                        "PRIVMSG", "QUEUED", channel,
+                        entries.count == 1
+                            ? "Your message is kept and goes after the restart: " + excerpt
+                            : "\(entries.count) messages of yours are kept and go after the restart, the first: "
+                                + excerpt,
+                    ]), to: client, label: nil)
+        }
     }
 
-    func failed(_ entry: OutboxEntry, why: String, _ own: OwnLink?, _ context: BridgeContext) {
-        if let own { own.outbox.dropPieces(of: entry) } else { outbox.dropPieces(of: entry) }
-        context.note(
-            .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
-        door.deliver(
-            IRCMessage(
-                source: context.settings.serverName, command: "FAIL",
-                params: [
-                    "PRIVMSG", "CANNOT_DELIVER", channel,
-                    "Not delivered, \(why): " + MessageRendering.excerpt(entry.origin.text),
-                ]), to: entry.origin.client, label: entry.origin.label)
-    }
-
-    /// Nothing more can be delivered: every author gets the text back.
+    /// Nothing more can be delivered by this process: every author gets the text back, unless it is kept for the next.
     func failEverything(why: String, _ context: BridgeContext) {
+        if context.isDurable { return tellKept(context) }
         var told: Set<UInt64> = []
         for entry in outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
             failed(entry, why: why, context)

@@ -12,12 +12,13 @@ extension Room {
         restoreReading(stored, context)
     }
 
-    /// Messages, their order, what is recognised again, and since when something may be missing.
-    private func restoreOrder(_ stored: StoredRoom, _ context: BridgeContext) {}
+    /// What is kept of a room that was opened later is there (nil: it cannot be read); people may have come and spoken
+    /// meanwhile.
+    func loaded(_ stored: StoredRoom?, _ context: BridgeContext) {
+        if let stored { restore(stored, context) } else { goOnWithoutThePast(context) }
+        for member in locals.values { member.joinedAfter = recent.newest?.sequence ?? -1 }
+        if !locals.isEmpty { occupied(context) }
+        armOutbox(context)
+    }
 
-    /// What was accepted and is not known to have arrived.
-    private func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {}
-
-    /// Read markers and receipts.
-    private func restoreReading(_ stored: StoredRoom, _ context: BridgeContext) {}
 }

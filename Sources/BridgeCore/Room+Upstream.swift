@@ -26,6 +26,7 @@ extension Room {
     private func linkCameUp(_ context: BridgeContext) {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        cutRestored(nil, context)
         beginCatchingUp(context)
     }
 
@@ -65,8 +66,9 @@ extension Room {
         for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
-        outbox.linkLost(mayRepeat: mayRepeatMessages)
+        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         isEchoDoubted = false
+        if wasUp { loseSight(context) }
         catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)
@@ -115,6 +117,7 @@ extension Room {
         // The link answers pings.
         case .ping, .pong: break
         case .auth(let auth):
+            if auth.state == .expired { loginExpiredAt = loginExpiredAt ?? seenUntil(context) }
             context.note(
                 auth.state == .ok ? .debug : .error, "backend-auth", "login on the socket: \(auth.state.rawValue)",
                 ["room": settings.name])
@@ -153,7 +156,7 @@ extension Room {
             let sent = takeSent(message, isHistory: isHistory, context)
         {
             learnAccount(from: message, context)
-            learn(message.id, of: sent.msgid)
+            learn(message.id, of: sent.msgid, context)
             return
         }
         if let id = message.id {
@@ -180,7 +183,7 @@ extension Room {
         show(message, context)
     }
 
-    private func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
+    func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
         case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
@@ -190,11 +193,14 @@ extension Room {
         }
     }
 
-    private func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+    func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+        if let entry = takeResting(message) { return entry }
         if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
         switch confirmation {
         case .echoByText: break
         case .receipt where traits.messageIDOrigin == .server: break
+        // Of an earlier process: whether it arrived is open.
+        case .none where traits.messageIDOrigin == .server && outbox.hasUnsettled: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: echoSender(message))
@@ -215,6 +221,7 @@ extension Room {
     func show(_ message: ChatMessage, _ context: BridgeContext) {
         var text = message.text
         let speaker: PersonID
+        var shownText: String?
         let quoted = ownWordsQuoted(message)
         if let person = present(personBehind(message.sender), context) {
             speaker = person
@@ -222,6 +229,7 @@ extension Room {
             speaker = overflow(context)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
             text = "<\(NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60))> " + text
+            shownText = text
         }
         endTyping(speaker, announced: false, context)
         guard let person = context.identities[speaker] else { return }
@@ -235,11 +243,16 @@ extension Room {
             limits: context.settings.limits, backendHost: settings.url.host)
         guard !bodies.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
-        recent.append(
+        enter(
             msgid: msgid, upstreamID: message.id,
             puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
             nick: quoted?.nick ?? person.nick,
-            text: quoted?.text ?? message.text, at: at)
+            text: quoted?.text ?? message.text, at: at, context
+        ) { sequence in
+            stored(
+                message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
+                account: person.account, text: shownText)
+        }
         for (index, body) in bodies.enumerated() {
             // One msgid, one message: the lines after the first are its continuation.
             var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)

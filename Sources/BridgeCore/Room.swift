@@ -18,8 +18,12 @@ protocol ClientDoor: AnyObject {
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
+    /// A line of the room for a client that still gets what was said before it came.
+    func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
+    /// Whether the client is connected, in whatever rooms.
+    func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
 }
@@ -35,12 +39,14 @@ final class Room {
     /// An IRC user in the room. In a place of its own, so that the table of them stays small while it grows.
     final class LocalMember: Audience.Seat {
         let person: PersonID
+        /// What the account calls the client; nil: it has no account.
+        var clientName: String?
         fileprivate(set) var puppet: ChatID
         var hasReadMarker: Bool
         /// What of their reading is told.
         var receipts: ReceiptPolicy
         /// The newest message before the client came, by its place in the order of the room; -1: none.
-        let joinedAfter: Int
+        var joinedAfter: Int
         // Most people have not typed anything yet.
         private var typist: Typist?
 
@@ -67,10 +73,12 @@ final class Room {
         }
 
         init(
-            client: ClientID, person: PersonID, puppet: ChatID, joinedAfter: Int, hasReadMarker: Bool,
+            client: ClientID, person: PersonID, clientName: String?, puppet: ChatID, joinedAfter: Int,
+            hasReadMarker: Bool,
             receipts: ReceiptPolicy
         ) {
             self.person = person
+            self.clientName = clientName
             self.puppet = puppet
             self.joinedAfter = joinedAfter
             self.hasReadMarker = hasReadMarker
@@ -198,6 +206,25 @@ final class Room {
     var ownMessageIDs = OwnMessageIDs()
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
+    var cursorRound = CursorRound()
+    /// What is said since then may be missing, by our clock; nil: nothing is.
+    var missingSince: ChatTimestamp?
+    /// When messages were shown again though something was missing in front of them.
+    var gapEnd: ChatTimestamp?
+    /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
+    var loginExpiredAt: ChatTimestamp?
+    /// Until when nothing is missing, as it was kept last, and when that was.
+    var liveKept: ChatTimestamp?
+    var liveKeptAt: MonotonicInstant?
+    /// What authors were told of readers, where that outlasts the process.
+    var toldReceipts = ToldReceipts()
+    /// What accounts with links of their own sent before the last start, under ids that nobody told us.
+    var ownSentBefore: [(msgid: String, sender: ChatPerson, text: String)] = []
+    /// What is kept of the room is being read; the link waits for it.
+    var isLoading = false
+    /// What waits for own links that are not open, by account.
+    var restingOutboxes: [String: Outbox] = [:]
+    let failureNotices = FailureNotices()
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -210,6 +237,7 @@ final class Room {
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
         outbox.waitsForUnsettled = traits.history != .none
+        outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
@@ -229,11 +257,16 @@ final class Room {
 
     /// Sends a line to every IRC user in the room, built once for each way of showing it.
     func broadcast(_ message: IRCMessage, except: ClientID? = nil, _ context: BridgeContext) {
-        for group in audience.groups where !group.clients.isEmpty {
-            guard let reduced = message.reduced(for: group.profile, nick: "*") else { continue }
-            IRCEncoder.append(reduced, to: &context.writer)
-            context.emit(.fanOut(context.writer.take(), group.clients, except: except))
-        }
+        for group in audience.groups where !group.isEmpty { send(message, to: group, except: except, context) }
+        if context.isDurable { linesWritten(context) }
+    }
+
+    func send(_ message: IRCMessage, to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
+        guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
+        IRCEncoder.append(reduced, to: &context.writer)
+        let line = context.writer.take()
+        if !group.clients.isEmpty { context.emit(.fanOut(line, group.clients, except: except)) }
+        for client in group.held where client != except { door.hold(line, for: client, in: id) }
     }
 
     func notice(_ text: String, _ context: BridgeContext) {
@@ -263,9 +296,11 @@ final class Room {
     // MARK: - IRC users come and go
 
     /// An IRC user enters. The caller answers their JOIN; the others are told here.
+    ///
+    /// - Parameter isHeld: lines for the client go to ``ClientDoor/hold(_:for:in:)`` for the time being.
     func join(
-        _ client: ClientID, person personID: PersonID, profile: IRCCapabilitySet, hasReadMarker: Bool,
-        receipts: ReceiptPolicy? = nil, _ context: BridgeContext
+        _ client: ClientID, person personID: PersonID, clientName: String? = nil, profile: IRCCapabilitySet,
+        hasReadMarker: Bool, receipts: ReceiptPolicy? = nil, isHeld: Bool = false, _ context: BridgeContext
     ) {
         guard let person = context.identities[personID] else { return }
         // One more client of somebody who is here is no news.
@@ -278,12 +313,13 @@ final class Room {
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         let member = LocalMember(
-            client: client, person: personID, puppet: puppet, joinedAfter: recent.newest?.sequence ?? -1,
-            hasReadMarker: hasReadMarker, receipts: receipts ?? settings.receipts)
+            client: client, person: personID, clientName: clientName, puppet: puppet,
+            joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
+            receipts: receipts ?? settings.receipts)
         if let old = locals[client] { audience.remove(old) { locals[$0] } }
         locals.insert(member)
         adopt(member)
-        audience.add(member, profile: profile) { locals[$0] }
+        audience.add(member, profile: profile, isHeld: isHeld) { locals[$0] }
         slots.insert(personID)
         occupied(context)
         ownArrived(client, context)
@@ -297,9 +333,19 @@ final class Room {
         dialectContext.selfIDs.insert(puppet)
     }
 
+    /// Somebody spoke from here before this process began; what they said may come back.
+    func remember(author puppet: ChatID) {
+        guard puppets[puppet] == nil, dialectContext.selfIDs.insert(puppet).inserted else { return }
+        retire(puppet)
+    }
+
     private func abandon(_ puppet: ChatID, _ person: PersonID) {
         guard puppets[puppet]?.person == person else { return }
         puppets.remove(puppet)
+        retire(puppet)
+    }
+
+    private func retire(_ puppet: ChatID) {
         retiredPuppets.append(puppet)
         if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
     }
@@ -311,6 +357,8 @@ final class Room {
         audience.remove(member) { locals[$0] }
         locals.remove(client)
         receiptNotices.forget(author: client)
+        failureNotices.forget(client)
+        ownLink(of: member, context)?.failureNotices.forget(client)
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
         if let other = clients(of: member.person, context).first.flatMap({ locals[$0] }) {
@@ -331,7 +379,10 @@ final class Room {
     }
 
     /// The client logged in: upstream they are the account from now on.
-    func identityChanged(_ client: ClientID, receipts: ReceiptPolicy?, _ context: BridgeContext) {
+    func identityChanged(
+        _ client: ClientID, clientName: String?, receipts: ReceiptPolicy?, _ context: BridgeContext
+    ) {
+        locals[client]?.clientName = clientName
         renamed(client, context)
         ownArrived(client, context)
         if let receipts { locals[client]?.receipts = receipts }
@@ -352,9 +403,15 @@ final class Room {
         reportPresence(of: puppet, context)
     }
 
+    /// Lines for the client wait, or no longer.
+    func setHeld(_ client: ClientID, _ isHeld: Bool) {
+        guard let member = locals[client] else { return }
+        audience.setHeld(member, isHeld) { locals[$0] }
+    }
+
     func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
         guard let member = locals[client] else { return }
-        audience.add(member, profile: profile) { locals[$0] }
+        audience.add(member, profile: profile, isHeld: member.isHeld) { locals[$0] }
         member.hasReadMarker = hasReadMarker
     }
 
@@ -468,7 +525,7 @@ final class Room {
         // An id that nobody upstream can name.
         let resolution = context.identities.resolve(
             ChatPerson(id: context.freshChatID(), name: "others"), backend: settings.backend, authenticated: false,
-            now: context.now.monotonic)
+            isPassing: true, now: context.now.monotonic)
         context.identities.entered(resolution.id)
         overflowMember = (resolution.id, context.now.monotonic)
         slots.insert(resolution.id)

@@ -28,6 +28,15 @@ struct SentMessages {
             self.writtenAt = writtenAt
             textHash = entry.message.text.hashValue
         }
+
+        /// One that an earlier process sent.
+        ///
+        /// - Parameter text: as it went up.
+        init(msgid: String, text: String, writtenAt: MonotonicInstant) {
+            self.msgid = msgid
+            self.writtenAt = writtenAt
+            textHash = text.hashValue
+        }
     }
 
     private var entries: [Entry] = []

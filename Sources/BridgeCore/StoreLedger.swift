@@ -8,7 +8,11 @@ struct StoreLedger {
     private(set) var next = StoreTicket(rawValue: 1)
     /// Everything up to here is on disk, or was refused.
     private(set) var settled = StoreTicket(rawValue: 0)
+    /// Orders after ``settled`` that found no room, oldest first.
+    private var lost: [ClosedRange<StoreTicket>] = []
     var condition = StoreCondition.sound
+    /// What was lost of how messages ended, by the message: it is said again.
+    private var owed: [ChatID: StoreOperation] = [:]
     private var lastRead: UInt64 = 0
 
     mutating func add(_ change: StoreOperation) { changes.append(change) }
@@ -23,9 +27,64 @@ struct StoreLedger {
         return (next, changes)
     }
 
-    mutating func settle(through ticket: StoreTicket) { settled = max(settled, ticket) }
+    /// Everything that was changed until now is on disk when this is settled.
+    var newest: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
 
-    func isSettled(_ ticket: StoreTicket) -> Bool { ticket <= settled }
+    func isSettled(_ ticket: StoreTicket) -> Bool {
+        var ticket = ticket
+        for range in lost.reversed() where range.contains(ticket) {
+            ticket = StoreTicket(rawValue: range.lowerBound.rawValue - 1)
+        }
+        return ticket <= settled
+    }
+
+    mutating func settle(through ticket: StoreTicket) {
+        settled = max(settled, ticket)
+        skipLost()
+    }
+
+    /// An order found no room: it never settles by itself, and nobody shall wait for it.
+    mutating func lose(_ ticket: StoreTicket) {
+        if let last = lost.last, last.upperBound.rawValue + 1 == ticket.rawValue {
+            lost[lost.count - 1] = last.lowerBound...ticket
+        } else {
+            lost.append(ticket...ticket)
+        }
+        skipLost()
+    }
+
+    private mutating func skipLost() {
+        while let first = lost.first, first.lowerBound.rawValue <= settled.rawValue + 1 {
+            settled = max(settled, first.upperBound)
+            lost.removeFirst()
+        }
+    }
+
+    // MARK: - How messages ended
+
+    /// Adds what is new of an accepted message; what was owed of it is out of date.
+    mutating func add(_ change: StoreOperation, about message: ChatID) {
+        if !owed.isEmpty { owed[message] = nil }
+        changes.append(change)
+    }
+
+    /// An order with these changes is lost. What must not be forgotten is owed.
+    mutating func owe(_ changes: [StoreOperation]) {
+        for change in changes {
+            switch change {
+            case .leaveOutbox(let id), .outboxState(let id, .failed, _, _), .outboxState(let id, .told, _, _):
+                owed[id] = change
+            default: break
+            }
+        }
+    }
+
+    /// Says again what is owed.
+    mutating func repay() {
+        guard !owed.isEmpty else { return }
+        changes += owed.sorted { $0.key.canonical < $1.key.canonical }.map(\.value)
+        owed = [:]
+    }
 
     mutating func nextRead() -> StoreReadID {
         lastRead += 1

@@ -72,6 +72,11 @@ struct TextDuplicates {
         return false
     }
 
+    /// Something that an earlier process showed: as if it had come live, over a link before all others.
+    mutating func restore(_ message: ChatMessage) {
+        remember(Self.key(message), Entry(at: message.at, connection: 0, number: nextNumber))
+    }
+
     private static func agree(_ a: ChatTimestamp?, _ b: ChatTimestamp?) -> Bool {
         guard let a, let b else { return true }
         return a == b

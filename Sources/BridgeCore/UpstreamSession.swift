@@ -144,6 +144,8 @@ final class UpstreamSession {
     private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
+    /// When the last whole frame came, or the session became usable: what the peer sent before that has come.
+    private(set) var lastFrameAt = MonotonicInstant(nanoseconds: 0)
     var events: [LinkEvent] = []
 
     init(room: RoomID, settings: RoomSettings) {
@@ -425,7 +427,9 @@ final class UpstreamSession {
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         var pongs = 0
+        var hasFrame = false
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
+            if case .failed = event {} else { hasFrame = true }
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
@@ -436,6 +440,7 @@ final class UpstreamSession {
             }
         }
         flush(context)
+        if hasFrame { lastFrameAt = context.now.monotonic }
         if state == .closing {
             // Everybody was told goodbye; what the backend still says has no one to hear it.
             if closed != nil || failure != nil { becomeStopped(context) }
@@ -551,6 +556,7 @@ final class UpstreamSession {
         isUp = true
         hasBeenUp = true
         upSince = context.now.monotonic
+        lastFrameAt = context.now.monotonic
         events.append(.up)
     }
 

@@ -52,9 +52,10 @@ public struct StoredMessage: Equatable, Sendable {
     public var nick: String
     public var source: String
     public var account: String?
-    /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as the backend has it.
+    /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as it was shown. Of a gap: the whole line,
+    /// its `*** ` included.
     public var text: String
-    /// What went up for an IRC user's message, where that is something else.
+    /// As the backend has it, where that is something else: what went up for an IRC user's message.
     public var sentAs: String?
     public var attachments: [ChatAttachment]
     public var isEncrypted: Bool

@@ -37,7 +37,8 @@ struct OutboxTests {
         #expect(outbox.entries[0].state == .written(at: Self.at(1)))
         outbox.markNextWritten(at: Self.at(1))
         #expect(outbox.next == nil)
-        #expect(!outbox.hasQueued)
+        let hasQueued = outbox.hasQueued
+        #expect(!hasQueued)
         outbox.markNextWritten(at: Self.at(1))
         #expect(outbox.nextToWrite == 2)
     }

@@ -22,8 +22,8 @@ final class OwnLinkStage {
     var me: String? = #"{"id":"7","name":"Alice B"}"#
 
     init(
-        _ dialect: StubDialect, person: String? = nil, asks: Bool = true,
-        rooms change: (inout RoomSettings) -> Void = { _ in }
+        _ dialect: StubDialect, person: String? = nil, asks: Bool = true, store: StoreStage? = nil,
+        startingAt clock: ManualClock = ManualClock(), rooms change: (inout RoomSettings) -> Void = { _ in }
     ) throws {
         var dialect = dialect
         dialect.calls = StubCalls()
@@ -45,7 +45,7 @@ final class OwnLinkStage {
                     BackendSettings(name: "b", dialect: dialect, httpBase: base),
                     BackendSettings(
                         name: "own", dialect: dialect, httpBase: base, authenticates: true, isOnDemand: true),
-                ]))
+                ]), store: store, startingAt: clock)
         harness.accounts.secrets[1] = .success(.fixed(UpstreamCredentials()))
         harness.accounts.server = { [weak self] call in
             guard call.path == "/me" else { return nil }

@@ -1,0 +1,191 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+/// What was said in a room while a client was away, on its way to that client.
+///
+/// | phase     | meaning                                                     | leaves by                                           |
+/// |-----------|-------------------------------------------------------------|-----------------------------------------------------|
+/// | announced | waits behind the answer to the JOIN                         | that is written → waiting, or reading                |
+/// | waiting   | the disk does not have yet what was said before the JOIN    | it has → reading; time-out → writing a word about it |
+/// | reading   | the store was asked for a page                              | answer → writing; failure, time-out → the same word  |
+/// | writing   | lines go out as the client's queue drains                   | page at its end → reading; last one → releasing      |
+/// | releasing | live lines that waited go out                               | none is left → over                                 |
+///
+/// While it waits and reads, other answers go on and the client is heard. Lines of the room are held from the JOIN to the
+/// end, so the client gets everything in the order of the room: what was said before the JOIN by this, what after it live.
+final class Backlog {
+    /// Messages in one answer of the store: about as many as fill a client's window.
+    static let pageCount = 100
+    /// Bytes of live lines held for one client. Beyond it the client is let go; what it missed comes when it returns.
+    static let maxHeldBytes = 1024 * 1024
+    /// How long a disk may take for its part before the client gets the room without what was said before.
+    static let patience: Duration = .seconds(30)
+
+    enum Phase {
+        case announced
+        case waiting
+        case reading(StoreReadID, Question)
+        case writing
+        case releasing
+    }
+
+    enum Question {
+        /// Whether anything lies in front of ``Backlog/position``.
+        case leftOut
+        /// Everything behind ``Backlog/position``, up to here.
+        case page(end: Int64)
+    }
+
+    let room: RoomID
+    /// The client's cursor when it entered.
+    let start: Int64
+    /// The newest message before the client entered.
+    let through: Int64
+    /// The order with which everything up to there is on disk.
+    let needs: StoreTicket
+    /// Everything up to here was read.
+    var position: Int64
+    /// Whether there is more than is shown, where that is known, and how much.
+    var isMoreLeftOut: Bool?
+    let leftOut: Int?
+    var phase = Phase.announced
+    /// The disk's time is over then.
+    var deadline: MonotonicInstant?
+    /// The rows of the page that are not rendered yet, the last one first.
+    private var rows: [StoredMessage] = []
+    /// Lines to write, the last one first.
+    private var lines: [IRCMessage] = []
+    /// The reference of the open batch.
+    var batch: String?
+    /// Nothing can be read; what is left comes another time.
+    var hasFailed = false
+    /// Live lines, the oldest first; those before `releasedCount` are gone.
+    private var held: [ByteSlice] = []
+    private var releasedCount = 0
+
+    init(
+        room: RoomID, start: Int64, from position: Int64, through: Int64, needs: StoreTicket, leftOut: Int?,
+        isMoreLeftOut: Bool?
+    ) {
+        self.room = room
+        self.start = start
+        self.position = position
+        self.through = through
+        self.needs = needs
+        self.leftOut = leftOut
+        self.isMoreLeftOut = isMoreLeftOut
+    }
+
+    /// A page came. Rows that the page should not have are not for this client.
+    func take(_ page: [StoredMessage], end: Int64) {
+        rows = page.filter { $0.sequence > position && $0.sequence <= end }.sorted { $0.sequence > $1.sequence }
+        position = end
+    }
+
+    func put(_ line: IRCMessage) { lines.insert(line, at: 0) }
+
+    /// The next line; nil at the end of what was read.
+    ///
+    /// - Parameter render: makes the lines of one message; none where the client does not get it.
+    func nextLine(_ render: (StoredMessage) -> [IRCMessage]) -> IRCMessage? {
+        while lines.isEmpty, let row = rows.popLast() { lines = render(row).reversed() }
+        return lines.popLast()
+    }
+
+    func forgetPage() {
+        rows = []
+        lines = []
+    }
+
+    func hold(_ line: ByteSlice) { held.append(line) }
+
+    func nextHeld() -> ByteSlice? {
+        guard releasedCount < held.count else {
+            held = []
+            releasedCount = 0
+            return nil
+        }
+        defer { releasedCount += 1 }
+        return held[releasedCount]
+    }
+}
+
+/// Makes the lines of a stored message: as it was shown when it was said, or as near as the client's capabilities allow.
+struct BacklogRenderer {
+    let channel: String
+    let serverName: String
+    let limits: LimitSettings
+    let backendHost: String?
+    /// Without server-time the time stands in front of the words.
+    let showsTime: Bool
+    let now: ChatTimestamp
+
+    /// Older than this, the time alone says too little.
+    private static let day: Int64 = 24 * 3600 * 1000
+
+    func lines(of message: StoredMessage) -> [IRCMessage] {
+        guard !message.isTakenBack else { return [] }
+        var tags = [
+            IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds)), IRCTag("msgid", message.msgid),
+        ]
+        switch message.kind {
+        case .gap:
+            if let from = message.gapFrom {
+                let span = [from, message.at].map { IRCServerTime.format(milliseconds: $0.milliseconds) }
+                tags.append(IRCTag("chatbridge/gap", span.joined(separator: ",")))
+            }
+            let text = message.text.hasPrefix("*** ") ? message.text : "*** " + message.text
+            return [
+                IRCMessage(
+                    tags: tags, source: serverName, command: "NOTICE", params: [channel, stamp(message.at) + text])
+            ]
+        case .message:
+            if let account = message.account { tags.append(IRCTag("account", account)) }
+            return bodies(of: message).enumerated().map { index, body in
+                IRCMessage(
+                    tags: index == 0 ? tags + self.tags(of: message) : tags.filter { $0.name != "msgid" },
+                    source: message.source, command: "PRIVMSG", params: [channel, body])
+            }
+        }
+    }
+
+    private func tags(of message: StoredMessage) -> [IRCTag] {
+        var tags = message.clientTags.map { IRCTag($0.name, $0.value) }
+        guard let target = message.replyTo else { return tags }
+        for name in ["+reply", "+draft/reply"] where !tags.contains(where: { $0.name == name }) {
+            // An IRC user's own tags go as they came.
+            if message.author == nil || !tags.contains(where: { ["+reply", "+draft/reply"].contains($0.name) }) {
+                tags.append(IRCTag(name, target))
+            }
+        }
+        return tags
+    }
+
+    private func bodies(of message: StoredMessage) -> [String] {
+        let stamp = stamp(message.at)
+        let budget =
+            IRCTextSplitter.budget(source: message.source, command: "PRIVMSG", target: channel) - stamp.utf8.count
+        guard message.author != nil else {
+            return MessageRendering.bodies(
+                text: message.text, attachments: message.attachments, isEncrypted: message.isEncrypted, budget: budget,
+                limits: limits, backendHost: backendHost
+            ).map { stamp + $0 }
+        }
+        if let words = MessageRendering.action(message.text) {
+            // The marks around an ACTION take nine bytes.
+            return IRCTextSplitter.split(words, budget: budget - 9).map { "\u{1}ACTION \(stamp)\($0)\u{1}" }
+        }
+        return IRCTextSplitter.split(message.text, budget: budget).map { stamp + $0 }
+    }
+
+    /// `[HH:MM] `, UTC, with the date when that is more than a day ago; nothing for clients that see the time anyway.
+    func stamp(_ at: ChatTimestamp) -> String {
+        guard showsTime else { return "" }
+        let text = Array(IRCServerTime.format(milliseconds: at.milliseconds).utf8)
+        guard text.count >= 16 else { return "" }
+        let date =
+            now.milliseconds - at.milliseconds > Self.day ? String(decoding: text[5..<10], as: UTF8.self) + " " : ""
+        return "[" + date + String(decoding: text[11..<16], as: UTF8.self) + "] "
+    }
+}

@@ -1,0 +1,273 @@
+import ChatModel
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// What was said while a client was away: read from the store page by page, and written as the client's queue drains.
+
+extension Bridge {
+    // MARK: - When it begins
+
+    /// What the session, which is about to enter, has missed in the room; nil: nothing, or nobody knows.
+    func backlog(of room: Room, _ session: IRCSession) -> Backlog? {
+        let newest = Int64(room.recent.lastSequence)
+        guard settings.limits.backlog > 0, let following = following(session),
+            let place = cursors.place(of: following.client, in: room.storedKey), place < newest
+        else { return nil }
+        let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))
+        return Backlog(
+            room: room.id, start: place, from: Int64(from), through: newest, needs: context.ledger.newest,
+            leftOut: leftOut, isMoreLeftOut: isMore)
+    }
+
+    /// What is kept of the room was read: those who entered before that have their place in its order now.
+    func orderIsKnown(_ room: Room) {
+        for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let session = sessions[client], let following = following(session), following.rooms[room.id] == nil
+            else { continue }
+            let backlog = backlog(of: room, session)
+            if backlog != nil {
+                room.setHeld(client, true)
+                session.appendLongAnswer(.backlog(room.id))
+            }
+            follow(room, session, from: Int64(room.recent.lastSequence), backlog)
+            pullLongAnswers(session)
+            processInput(session)
+        }
+    }
+
+    // MARK: - Reading
+
+    /// Asks the store for what comes next, as soon as the disk has it.
+    private func read(_ backlog: Backlog, _ session: IRCSession, _ following: Following) {
+        guard let room = room(backlog.room) else { return }
+        if backlog.deadline == nil { backlog.deadline = context.now.monotonic + Backlog.patience }
+        setTimer(session, following)
+        guard context.ledger.isSettled(backlog.needs) else {
+            backlog.phase = .waiting
+            return backlogsAwaitingDisk.append((session.id, room.id))
+        }
+        let id = context.ledger.nextRead()
+        backlogQuestions[id] = (session.id, room.id)
+        if backlog.isMoreLeftOut == nil {
+            backlog.phase = .reading(id, .leftOut)
+            context.emit(
+                .readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
+        } else {
+            // No more places than rows, so that a page is whole whichever end of it the limit would cut.
+            let end = min(backlog.position + Int64(Backlog.pageCount), backlog.through)
+            backlog.phase = .reading(id, .page(end: end))
+            context.emit(
+                .readMessages(
+                    id, room.storedKey, after: backlog.position, through: end, limit: Backlog.pageCount))
+        }
+    }
+
+    /// Orders are on disk.
+    func goOnWithBacklogs() {
+        guard !backlogsAwaitingDisk.isEmpty else { return }
+        let waiting = backlogsAwaitingDisk
+        backlogsAwaitingDisk = []
+        for (client, room) in waiting {
+            guard let session = sessions[client], let following = session.following,
+                let backlog = following.backlog(of: room), case .waiting = backlog.phase
+            else { continue }
+            read(backlog, session, following)
+        }
+    }
+
+    /// The store has answered.
+    func backlogRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>) {
+        guard let (client, place) = backlogQuestions.removeValue(forKey: id), let session = sessions[client],
+            let following = session.following, let backlog = following.backlog(of: place),
+            case .reading(id, let question) = backlog.phase
+        else { return }
+        backlog.deadline = nil
+        setTimer(session, following)
+        switch (outcome, question) {
+        case (.failure(let failure), _):
+            context.note(
+                .error, "backlog-failed", "what was said before cannot be read: \(failure.sentence)",
+                ["room": room(place)?.settings.name ?? "", "reason": failure.sentence])
+            giveUp(backlog, session)
+        case (.success(let found), .leftOut):
+            backlog.isMoreLeftOut = !found.isEmpty
+            read(backlog, session, following)
+        case (.success(let page), .page(let end)):
+            if backlog.isMoreLeftOut == true {
+                backlog.isMoreLeftOut = false
+                backlog.put(leftOutNotice(backlog))
+            }
+            backlog.take(page, end: end)
+            write(backlog, session)
+        }
+    }
+
+    private func leftOutNotice(_ backlog: Backlog) -> IRCMessage {
+        let count = backlog.leftOut.map { "\($0) older message\($0 == 1 ? " was" : "s were")" }
+        return roomNotice(backlog, "\(count ?? "Older messages were") left out.")
+    }
+
+    private func roomNotice(_ backlog: Backlog, _ text: String) -> IRCMessage {
+        IRCMessage(
+            source: settings.serverName, command: "NOTICE", params: [room(backlog.room)?.channel ?? "*", "*** " + text])
+    }
+
+    /// The client gets the room without what cannot be read. Its cursor stays where it is.
+    func giveUp(_ backlog: Backlog, _ session: IRCSession) {
+        backlog.deadline = nil
+        switch backlog.phase {
+        case .waiting, .reading: break
+        case .announced, .writing, .releasing: return
+        }
+        backlog.hasFailed = true
+        backlog.forgetPage()
+        closeBatch(backlog, session)
+        backlog.put(
+            roomNotice(
+                backlog, "What was said before you came cannot be read now; you get it when you come the next time."))
+        write(backlog, session)
+    }
+
+    // MARK: - Writing
+
+    /// There are lines to write.
+    private func write(_ backlog: Backlog, _ session: IRCSession) {
+        backlog.phase = .writing
+        session.appendLongAnswer(.backlog(backlog.room))
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
+        guard let reference = backlog.batch else { return }
+        backlog.batch = nil
+        endBatch(reference, session)
+    }
+
+    /// Takes a step. False: nothing more can be written now.
+    func writeBacklog(of id: RoomID, _ session: IRCSession) -> Bool {
+        guard let following = session.following, let backlog = following.backlog(of: id), let room = room(id) else {
+            return false
+        }
+        switch backlog.phase {
+        case .announced:
+            read(backlog, session, following)
+            return false
+        case .waiting, .reading: return false
+        case .writing:
+            if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
+                session.undrainedBytes += write(line, to: session, label: nil, batch: backlog.batch)
+                return true
+            }
+            if !backlog.hasFailed {
+                following.rooms[id]?.written = backlog.position
+                askSoon(session, following)
+                guard backlog.position >= backlog.through else {
+                    read(backlog, session, following)
+                    return false
+                }
+            }
+            closeBatch(backlog, session)
+            backlog.phase = .releasing
+            return true
+        case .releasing:
+            guard let line = backlog.nextHeld() else {
+                backlogIsOver(backlog, room, session, following)
+                return false
+            }
+            following.heldByteCount -= line.count
+            session.undrainedBytes += line.count
+            context.emit(.send(session.id, line))
+            return true
+        }
+    }
+
+    /// The lines of one message, the batch begun before the first of all.
+    private func lines(
+        of message: StoredMessage, for session: IRCSession, _ backlog: Backlog, _ room: Room
+    ) -> [IRCMessage] {
+        if !session.caps.contains(.echoMessage), message.author != nil, let client = message.client,
+            let account = message.account, session.following?.client == ClientKey(account: account, client: client)
+        {
+            return []
+        }
+        let renderer = BacklogRenderer(
+            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
+            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall)
+        let lines = renderer.lines(of: message)
+        if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
+            let reference = nextBatchReference()
+            write(
+                IRCMessage(
+                    source: settings.serverName, command: "BATCH",
+                    params: ["+" + reference, "chathistory", room.channel]),
+                to: session, label: nil, batch: nil)
+            backlog.batch = reference
+        }
+        return lines
+    }
+
+    private func backlogIsOver(
+        _ backlog: Backlog, _ room: Room, _ session: IRCSession, _ following: Following
+    ) {
+        following.backlogs.removeAll { $0 === backlog }
+        room.setHeld(session.id, false)
+        // Whoever could not get what was said before gets it again from there, with what is said now.
+        if !backlog.hasFailed { following.rooms[room.id]?.isLive = true }
+        askSoon(session, following)
+        setTimer(session, following)
+    }
+
+    // MARK: - Live lines meanwhile
+
+    /// The backlog of the room to which a line goes.
+    func runningBacklog(ofTarget target: String?, _ session: IRCSession) -> Backlog? {
+        guard let target, let following = session.following, !following.backlogs.isEmpty,
+            let id = room(channel: target)?.id
+        else { return nil }
+        return following.backlog(of: id)
+    }
+
+    func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID) {
+        guard let session = sessions[client] else { return }
+        guard let backlog = session.following?.backlog(of: room) else { return context.emit(.send(client, line)) }
+        hold(line, by: backlog, session)
+    }
+
+    func hold(_ line: ByteSlice, by backlog: Backlog, _ session: IRCSession) {
+        guard let following = session.following, !following.isOverfull else { return }
+        backlog.hold(line)
+        following.heldByteCount += line.count
+        // Closed from the timer: what is being told to everybody now is told to the end first.
+        following.isOverfull = following.heldByteCount > Backlog.maxHeldBytes
+        if following.isOverfull { setTimer(session, following) }
+    }
+
+    // MARK: - When the client leaves
+
+    /// The client is leaving the room, and gets the lines that waited.
+    func endFollowing(_ id: RoomID, _ session: IRCSession) {
+        guard let following = session.following else { return }
+        following.rooms[id] = nil
+        guard let backlog = following.backlog(of: id) else { return }
+        following.backlogs.removeAll { $0 === backlog }
+        session.removeLongAnswers { if case .backlog(id) = $0 { true } else { false } }
+        backlogsAwaitingDisk.removeAll { $0.client == session.id && $0.room == id }
+        closeBatch(backlog, session)
+        while let line = backlog.nextHeld() {
+            following.heldByteCount -= line.count
+            context.emit(.send(session.id, line))
+        }
+        room(id)?.setHeld(session.id, false)
+        setTimer(session, following)
+    }
+
+    /// The client is gone.
+    func stopFollowing(_ session: IRCSession) {
+        guard session.following != nil else { return }
+        session.following = nil
+        backlogsAwaitingDisk.removeAll { $0.client == session.id }
+        context.timers.cancel(.following(session.id))
+    }
+}

@@ -1,0 +1,108 @@
+import ChatModel
+
+/// Messages that were given up: those whose author is still to be told, and those that may yet turn out to have arrived.
+struct FailedMessages {
+    /// Remembered for confirmations that come too late, of those whose authors know.
+    static let toldCapacity = 200
+    /// Remembered for authors who are not here. As many as wait for a backend by default; whoever never comes back must
+    /// not fill the memory.
+    static let untoldCapacity = 1000
+
+    struct Item {
+        /// Grows in the order of giving up.
+        var number: UInt64
+        var entry: OutboxEntry
+        /// A part of a sentence.
+        var reason: String
+        /// The author certainly knows, or nobody would remember after this process.
+        var isTold: Bool
+    }
+
+    private var items: [Item] = []
+    private var ids: Set<ChatID> = []
+    private var untoldCount = 0
+    private var lastNumber: UInt64 = 0
+
+    var isEmpty: Bool { items.isEmpty }
+
+    /// The number that was given last.
+    var newest: UInt64 { lastNumber }
+
+    func contains(id: ChatID) -> Bool { ids.contains(id) }
+
+    mutating func takeAll() -> [Item] {
+        defer {
+            items = []
+            ids = []
+            untoldCount = 0
+        }
+        return items
+    }
+
+    /// - Returns: the items that are forgotten for it.
+    mutating func remember(_ entry: OutboxEntry, reason: String = "", isTold: Bool) -> [Item] {
+        guard let id = entry.message.id else { return [] }
+        if ids.contains(id), let index = items.firstIndex(where: { $0.entry.message.id == id }) { forget(at: index) }
+        var entry = entry
+        // The label is answered by the refusal.
+        entry.origin.label = nil
+        lastNumber += 1
+        items.append(Item(number: lastNumber, entry: entry, reason: reason, isTold: isTold))
+        ids.insert(id)
+        if !isTold { untoldCount += 1 }
+        return trim(isTold: isTold)
+    }
+
+    /// Forgets the oldest of a kind of which there are too many.
+    private mutating func trim(isTold: Bool) -> [Item] {
+        let toldCount = items.count - untoldCount
+        guard isTold ? toldCount > Self.toldCapacity : untoldCount > Self.untoldCapacity,
+            let index = items.firstIndex(where: { $0.isTold == isTold })
+        else { return [] }
+        return [forget(at: index)]
+    }
+
+    @discardableResult
+    private mutating func forget(at index: Int) -> Item {
+        let item = items.remove(at: index)
+        if let id = item.entry.message.id { ids.remove(id) }
+        if !item.isTold { untoldCount -= 1 }
+        return item
+    }
+
+    // MARK: - Telling
+
+    /// The first of an author that comes after `number` and was not told.
+    func untold(of author: ChatID, after number: UInt64) -> Item? {
+        guard untoldCount > 0 else { return nil }
+        return items.first { $0.number > number && !$0.isTold && $0.entry.origin.puppet == author }
+    }
+
+    /// The author knows of these. Returns them, and which are forgotten now.
+    mutating func told(_ numbers: Set<UInt64>) -> (told: [Item], forgotten: [Item]) {
+        var told: [Item] = []
+        for index in items.indices where !items[index].isTold && numbers.contains(items[index].number) {
+            items[index].isTold = true
+            untoldCount -= 1
+            told.append(items[index])
+        }
+        var forgotten: [Item] = []
+        for _ in told { forgotten += trim(isTold: true) }
+        return (told, forgotten)
+    }
+
+    // MARK: - Confirmations that come late
+
+    mutating func take(id: ChatID, sender: ChatID?) -> OutboxEntry? {
+        guard ids.contains(id) else { return nil }
+        return take { $0.message.id == id && (sender == nil || $0.message.sender.id == sender) }
+    }
+
+    mutating func take(sender: ChatID?, text: String) -> OutboxEntry? {
+        take { $0.message.text == text && (sender == nil || $0.message.sender.id == sender) }
+    }
+
+    private mutating func take(where fits: (OutboxEntry) -> Bool) -> OutboxEntry? {
+        items.firstIndex { fits($0.entry) }.map { forget(at: $0).entry }
+    }
+}

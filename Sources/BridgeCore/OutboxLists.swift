@@ -1,0 +1,138 @@
+/// The entries of an outbox in several lists, each in an order of its own: whatever is done to one entry costs the same
+/// however many there are.
+///
+/// Linked lists over one array of slots. The place of an entry is its slot, which stays the same while the entry moves from
+/// list to list and is used again when it is gone.
+struct OutboxLists {
+    /// In the order in which the lists follow each other.
+    enum Name: Int, CaseIterable {
+        /// Written, and nobody knows whether it arrived: over a lost link, or without an answer in time.
+        case open
+        case written
+        /// To be written when the store has kept that it may be.
+        case intending
+        case queued
+        /// Not on disk yet.
+        case accepting
+    }
+
+    private struct Slot {
+        var entry: OutboxEntry?
+        var list = Name.queued
+        var previous: Int?
+        var next: Int?
+        /// Tells this entry from another that had the slot before.
+        var serial: UInt64 = 0
+    }
+
+    private struct Ends {
+        var first: Int?
+        var last: Int?
+        var count = 0
+    }
+
+    private var slots: [Slot] = []
+    private var free: [Int] = []
+    private var ends = [Ends](repeating: Ends(), count: Name.allCases.count)
+    private var lastSerial: UInt64 = 0
+
+    var count: Int { slots.count - free.count }
+
+    func count(_ name: Name) -> Int { ends[name.rawValue].count }
+    func first(_ name: Name) -> Int? { ends[name.rawValue].first }
+    func last(_ name: Name) -> Int? { ends[name.rawValue].last }
+    func next(after slot: Int) -> Int? { slots[slot].next }
+    func previous(before slot: Int) -> Int? { slots[slot].previous }
+    func list(of slot: Int) -> Name { slots[slot].list }
+    func serial(of slot: Int) -> UInt64 { slots[slot].serial }
+    func holds(_ slot: Int, serial: UInt64) -> Bool {
+        slots.indices.contains(slot) && slots[slot].entry != nil && slots[slot].serial == serial
+    }
+
+    subscript(slot: Int) -> OutboxEntry? { slots[slot].entry }
+
+    mutating func modify(_ slot: Int, _ body: (inout OutboxEntry) -> Void) {
+        guard var entry = slots[slot].entry.take() else { return }
+        body(&entry)
+        slots[slot].entry = entry
+    }
+
+    /// The entries of a list, first to last. Walks all of it.
+    func entries(_ name: Name) -> [OutboxEntry] {
+        var found: [OutboxEntry] = []
+        var slot = first(name)
+        while let at = slot {
+            if let entry = slots[at].entry { found.append(entry) }
+            slot = slots[at].next
+        }
+        return found
+    }
+
+    /// The first slot of a list whose entry fits.
+    func first(_ name: Name, where fits: (OutboxEntry) -> Bool) -> Int? {
+        var slot = first(name)
+        while let at = slot {
+            if let entry = slots[at].entry, fits(entry) { return at }
+            slot = slots[at].next
+        }
+        return nil
+    }
+
+    // MARK: - Changes
+
+    mutating func append(_ entry: OutboxEntry, to name: Name) -> Int { insert(entry, into: name, before: nil) }
+
+    /// - Parameter before: a slot of that list; nil: at its end.
+    mutating func insert(_ entry: OutboxEntry, into name: Name, before: Int?) -> Int {
+        let slot: Int
+        if let used = free.popLast() {
+            slot = used
+        } else {
+            slot = slots.count
+            slots.append(Slot())
+        }
+        lastSerial += 1
+        slots[slot].entry = entry
+        slots[slot].serial = lastSerial
+        link(slot, into: name, before: before)
+        return slot
+    }
+
+    mutating func remove(_ slot: Int) -> OutboxEntry? {
+        guard let entry = slots[slot].entry else { return nil }
+        unlink(slot)
+        slots[slot].entry = nil
+        free.append(slot)
+        // What a long outage needed is given back.
+        if free.count == slots.count {
+            slots.removeAll(keepingCapacity: slots.count <= 1024)
+            free.removeAll(keepingCapacity: free.count <= 1024)
+        }
+        return entry
+    }
+
+    mutating func move(_ slot: Int, to name: Name, before: Int? = nil) {
+        unlink(slot)
+        link(slot, into: name, before: before)
+    }
+
+    private mutating func link(_ slot: Int, into name: Name, before: Int?) {
+        slots[slot].list = name
+        slots[slot].next = before
+        let previous = before.map { slots[$0].previous } ?? ends[name.rawValue].last
+        slots[slot].previous = previous
+        if let previous { slots[previous].next = slot } else { ends[name.rawValue].first = slot }
+        if let before { slots[before].previous = slot } else { ends[name.rawValue].last = slot }
+        ends[name.rawValue].count += 1
+    }
+
+    private mutating func unlink(_ slot: Int) {
+        let name = slots[slot].list.rawValue
+        let (previous, next) = (slots[slot].previous, slots[slot].next)
+        if let previous { slots[previous].next = next } else { ends[name].first = next }
+        if let next { slots[next].previous = previous } else { ends[name].last = previous }
+        slots[slot].previous = nil
+        slots[slot].next = nil
+        ends[name].count -= 1
+    }
+}

@@ -1,0 +1,128 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+
+// Holes in what the room was told: where they are, and how that is said.
+//
+// A hole begins with the last frame of the link that was lost, and ends when messages come again. It is told
+//
+// | where                                   | when                                                           |
+// |-----------------------------------------|------------------------------------------------------------------|
+// | the backend keeps no history            | the link is back                                               |
+// | it does, but cannot be asked for it     | the link is back                                               |
+// | its history does not reach back so far  | the history came                                               |
+// | more was said than is shown             | the history came                                               |
+// | its history came too late               | it came, and too much had been said for it to be put in        |
+// | the disk took nothing                   | it takes something again; who was there has seen it            |
+//
+// and not while a history may still bring what is missing. A link that never was up lost nothing, unless an earlier process
+// kept something of the room. A room that has a link only while somebody is there loses sight of what is said whenever
+// everybody has left: nobody who is there then missed it, so it is told only where the order outlasts the process, and with
+// it what clients of accounts have not had; to whoever opened the room, as they would be told after a restart.
+
+extension Room {
+    /// Tells the room that something is missing, at this place of its order.
+    ///
+    /// - Parameter sentence: what is told, with the time in words in it.
+    func tellGap(
+        from: ChatTimestamp, to: ChatTimestamp, _ context: BridgeContext, _ sentence: (_ span: String) -> String
+    ) {
+        let from = min(from, to)
+        let text = "*** " + sentence(Self.span(from, to))
+        let place = recent.nextSequence
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
+            id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
+        let sequence = recent.appendGap(msgid: msgid, at: to)
+        let server = context.settings.serverName
+        context.keep(
+            .message(
+                storedKey,
+                StoredMessage(
+                    kind: .gap, sequence: Int64(sequence), msgid: msgid, at: to, gapFrom: from, nick: server,
+                    source: server, text: text)))
+        let time = IRCServerTime.format(milliseconds: to.milliseconds)
+        broadcast(
+            IRCMessage(
+                tags: [
+                    IRCTag("time", time), IRCTag("msgid", msgid),
+                    IRCTag("chatbridge/gap", IRCServerTime.format(milliseconds: from.milliseconds) + "," + time),
+                ], source: server, command: "NOTICE", params: [channel, text]), context)
+    }
+
+    /// `between 12:03:10 and 12:03:55 UTC (45 s)`; with the dates when it is more than a day.
+    static func span(_ from: ChatTimestamp, _ to: ChatTimestamp) -> String {
+        let (difference, over) = to.milliseconds.subtractingReportingOverflow(from.milliseconds)
+        let seconds = over ? .max : max(difference, 0) / 1000
+        func moment(_ at: ChatTimestamp) -> String {
+            // 2026-11-21T12:03:10.000Z
+            let text = IRCServerTime.format(milliseconds: at.milliseconds)
+            let time = text.dropFirst(11).prefix(8)
+            return seconds < 24 * 60 * 60 ? String(time) : text.prefix(10) + " " + time
+        }
+        return "between \(moment(from)) and \(moment(to)) UTC (\(spoken(seconds: Int(clamping: seconds))))"
+    }
+
+    /// Since when something is missing. Backends stamp what they are told before they send it round, some by whole
+    /// seconds, so what was lost may bear a time just before the last frame that came.
+    private func gapBegin(_ context: BridgeContext) -> ChatTimestamp {
+        let since = missingSince ?? catchUp.mark?.at ?? context.now.wall
+        let (early, over) = since.milliseconds.subtractingReportingOverflow(CatchUp.serverClockTolerance)
+        return ChatTimestamp(milliseconds: over ? since.milliseconds : early)
+    }
+
+    /// The link is back, and nobody can tell what was said meanwhile.
+    func tellUnheard(_ context: BridgeContext) {
+        guard missingSince != nil else { return }
+        tellGap(from: gapBegin(context), to: context.now.wall, context) {
+            "What was said \($0) is missing: the backend keeps no history."
+        }
+        missingSince = nil
+    }
+
+    /// The backend has a history, but there is no way to ask for this part of it.
+    func tellUnfetched(_ context: BridgeContext) {
+        guard case .after = catchUp.gap else { return }
+        tellGap(from: gapBegin(context), to: context.now.wall, context) {
+            "What was said \($0) is missing: the backend cannot be asked for it."
+        }
+        missingSince = nil
+        catchUp.closeGap()
+    }
+
+    /// The history begins after the gap does.
+    ///
+    /// - Parameter oldest: what it begins with.
+    func tellMissing(before oldest: ChatTimestamp?, _ context: BridgeContext) {
+        let end = min(oldest ?? context.now.wall, gapEnd ?? context.now.wall, context.now.wall)
+        tellGap(from: gapBegin(context), to: end, context) {
+            "Older messages may be missing, said \($0): the backend's history does not reach back to the outage."
+        }
+    }
+
+    /// So much was said since that the history can no longer be put in its place.
+    func tellOutrun(_ context: BridgeContext) {
+        tellGap(from: gapBegin(context), to: min(gapEnd ?? context.now.wall, context.now.wall), context) {
+            "Older messages came too late to be shown, said \($0): too much has been said since the outage."
+        }
+    }
+
+    /// More was missed than is shown.
+    ///
+    /// - Parameters:
+    ///   - first: when the first message was said that is left out.
+    ///   - next: when the one was said that is shown next.
+    func tellLeftOut(_ count: Int, first: ChatTimestamp?, next: ChatTimestamp?, _ context: BridgeContext) {
+        let end = min(next ?? context.now.wall, context.now.wall)
+        tellGap(from: first ?? gapBegin(context), to: end, context) {
+            "\(count) older messages were said during the outage, \($0); these are the newest."
+        }
+    }
+
+    /// The disk took nothing for a while.
+    func tellUnkept(from: ChatTimestamp, to: ChatTimestamp, _ context: BridgeContext) {
+        tellGap(from: from, to: to, context) {
+            "What was said \($0) could not be kept: who was not here then will not see it."
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import ChatModel
+import Dialects
+import IRCProtocol
+import WireBytes
+
+// The room's order, and what of it outlasts the process.
+//
+// Every line that everybody in the room is shown as something said, or as something missing, has a place in the order.
+// What is kept of a room is handed over in the order in which it happened, so whatever is on disk is a beginning of what
+// happened: after a crash the end of it is missing, and is what the next history brings again, under the same ids.
+//
+// After a restart everything kept is seen once more, oldest first, as if it came now and without showing it: that gives
+// the ring of known ids, the newest mark and the horizon which the process before had. Then a gap is open after it.
+//
+// `.live` says until when nothing is missing. It moves on while the room listens and nothing is missing, and stands still
+// from the moment at which something may be; should messages be shown before the hole in front of them is filled, it goes
+// back to the mark of the hole, by the backend's clock, and so tells after a restart which messages came behind the hole.
+
+extension Room {
+    /// How often it is kept until when nothing is missing, while nothing is said.
+    static let liveInterval: Duration = .seconds(10)
+    /// With messages it is kept no more often than this.
+    static let liveIntervalWithMessages: Duration = .seconds(1)
+
+    // MARK: - Entering
+
+    /// Enters a message into the room's order.
+    ///
+    /// - Parameters:
+    ///   - text: for quoting.
+    ///   - stored: what is kept of it, by its place in the order; asked only where the order outlasts the process.
+    func enter(
+        msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp,
+        _ context: BridgeContext, stored: (_ sequence: Int64) -> StoredMessage
+    ) {
+        let sequence = recent.append(
+            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, text: text, at: at)
+        guard context.isDurable else { return }
+        context.keep(.message(storedKey, stored(Int64(sequence))))
+        let isDue = liveKeptAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
+        if isDue { keepLive(context) }
+    }
+
+    /// A message of somebody upstream, as it is kept.
+    ///
+    /// - Parameter text: as it is shown, where that is not as the backend has it.
+    func stored(
+        _ message: ChatMessage, sequence: Int64, msgid: String, at: ChatTimestamp, nick: String, source: String,
+        account: String?, text: String? = nil
+    ) -> StoredMessage {
+        StoredMessage(
+            sequence: sequence, msgid: msgid, upstreamID: message.id, sender: message.sender, at: at,
+            backendAt: message.at, nick: nick, source: source, account: account, text: text ?? message.text,
+            sentAs: text == nil || text == message.text ? nil : message.text, attachments: message.attachments,
+            isEncrypted: message.isEncrypted,
+            replyTo: message.replyTo.flatMap { recent.entry(upstreamID: $0)?.msgid })
+    }
+
+    // MARK: - Until when nothing is missing
+
+    /// When the last frame came over the link, by the wall clock: what was said until then has come too.
+    func seenUntil(_ context: BridgeContext) -> ChatTimestamp {
+        let silence = max((context.now.monotonic - link.lastFrameAt).wholeNanoseconds / 1_000_000, 0)
+        return ChatTimestamp(milliseconds: context.now.wall.milliseconds - silence)
+    }
+
+    /// Keeps until when nothing is missing, if that is later than what is kept.
+    func keepLive(_ context: BridgeContext) {
+        guard context.isDurable, isLive, missingSince == nil, !isGapOpen else { return }
+        keepLive(until: seenUntil(context), context)
+    }
+
+    private func keepLive(until: ChatTimestamp, _ context: BridgeContext) {
+        liveKeptAt = context.now.monotonic
+        // Also one that is earlier: clocks are put back.
+        guard until != liveKept else { return }
+        liveKept = until
+        context.keep(.live(storedKey, until: until))
+    }
+
+    func liveTimerFired(_ context: BridgeContext) {
+        guard context.isDurable, isLive else { return }
+        keepLive(context)
+        context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
+    }
+
+    /// A history is needed that did not come yet.
+    private var isGapOpen: Bool { traits.history != .none && catchUp.gap != nil }
+
+    /// Messages are shown from here on, whether or not something is missing in front of them.
+    func becameLive(_ context: BridgeContext) {
+        guard context.isDurable else { return }
+        context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
+        guard isGapOpen, case .after(let mark) = catchUp.gap else { return keepLive(context) }
+        let since = missingSince ?? context.now.wall
+        keepLive(until: min(since, mark.at ?? since), context)
+    }
+
+    /// The link is gone, or is given up: what is said from now on is not heard.
+    func loseSight(_ context: BridgeContext) {
+        context.timers.cancel(.live(id))
+        gapEnd = nil
+        guard missingSince == nil else { return }
+        let until = seenUntil(context)
+        if context.isDurable, !isGapOpen { keepLive(until: until, context) }
+        missingSince = until
+    }
+
+    // MARK: - After a restart
+
+    /// Messages, their order, what is recognised again, and since when something may be missing.
+    func restoreOrder(_ stored: StoredRoom, _ context: BridgeContext) {
+        // The oldest ones bear places of their own.
+        defer { recent.goOn(from: Int(clamping: stored.nextSequence)) }
+        let now = context.now.wall
+        let messages = stored.messages.sorted { $0.sequence < $1.sequence }
+        let until = stored.liveUntil ?? messages.last?.at
+        missingSince = until.map { min($0, now) }
+        guard let until else { return }
+        liveKept = stored.liveUntil
+        // What the first history began with, or the store forgot what was before it. Just before it: in the same moment more
+        // may have been said, and of what was shown all is known.
+        if let oldest = messages.first(where: { $0.backendAt != nil })?.backendAt, oldest.milliseconds > .min {
+            catchUp.remembered(oldest: ChatTimestamp(milliseconds: oldest.milliseconds - 1), wall: now)
+        }
+        var mark: CatchUp.Mark?
+        var idsAtMark = 0
+        for message in messages {
+            restore(message, context)
+            // Whatever came first had nothing in front of it.
+            if message.kind == .message, mark == nil || (message.backendAt ?? message.at) <= until {
+                mark = catchUp.newest
+                idsAtMark = duplicates.total
+            }
+        }
+        if catchUp.newest == nil {
+            // Nothing was ever said, or nothing that can be found again in a history.
+            let (early, over) = until.milliseconds.subtractingReportingOverflow(clockTolerance)
+            let begin = ChatTimestamp(milliseconds: over ? .min : early)
+            mark = CatchUp.Mark(id: nil, at: begin)
+            catchUp.remembered(oldest: begin, wall: now)
+        }
+        catchUp.resume(
+            after: mark ?? CatchUp.Mark(id: nil, at: min(until, now)), later: duplicates.total - idsAtMark,
+            total: duplicates.total, isEmpty: catchUp.newest == nil)
+    }
+
+    private func restore(_ message: StoredMessage, _ context: BridgeContext) {
+        recent.goOn(from: Int(clamping: message.sequence))
+        if message.kind == .gap {
+            recent.appendGap(msgid: message.msgid, at: message.at)
+            return
+        }
+        let wireText = message.sentAs ?? message.text
+        let quoted = message.author == nil ? ownWordsQuoted(asFromWire(message, text: wireText)) : nil
+        let said = message.author == nil ? wireText : MessageRendering.action(message.text) ?? message.text
+        recent.append(
+            msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author,
+            nick: quoted?.nick ?? message.nick, text: quoted?.text ?? said, at: message.at)
+        if message.isTakenBack {
+            recent.takeBack(msgid: message.msgid)
+        } else if message.author != nil {
+            recent.went(up: wireText, msgid: message.msgid)
+        }
+        if message.author == nil || message.backendAt != nil {
+            catchUp.saw(id: message.upstreamID, at: message.backendAt, wall: context.now.wall)
+        }
+        if let id = message.upstreamID {
+            catchUp.ringTurned(to: duplicates.total)
+            _ = duplicates.insert(duplicateKey(id, message.sender.id))
+            // Some backends put an id of their own in the place of the one that we gave.
+            if let author = message.author { _ = duplicates.insert(duplicateKey(id, author)) }
+        } else if message.author == nil {
+            textDuplicates.restore(asFromWire(message, text: wireText))
+        } else if traits.messageIDOrigin == .server {
+            restoreSent(message, text: wireText, context)
+        }
+    }
+
+    private func asFromWire(_ message: StoredMessage, text: String) -> ChatMessage {
+        ChatMessage(
+            id: message.upstreamID, sender: message.sender, text: text, at: message.backendAt,
+            attachments: message.attachments, isSelf: dialectContext.isSelf(message.sender))
+    }
+
+    /// A message of ours whose id upstream nobody has told.
+    private func restoreSent(_ message: StoredMessage, text: String, _ context: BridgeContext) {
+        if let account = message.account, context.ownLogins[account]?[settings.name] != nil {
+            ownSentBefore.append((msgid: message.msgid, sender: message.sender, text: text))
+            return
+        }
+        let (passed, over) = context.now.wall.milliseconds.subtractingReportingOverflow(message.at.milliseconds)
+        let age = Duration.milliseconds(over ? 0 : max(passed, 0))
+        sentMessages.append(
+            SentMessages.Entry(
+                msgid: message.msgid, text: text,
+                writtenAt: context.now.monotonic + (.zero - min(age, .seconds(24 * 60 * 60)))))
+    }
+
+    /// Read markers and receipts.
+    func restoreReading(_ stored: StoredRoom, _ context: BridgeContext) {
+        let kept = stored.markers.sorted { $0.at < $1.at }.suffix(Self.maxMarkers)
+        for marker in kept {
+            markers[marker.reader] = ReadMarker(at: marker.at, sequence: Int(clamping: marker.sequence))
+        }
+        for receipt in stored.receipts {
+            toldReceipts.enter(
+                author: receipt.author, reader: IdentityMap.remoteKey(receipt.reader, backend: settings.backend),
+                ToldReceipts.Told(
+                    delivered: Int(clamping: receipt.deliveredSequence), read: Int(clamping: receipt.readSequence)))
+        }
+    }
+
+    /// What was kept of the room cannot be read: it goes on behind all places that were ever given, since no room ever had
+    /// as many messages as there were milliseconds.
+    func goOnWithoutThePast(_ context: BridgeContext) {
+        recent.goOn(from: Int(clamping: context.now.wall.milliseconds))
+    }
+}

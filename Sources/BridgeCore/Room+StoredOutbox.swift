@@ -1,0 +1,239 @@
+import ChatModel
+import Dialects
+import HTTPProtocol
+import WireBytes
+
+// Messages of IRC users that outlast the process: what the store is told of them, and what it gives back.
+//
+// Where a process may end, and what the next one does with the message:
+//
+// | the process ended                  | the wire's ids are ours   | the ids are the server's                            |
+// |------------------------------------|---------------------------|-----------------------------------------------------|
+// | before the acceptance was on disk  | it was not accepted       | the same                                            |
+// | before it was written              | goes                      | goes                                                |
+// | intention on disk, not written     | (there are none)          | unsettled: history or echo tell, else the author is |
+// | written, not confirmed             | goes again, the same id   | told that nobody knows; the same                    |
+// | confirmed, that not on disk        | the same                  | the same                                            |
+
+extension Room {
+    /// It must be on disk that a message may be on the wire before it is.
+    func keepsIntentions(_ context: BridgeContext) -> Bool { context.isDurable && !mayRepeatMessages }
+
+    // MARK: - To the store
+
+    func accept(_ entry: OutboxEntry, over own: OwnLink?, _ context: BridgeContext) {
+        guard let id = entry.message.id else { return }
+        context.keep(.accept(stored(entry, id, link: own?.account ?? "")), about: id)
+        context.awaitStore(own?.id ?? self.id)
+    }
+
+    private func stored(_ entry: OutboxEntry, _ id: ChatID, link: String) -> StoredOutboxEntry {
+        StoredOutboxEntry(
+            id: id, room: storedKey, link: link, sender: entry.message.sender, sentAs: entry.message.text,
+            attachments: entry.message.attachments, replyTo: entry.message.replyTo,
+            acceptedAt: entry.message.at ?? ChatTimestamp(milliseconds: 0), author: entry.origin.puppet,
+            nick: entry.origin.nick, source: entry.origin.source, account: entry.origin.account,
+            client: entry.origin.clientName, text: entry.origin.text,
+            clientTags: entry.origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })
+    }
+
+    /// It may be on the wire from now on.
+    func keepIntention(_ entry: OutboxEntry, _ box: Outbox, _ context: BridgeContext) {
+        keep(entry, .written, box, reason: nil, context)
+    }
+
+    /// It certainly never went on the wire.
+    func keepWithdrawals(_ entries: [OutboxEntry], _ context: BridgeContext) {
+        // Other pieces of one message may be there.
+        for entry in entries where entry.part == nil {
+            guard let id = entry.storedID else { continue }
+            context.keep(
+                .outboxState(id, .queued, confirmedPieces: entry.confirmedPieces, reason: nil), about: id)
+        }
+    }
+
+    /// The backend has it. False while other pieces of the message are not confirmed.
+    func keepArrival(_ entry: OutboxEntry, _ own: OwnLink?, _ context: BridgeContext) -> Bool {
+        let hasPieces = own?.outbox.hasPieces(of: entry) ?? outbox.hasPieces(of: entry)
+        guard context.isDurable, let id = entry.storedID else { return !hasPieces }
+        if hasPieces {
+            keep(entry, mayRepeatMessages ? .queued : .written, own?.outbox ?? outbox, reason: nil, context)
+        } else {
+            context.keep(.leaveOutbox(id), about: id)
+        }
+        return !hasPieces
+    }
+
+    private func keep(
+        _ entry: OutboxEntry, _ state: StoredOutboxEntry.State, _ box: Outbox, reason: String?,
+        _ context: BridgeContext
+    ) {
+        guard let id = entry.storedID else { return }
+        context.keep(
+            .outboxState(id, state, confirmedPieces: box.arrivedPieces(of: entry), reason: reason), about: id)
+    }
+
+    // MARK: - From the store
+
+    /// Acceptances are decided, intentions are on disk.
+    func storeSettled(_ own: OwnLink?, refused: Set<StoreTicket>, reason: String, _ context: BridgeContext) {
+        let settled = context.ledger.settled
+        let gone =
+            own?.outbox.settle(through: settled, refused: refused)
+            ?? outbox.settle(through: settled, refused: refused)
+        tellNotTaken(gone, reason, context)
+        if let own { pump(own, context) } else { pumpOutbox(context) }
+        if own?.outbox.waitsForStore ?? outbox.waitsForStore { context.awaitStore(own?.id ?? id) }
+    }
+
+    /// An order found no room.
+    func storeOverflowed(_ own: OwnLink?, _ ticket: StoreTicket, reason: String, _ context: BridgeContext) {
+        let now = context.now.monotonic
+        let gone = own?.outbox.overflowed(ticket, now: now) ?? outbox.overflowed(ticket, now: now)
+        tellNotTaken(gone, reason, context)
+        if let own { arm(own, context) } else { armOutbox(context) }
+        if own?.outbox.waitsForStore ?? outbox.waitsForStore { context.awaitStore(own?.id ?? id) }
+    }
+
+    private func tellNotTaken(_ entries: [OutboxEntry], _ reason: String, _ context: BridgeContext) {
+        guard !entries.isEmpty else { return }
+        context.note(
+            .warn, "message-refused", "messages from IRC were not taken: \(reason)",
+            ["room": settings.name, "messages": String(entries.count)])
+        for entry in entries {
+            guard let client = authorClient(entry.origin, context) else { continue }
+            door.deliver(
+                failure(
+                    "CANNOT_STORE", "Not taken, \(reason): " + MessageRendering.excerpt(entry.origin.text), context),
+                to: client, label: entry.origin.label)
+        }
+    }
+
+    // MARK: - After a restart
+
+    /// What was accepted and is not known to have arrived.
+    func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {
+        var left: [String: [StoredOutboxEntry]] = [:]
+        for entry in stored.outbox {
+            // What was said while this was being read is here already.
+            guard !outbox.contains(id: entry.id), !outbox.failures.contains(id: entry.id) else { continue }
+            left[entry.link, default: []].append(entry)
+            if settings.identity == .puppet { remember(author: entry.author) }
+        }
+        if let ours = left.removeValue(forKey: "") { restore(ours, into: &outbox, context) }
+        for (account, entries) in left {
+            var box = restingOutboxes[account] ?? Outbox()
+            restore(entries, into: &box, context)
+            restingOutboxes[account] = box
+        }
+        armOutbox(context)
+    }
+
+    private func restore(_ stored: [StoredOutboxEntry], into box: inout Outbox, _ context: BridgeContext) {
+        var newest: MonotonicInstant?
+        var entries: [OutboxEntry] = []
+        for left in stored {
+            let acceptedAt = max(acceptance(of: left, context), newest ?? MonotonicInstant(nanoseconds: .min))
+            newest = acceptedAt
+            let entry = restored(left, acceptedAt)
+            switch left.state {
+            case .queued, .written: entries.append(entry)
+            case .failed: _ = box.failures.remember(entry, reason: left.reason ?? "", isTold: false)
+            case .told: _ = box.failures.remember(entry, reason: left.reason ?? "", isTold: true)
+            }
+        }
+        box.restore(entries)
+    }
+
+    /// When it was accepted, by a clock that began anew. Whatever the wall clock did meanwhile, the message is not from the
+    /// future, and not older than it may get.
+    private func acceptance(of left: StoredOutboxEntry, _ context: BridgeContext) -> MonotonicInstant {
+        let (age, isAbsurd) = context.now.wall.milliseconds.subtractingReportingOverflow(left.acceptedAt.milliseconds)
+        let most = settings.queueMaxAge.wholeNanoseconds / 1_000_000
+        return context.now.monotonic + .milliseconds(-min(max(isAbsurd ? most : age, 0), most + 1))
+    }
+
+    private func restored(_ left: StoredOutboxEntry, _ acceptedAt: MonotonicInstant) -> OutboxEntry {
+        OutboxEntry(
+            message: ChatMessage(
+                id: left.id, room: settings.upstreamRoom, sender: left.sender, text: left.sentAs, at: left.acceptedAt,
+                attachments: left.attachments, replyTo: left.replyTo),
+            origin: OutboxEntry.Origin(
+                puppet: left.author, source: left.source, nick: left.nick, account: left.account, text: left.text,
+                clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
+            state: left.state == .written && !mayRepeatMessages ? .unsettled : .queued, acceptedAt: acceptedAt,
+            // It has waited for longer than anybody needs to be told.
+            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true)
+    }
+
+    /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went
+    /// up before are recognised.
+    func cutRestored(_ own: OwnLink?, _ context: BridgeContext) {
+        let left = own?.outbox.takeUncut() ?? outbox.takeUncut()
+        for entry in left where entry.part == nil {
+            guard let id = entry.message.id,
+                case .unsupported(.tooLong) = settings.dialect.encode(
+                    .message(entry.message), context: own?.dialectContext ?? dialectContext),
+                let pieces = pieces(of: entry)
+            else { continue }
+            if let own { own.outbox.split(id: id, pieces) } else { outbox.split(id: id, pieces) }
+        }
+    }
+
+    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote.
+    func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
+        guard context.isDurable, !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
+        let isServerID = traits.messageIDOrigin == .server
+        for var message in messages {
+            if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
+            guard let id = message.id, !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else {
+                continue
+            }
+            // The same words were said before this was.
+            if isServerID, let at = message.at, let oldest = outbox.oldestUnsettled?.message.at,
+                at.milliseconds < oldest.milliseconds &- CatchUp.credibleLead
+            {
+                continue
+            }
+            if let entry = takeConfirmed(message) {
+                learnAccount(from: message, context)
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                confirmed(entry, upstreamID: id, at: message.at, context)
+            } else if let entry = takeLate(message, id) {
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                tellLateArrival(entry, context)
+                confirmed(entry, upstreamID: id, at: message.at, context)
+            }
+        }
+    }
+
+    /// The message waits for an own link that is not open, and has arrived already.
+    func takeResting(_ message: ChatMessage) -> OutboxEntry? {
+        guard !restingOutboxes.isEmpty else { return nil }
+        let names = [message.ref.map { ChatID($0) }, traits.messageIDOrigin == .client ? message.id : nil]
+        for account in restingOutboxes.keys.sorted() {
+            for case let id? in names {
+                if let entry = restingOutboxes[account]?.confirm(id: id, sender: nil) { return entry }
+            }
+        }
+        return nil
+    }
+
+    /// The outbox that an own link begins with.
+    func takeRestingOutbox(of account: String) -> Outbox {
+        var box = restingOutboxes.removeValue(forKey: account) ?? Outbox()
+        box.matchesTexts = traits.messageIDOrigin == .server
+        return box
+    }
+
+    /// The account had a link of its own, by an earlier configuration: what waits for it cannot go.
+    func giveUpResting(of account: String, _ context: BridgeContext) {
+        guard var box = restingOutboxes.removeValue(forKey: account) else { return }
+        for item in box.failures.takeAll() where !item.isTold {
+            _ = outbox.failures.remember(item.entry, reason: item.reason, isTold: false)
+        }
+        for entry in box.takeAll() {
+            recordFailure(entry, why: "your own login at \(settings.url.host) is not set up any more", nil, context)
+        }
+    }
+}

@@ -1,0 +1,300 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import JSONText
+import Testing
+import WireBytes
+
+@testable import BridgeCore
+
+/// Holes: told once, in their place, with the right times.
+@Suite("Gaps")
+struct GapTests {
+    private static func time(_ seconds: Double) -> String {
+        let milliseconds = Int64(seconds * 1000)
+        let text = String(milliseconds % 60_000 + 100_000)
+        let minute = String(milliseconds / 60_000 + 100).dropFirst()
+        return "2026-11-21T12:\(minute):\(text.dropFirst().prefix(2)).\(text.suffix(3))Z"
+    }
+
+    // MARK: - The sentence
+
+    @Test(
+        "the sentence names the times, and the dates when it is more than a day",
+        arguments: [
+            (0, 45_000, "between 12:00:00 and 12:00:45 UTC (45 s)"),
+            (59_999, 60_001, "between 12:00:59 and 12:01:00 UTC (1 s)"),
+            (0, 7_200_000, "between 12:00:00 and 14:00:00 UTC (2 h 0 min)"),
+            (43_190_000, 43_210_000, "between 23:59:50 and 00:00:10 UTC (20 s)"),
+            (0, 86_399_000, "between 12:00:00 and 11:59:59 UTC (23 h 59 min)"),
+            (0, 86_400_000, "between 2026-11-21 12:00:00 and 2026-11-22 12:00:00 UTC (24 h 0 min)"),
+        ] as [(Int64, Int64, String)])
+    func span(from: Int64, to: Int64, text: String) {
+        func at(_ offset: Int64) -> ChatTimestamp {
+            ChatTimestamp(milliseconds: ManualClock.epochMilliseconds + offset)
+        }
+        #expect(Room.span(at(from), at(to)) == text)
+    }
+
+    @Test("no times, however far apart or upside down, break it")
+    func extremes() {
+        let moments = [Int64.min, -1, 0, .max].map { ChatTimestamp(milliseconds: $0) }
+        for from in moments { for to in moments { #expect(Room.span(from, to).hasPrefix("between ")) } }
+    }
+
+    // MARK: - Without a history
+
+    @Test("an outage is told when the link is back, before what is said next", arguments: StoredWire.withoutHistory)
+    func outage(wire: StoredWire) throws {
+        let stage = try StoredStage(wire)
+        stage.start()
+        stage.enter("bob", 1)
+        stage.enter("eve", 2, caps: "echo-message")
+        stage.harness.advance(by: .seconds(20))
+        stage.say("one")
+        stage.harness.advance(by: .seconds(20))
+        stage.loseLink(saying: ["lost"], for: .seconds(4))
+        stage.regainLink()
+        stage.say("two")
+        let end = Double(stage.wall - ManualClock.epochMilliseconds) / 1000
+        let heard = stage.heard().filter { !$0.text.contains("The link") }
+        #expect(heard.map(\.text).first == "one")
+        #expect(heard.map(\.text).last == "two")
+        #expect(heard.count == 3)
+        #expect(heard[1].gap == Self.time(19) + "," + Self.time(end), "from the last frame on")
+        #expect(heard[1].text.hasPrefix("*** What was said between 12:00:19 and "))
+        #expect(heard[1].text.hasSuffix("is missing: the backend keeps no history."))
+        #expect(stage.kept.map(\.kind) == [.message, .gap, .message])
+        #expect(stage.kept[1].msgid == heard[1].msgid)
+        #expect(stage.kept[1].text == heard[1].text)
+        #expect(stage.kept[1].gapFrom == ChatTimestamp(milliseconds: ManualClock.epochMilliseconds + 19_000))
+        #expect(stage.kept[1].at.milliseconds == stage.wall)
+        #expect(stage.room.recent.newest?.sequence == 2)
+        let plain = stage.raw(2)
+        #expect(plain.contains(":bridge NOTICE #lobby :" + heard[1].text), "without tags")
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("a restart is told like an outage, once, however the process ended", arguments: [0, 1, 2], [true, false])
+    func restart(wire: Int, isOrderly: Bool) throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[wire])
+        stage.start()
+        stage.say("one")
+        stage.harness.advance(by: .seconds(60))
+        if isOrderly { stage.harness.shutdown() }
+        stage.crash(down: .seconds(20), saying: ["lost"])
+        stage.enter("bob")
+        stage.start()
+        stage.say("two")
+        let heard = stage.heard()
+        #expect(heard.map { $0.gap == nil } == [false, true])
+        // Nothing came after the first message, so that is all that is known.
+        #expect(heard.first?.gap?.hasPrefix("2026-11-21T11:59:59.000Z,2026-11-21T12:01:") == true)
+        #expect(heard.last?.text == "two")
+        stage.loseLink(for: .seconds(1))
+        stage.regainLink()
+        #expect(stage.gaps().count == 1, "the next outage, and not the old one again")
+    }
+
+    @Test("a link that lives says until when nothing is missing, every ten seconds")
+    func live() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0], room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.harness.advance(by: .seconds(65))
+        let until = try #require(stage.harness.store.disk.rooms[stage.key]?.liveUntil)
+        #expect(stage.wall - until.milliseconds >= 0)
+        #expect(stage.wall - until.milliseconds <= 30_000, "a ping every 20 s, and looked at every 10")
+        let count = stage.harness.store.orders.count
+        #expect(count <= 8)
+    }
+
+    @Test("nothing is told of a link that was never up, nor before the first, whatever fails")
+    func neverUp() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0])
+        stage.harness.acceptsConnections = false
+        stage.enter("bob")
+        stage.start()
+        stage.harness.endTransport(0, reason: "refused")
+        stage.harness.advance(by: .seconds(20))
+        stage.regainLink()
+        #expect(stage.upstream.state == .open)
+        #expect(stage.gaps() == [])
+        #expect(stage.kept == [])
+    }
+
+    @Test("two failed tries make one gap, from the first loss on")
+    func oneGap() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0])
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(30))
+        stage.say("one")
+        stage.loseLink(for: .seconds(3))
+        for _ in 0..<3 {
+            stage.harness.endTransport(0, reason: "refused")
+            stage.harness.advance(by: .seconds(9))
+        }
+        stage.regainLink()
+        let gaps = stage.heard().compactMap(\.gap)
+        #expect(gaps.count == 1)
+        #expect(gaps.first?.hasPrefix(Self.time(29)) == true)
+    }
+
+    @Test("a clock that was put back while the bridge was down tells a gap all the same")
+    func clockPutBack() throws {
+        let later = ChatTimestamp(milliseconds: ManualClock.epochMilliseconds + 3_600_000)
+        let disk = StoredState(
+            rooms: [StoredRoomKey(backend: "b", room: "lobby"): StoredRoom(liveUntil: later)])
+        let stage = try StoredStage(StoredWire.withoutHistory[0], disk: disk)
+        stage.enter("bob")
+        stage.start()
+        #expect(stage.gaps().count == 1)
+    }
+
+    // MARK: - With a history
+
+    @Test("a history that is there leaves no gap", arguments: StoredWire.withHistory)
+    func filled(wire: StoredWire) throws {
+        let stage = try StoredStage(wire)
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.loseLink(saying: ["two", "three"])
+        stage.regainLink()
+        stage.say("four")
+        let heard = stage.heard()
+        #expect(heard.filter { $0.from != "bridge" }.map(\.text) == ["one", "two", "three", "four"])
+        #expect(heard.filter { $0.gap != nil } == [])
+        #expect(stage.kept.map(\.text) == ["one", "two", "three", "four"])
+    }
+
+    @Test("a history that is too short leaves a gap up to where it begins", arguments: [true, false])
+    func short(isRestart: Bool) throws {
+        let stage = try StoredStage(StoredWire.withHistory[3])
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        let missed = (1...1002).map { "m\($0)" }
+        if isRestart {
+            stage.crash(down: .seconds(1100), saying: missed)
+            stage.enter("bob")
+            stage.start()
+        } else {
+            stage.loseLink(saying: missed, for: .seconds(1))
+            stage.regainLink()
+        }
+        let heard = stage.heard().filter { $0.gap != nil || $0.from == "ann" }
+        let said = heard.filter { $0.gap == nil }
+        #expect(said.last?.text == "m1002")
+        let gap = try #require(heard.first { $0.gap != nil })
+        #expect(gap.text.hasPrefix("*** Older messages may be missing, said between 1"))
+        #expect(heard.firstIndex(of: gap) == (isRestart ? 0 : 1))
+        let row = try #require(stage.kept.first { $0.kind == .gap })
+        let shown = try #require(stage.kept.first { $0.sequence > row.sequence })
+        #expect(row.at <= shown.at)
+        #expect(stage.kept.filter { $0.kind == .gap }.count == 1)
+    }
+
+    @Test("more than is shown leaves a gap over what is left out")
+    func tooMany() throws {
+        let stage = try StoredStage(StoredWire.withHistory[2], limit: 5000)
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.loseLink(saying: (1...1100).map { "m\($0)" }, for: .seconds(1))
+        stage.regainLink()
+        let heard = stage.heard().filter { $0.gap != nil || $0.from == "ann" }
+        #expect(heard.count == 1002)
+        #expect(heard[1].text.hasPrefix("*** 100 older messages were said during the outage, between 12:00:"))
+        #expect(heard[2].text == "m101")
+        let row = try #require(stage.kept.first { $0.kind == .gap })
+        #expect(row.gapFrom == ChatTimestamp(milliseconds: stage.log[1].at))
+        #expect(row.at == ChatTimestamp(milliseconds: stage.log[101].at))
+    }
+
+    @Test("what comes too late leaves a gap that ends where messages were shown again")
+    func outrun() throws {
+        let stage = try StoredStage(StoredWire.withHistory[1])
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.keepsSilent = true
+        stage.loseLink(saying: ["lost"])
+        stage.regainLink()
+        stage.harness.advance(by: .seconds(11))
+        let end = stage.wall
+        for number in 1...(DuplicateRing.capacity + 10) {
+            stage.harness.advance(by: .milliseconds(5))
+            stage.say("x\(number)")
+        }
+        stage.keepsSilent = false
+        stage.harness.advance(by: .seconds(60))
+        stage.serve()
+        let gap = try #require(stage.heard().first { $0.gap != nil })
+        #expect(gap.text.hasPrefix("*** Older messages came too late to be shown, said between 11:59:59 and "))
+        let row = try #require(stage.kept.last)
+        #expect(row.kind == .gap)
+        #expect(row.at.milliseconds <= end)
+        #expect(row.at.milliseconds >= stage.log[1].at)
+    }
+
+    // MARK: - On demand
+
+    @Test("a room that nobody was in tells what it did not hear to whoever opens it, where something is kept")
+    func onDemand() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0], room: { $0.connect = .whileJoined })
+        stage.enter("bob")
+        stage.start()
+        stage.say("one")
+        stage.harness.send(1, "PART #lobby")
+        stage.harness.advance(by: .seconds(600))
+        #expect(stage.upstream.state == .idle)
+        stage.harness.send(1, "JOIN #lobby")
+        stage.say("two")
+        #expect(stage.heard().map { $0.gap == nil } == [true, false, true])
+        #expect(stage.kept.map(\.kind) == [.message, .gap, .message])
+    }
+
+    // MARK: - The disk
+
+    @Test("what the disk had no room for is told as a gap when there is room again, and the rest is made up for")
+    func overflow() throws {
+        let stage = try StoredStage(StoredWire.withHistory[1])
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.harness.advance(by: .seconds(10))
+        stage.harness.store.commits = false
+        stage.harness.store.room = 1
+        for text in ["two", "three", "four"] {
+            stage.say(text)
+            stage.harness.advance(by: .seconds(1))
+        }
+        stage.harness.sendFrame(0, #"{"kind":"delete","ids":["m1"],"sender":{"id":"u-ann"}}"#)
+        #expect(stage.said() == ["one", "two", "three", "four"], "relaying goes on")
+        stage.harness.store.room = .max
+        stage.harness.store.commits = true
+        stage.say("five")
+        let rows = stage.kept
+        #expect(rows.map(\.text).filter { !$0.hasPrefix("***") } == ["", "two", "five"])
+        let gap = try #require(rows.first { $0.kind == .gap })
+        #expect(gap.text.contains("could not be kept"))
+        #expect(gap.gapFrom ?? gap.at <= ChatTimestamp(milliseconds: stage.log[2].at))
+        #expect(gap.at >= ChatTimestamp(milliseconds: stage.log[3].at))
+        #expect(stage.gaps().count == 1)
+        #expect(rows.first?.isTakenBack == true)
+    }
+
+    @Test("a disk that fails, and works again, is told once each")
+    func condition() throws {
+        let stage = try StoredStage(StoredWire.withHistory[1])
+        stage.start()
+        stage.enter("bob")
+        for _ in 0..<3 {
+            stage.harness.perform { $0.storeConditionChanged(.failing("the disk is full"), now: $1) }
+        }
+        #expect(stage.heard().filter { $0.text.contains("cannot be kept at the moment (the disk is full)") }.count == 1)
+        for _ in 0..<3 { stage.harness.perform { $0.storeConditionChanged(.sound, now: $1) } }
+        #expect(stage.heard().filter { $0.text.contains("What is said is kept again") }.count == 1)
+    }
+}

@@ -1,0 +1,283 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import HTTPProtocol
+import JSONText
+import Testing
+import WireBytes
+
+@testable import BridgeCore
+
+/// A wire on which a room outlasts the process, as tests name it.
+struct StoredWire: CustomTestStringConvertible, Sendable {
+    var name: String
+    var history: DialectTraits.HistorySource
+    var origin: DialectTraits.MessageIDOrigin
+    /// Messages bear ids at all.
+    var hasIDs = true
+
+    var testDescription: String { name }
+
+    static let withHistory = [
+        StoredWire(name: "ids of clients, history over the socket", history: .socket, origin: .client),
+        StoredWire(name: "ids of the server, history over the socket", history: .socket, origin: .server),
+        StoredWire(name: "ids of the server, history by call", history: .call, origin: .server),
+        StoredWire(name: "ids of the server, history pushed", history: .pushed, origin: .server),
+        StoredWire(name: "no ids, history over the socket", history: .socket, origin: .server, hasIDs: false),
+    ]
+    static let withoutHistory = [
+        StoredWire(name: "ids of clients, no history", history: .none, origin: .client),
+        StoredWire(name: "ids of the server, no history", history: .none, origin: .server),
+        StoredWire(name: "no ids, no history", history: .none, origin: .server, hasIDs: false),
+    ]
+}
+
+/// A backend with a log of its own, a bridge that dies and starts again over one disk, and IRC users.
+final class StoredStage {
+    struct Said {
+        var id: String
+        var sender: String
+        var text: String
+        var at: Int64
+    }
+
+    /// A line of the room, as a client with tags saw it.
+    struct Line: Equatable {
+        var msgid: String?
+        var from: String
+        var text: String
+        var gap: String?
+    }
+
+    let wire: StoredWire
+    private let settings: BridgeSettings
+    private(set) var harness: BridgeHarness
+    /// Everything that was said upstream.
+    private(set) var log: [Said] = []
+    /// The backend answers no question about the past.
+    var keepsSilent = false
+    private var lines: [UInt64: [String]] = [:]
+    private var fetches: [JSONValue] = []
+    private var wasUp = false
+
+    init(
+        _ wire: StoredWire, limit: Int = 1000, template: Bool = false, disk: StoredState = StoredState(),
+        _ change: (inout DialectTraits) -> Void = { _ in }, room adjust: (inout RoomSettings) -> Void = { _ in }
+    ) throws {
+        self.wire = wire
+        var dialect = StubDialect {
+            $0.history = wire.history
+            $0.messageIDOrigin = wire.origin
+            change(&$0)
+        }
+        // Such a backend says what it says, and is asked nothing.
+        if wire.history == .pushed { dialect.unsupported.insert("fetch") }
+        if wire.history == .call { dialect.calls = StubCalls() }
+        let url = try HTTPURL(parsing: "ws://chat.example/0")
+        var lobby = RoomSettings(name: "lobby", backend: "b", dialect: dialect, url: url)
+        lobby.ping = .zero
+        lobby.historyLimit = limit
+        adjust(&lobby)
+        let made = lobby
+        settings = BridgeSettings(
+            serverName: "bridge", instanceID: "t",
+            limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
+            rooms: template ? [] : [lobby],
+            backends: [
+                BackendSettings(name: "b", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
+            ],
+            template: template
+                ? RoomTemplate(backend: "b") { name in
+                    var room = made
+                    room.name = name
+                    room.upstreamRoom = name
+                    return room
+                } : nil)
+        harness = BridgeHarness(settings: settings, store: StoreStage(disk))
+    }
+
+    var room: Room { harness.bridge.rooms[0] }
+    /// Where its link is. A room that is opened again has another number.
+    private var link: Int { harness.bridge.rooms.first?.id.index ?? 0 }
+    var wall: Int64 { harness.clock.now.wall.milliseconds }
+    let key = StoredRoomKey(backend: "b", room: "lobby")
+
+    /// What is on disk of the room's order.
+    var kept: [StoredMessage] {
+        (harness.store.disk.rooms[key]?.messages ?? []).sorted { $0.sequence < $1.sequence }
+    }
+
+    /// The backend's end of the link.
+    var upstream: ScriptedUpstream { harness.upstream(link) }
+
+    // MARK: - The bridge
+
+    func start() {
+        harness.start()
+        serve()
+    }
+
+    /// The bridge dies, and another starts over what was on disk.
+    func crash(down: Duration = .seconds(30), saying texts: [String] = [], seed: UInt64 = 2) {
+        harness.advance(by: down / 2)
+        let commits = harness.store.commits
+        var clock = harness.clock
+        for text in texts {
+            clock.move(to: clock.now.monotonic + .seconds(1))
+            append(text, at: clock.now.wall.milliseconds)
+        }
+        clock.move(to: clock.now.monotonic + down / 2)
+        harness = BridgeHarness(settings: settings, seed: seed, store: harness.store.afterCrash, startingAt: clock)
+        harness.store.commits = commits
+        fetches = []
+        lines = [:]
+        wasUp = false
+    }
+
+    func restart(down: Duration = .seconds(30), saying texts: [String] = []) {
+        crash(down: down, saying: texts)
+        start()
+    }
+
+    func loseLink(saying texts: [String] = [], for pause: Duration = .seconds(10)) {
+        harness.acceptsConnections = false
+        harness.endTransport(link, reason: "the connection was reset")
+        wasUp = false
+        for text in texts {
+            harness.advance(by: .seconds(1))
+            append(text, at: wall)
+        }
+        harness.advance(by: pause)
+    }
+
+    func regainLink() {
+        harness.acceptsConnections = true
+        if upstream.state == .connecting {
+            harness.accept(link)
+        } else {
+            harness.advance(by: .seconds(35))
+        }
+        serve()
+    }
+
+    // MARK: - The backend
+
+    private func append(_ text: String, at: Int64, from sender: String = "ann") {
+        log.append(Said(id: "m\(log.count + 1)", sender: sender, text: text, at: at))
+    }
+
+    /// Somebody upstream says something while the link is up.
+    func say(_ text: String, from sender: String = "ann") {
+        append(text, at: wall, from: sender)
+        if upstream.state == .open { harness.sendFrame(link, frame(log[log.count - 1])) }
+    }
+
+    func frame(_ said: Said) -> String {
+        let id = wire.hasIDs ? "\"id\":\"\(said.id)\"," : ""
+        return "{\"kind\":\"message\",\(id)\"at\":\(said.at),"
+            + "\"sender\":{\"id\":\"u-\(said.sender)\",\"name\":\"\(said.sender)\"},\"text\":\"\(said.text)\"}"
+    }
+
+    private func chat(_ said: Said) -> ChatMessage {
+        ChatMessage(
+            id: wire.hasIDs ? ChatID(said.id) : nil,
+            sender: ChatPerson(id: ChatID("u-" + said.sender), name: said.sender), text: said.text,
+            at: ChatTimestamp(milliseconds: said.at))
+    }
+
+    private func page(since: Int64?, limit: Int?) -> [Said] {
+        Array(log.filter { $0.at >= since ?? .min }.suffix(limit ?? .max))
+    }
+
+    /// Answers what was asked of the past.
+    func serve() {
+        look()
+        guard !keepsSilent else { return }
+        for _ in 0..<10 {
+            switch wire.history {
+            case .none: return
+            case .socket:
+                guard !fetches.isEmpty else { return }
+                let fetch = fetches.removeFirst()
+                let page = page(since: fetch["since"]?.integer, limit: fetch["limit"]?.integer.map { Int($0) })
+                harness.sendFrame(
+                    link,
+                    "{\"kind\":\"history\",\"ref\":\"\(fetch["ref"]?.string ?? "")\",\"messages\":["
+                        + page.map(frame).joined(separator: ",") + "]}")
+            case .call:
+                let queries = harness.takeHistoryQueries()
+                guard let query = queries.last else { return }
+                let page = page(since: query.since?.milliseconds, limit: query.limit)
+                harness.answerHistory(.success(page.map(chat)), isComplete: page.count == log.count)
+            case .pushed:
+                guard !wasUp, upstream.state == .open else { return }
+                wasUp = true
+                harness.sendFrame(
+                    link,
+                    "{\"kind\":\"history\",\"messages\":["
+                        + log.suffix(1000).map(frame).joined(separator: ",") + "]}")
+            }
+            look()
+        }
+    }
+
+    // MARK: - IRC users
+
+    func enter(_ nick: String, _ client: UInt64 = 1, caps: String = "message-tags server-time echo-message") {
+        harness.connect(client)
+        harness.send(client, "CAP REQ :" + caps)
+        harness.send(client, "NICK " + nick)
+        harness.send(client, "USER u 0 * :r")
+        harness.send(client, "CAP END")
+        harness.send(client, "JOIN #lobby")
+        _ = heard(client)
+    }
+
+    private func look() {
+        for output in harness.takeOutputs() {
+            switch output {
+            case .line(let client, let bytes):
+                lines[client, default: []].append(String(decoding: bytes, as: UTF8.self))
+            case .upstream(_, .frame(let bytes, _)):
+                if let json = try? JSONValue(parsing: bytes) {
+                    frames.append(json)
+                    if json["kind"]?.string == "fetch" { fetches.append(json) }
+                }
+            default: break
+            }
+        }
+    }
+
+    private var frames: [JSONValue] = []
+
+    /// What went to the backend since the last look, by kind.
+    func sent(_ kind: String) -> [JSONValue] {
+        look()
+        defer { frames = [] }
+        return frames.filter { $0["kind"]?.string == kind }
+    }
+
+    func raw(_ client: UInt64 = 1) -> [String] {
+        look()
+        defer { lines[client] = [] }
+        return lines[client] ?? []
+    }
+
+    /// What was said and told in the room since the last look.
+    func heard(_ client: UInt64 = 1) -> [Line] {
+        raw(client).compactMap { line in
+            guard
+                let match = line.wholeMatch(of: #/(?:@(\S+) )?:([^! ]+)(?:!\S+)? (PRIVMSG|NOTICE) #\S+ :(.*)/#)
+            else { return nil }
+            var line = Line(msgid: nil, from: String(match.2), text: String(match.4), gap: nil)
+            for tag in (match.1 ?? "").split(separator: ";") {
+                if tag.hasPrefix("msgid=") { line.msgid = String(tag.dropFirst(6)) }
+                if tag.hasPrefix("chatbridge/gap=") { line.gap = String(tag.dropFirst(15)) }
+            }
+            return line
+        }
+    }
+
+    func said(_ client: UInt64 = 1) -> [String] { heard(client).filter { $0.from != "bridge" }.map(\.text) }
+    func gaps(_ client: UInt64 = 1) -> [String] { heard(client).filter { $0.gap != nil }.map(\.text) }
+}
