@@ -272,6 +272,8 @@ struct LimitsConfiguration: Equatable, Sendable {
     var membersPerRoom = 10_000
     /// Open at a time through the room "*".
     var templateRooms = 100
+    /// Messages that a client which returns gets of what it missed in a room; zero: none.
+    var backlog = 500
 }
 
 struct MultilineLimits: Equatable, Sendable {

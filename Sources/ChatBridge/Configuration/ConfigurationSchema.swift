@@ -279,6 +279,8 @@ enum ConfigurationSchema {
         ConfigurationKey("members_per_room", \.membersPerRoom, .integer(1...1_000_000), "the longest absent go first"),
         ConfigurationKey(
             "template_rooms", \.templateRooms, .integer(0...10_000), "open at a time through the room \"*\""),
+        ConfigurationKey(
+            "backlog", \.backlog, .integer(0...100_000), "messages of a room for a client that returns; 0: none"),
     ]
 
     static let multiline: [ConfigurationKey<MultilineLimits>] = [

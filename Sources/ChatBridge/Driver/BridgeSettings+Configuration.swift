@@ -117,7 +117,7 @@ extension LimitSettings {
             multilineMaxLines: limits.multiline.maxLines,
             upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
             upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
-            templateRooms: limits.templateRooms)
+            templateRooms: limits.templateRooms, backlog: limits.backlog)
     }
 }
 
