@@ -1,3 +1,4 @@
+import BridgeCore
 import Testing
 
 @testable import ChatBridge
@@ -147,5 +148,14 @@ struct StorageConfigurationTests {
         #expect(
             try load("[storage]\nurl = \"sqlite:demo.db\"", request: request).storage.place == .sqlite(path: "demo.db"))
         #expect(try load(withRoom("")).storage.place == .sqlite(path: "chatbridge.db"))
+    }
+
+    @Test("what a client that returns gets is the bridge's to know")
+    func backlog() throws {
+        #expect(LimitSettings(LimitsConfiguration()).backlog == 500)
+        #expect(LimitSettings(try load(withRoom("[limits]\nbacklog = 7")).limits).backlog == 7)
+        #expect(
+            problems(withRoom("[limits]\nbacklog = -1"))
+                == ["chatbridge.toml:3:11: expected a whole number from 0 to 100000, found -1"])
     }
 }
