@@ -299,6 +299,19 @@ class AccountantTests(unittest.TestCase):
                     story.talk(7, 7)
                 self.found(story, ("lost", "down", "envelope", 1))
 
+    def test_what_irc_users_say_may_stand_behind_the_gap_in_which_it_went_up(self):
+        story = Story().talk()
+        own = Key("alice@one", "loft", 4)
+        story.say(own)
+        entry = story.log(own)
+        story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
+        story.line("bob@desk", "<", ":r NOTICE #loft :What was said between 1 and 2 is missing")
+        # The relay hears only now that it arrived.
+        for client in story.records:
+            story.show(entry, client)
+        story.talk(5, 6)
+        self.assertEqual(self.found(story).tallies["envelope", "down"]["in gaps"], 1)
+
     def test_a_gap_that_is_told_with_other_times_is_wrong(self):
         story = Story().talk()
         story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
@@ -352,6 +365,14 @@ class AccountantTests(unittest.TestCase):
                 story.show(entry, "bob@desk")
                 result = self.found(story, *expected)
                 self.assertEqual(result.tallies["typed", "down"]["re-sent"], 0 if is_acknowledged else 1)
+
+    def test_what_is_acknowledged_over_another_connection_is_what_that_one_brought(self):
+        story = Story().talk()
+        entry = story.logs["reef"][-1]
+        story.connect("bob@desk")
+        story.acknowledge("bob@desk")
+        story.show(entry, "bob@desk")
+        self.assertEqual(self.found(story).tallies["typed", "down"]["re-sent"], 1)
 
     def test_a_pong_alone_proves_nothing(self):
         story = Story().talk()
@@ -429,10 +450,12 @@ class AccountantTests(unittest.TestCase):
         self.found(story, ("wrong text", "down", "typed", 2))
 
     def test_a_client_without_times_gets_minutes_in_front(self):
-        story = Story(clients=("alice@two",), rooms=("reef",))
-        entry = story.log(Key("Ann-reef", "reef", 1))
-        story.line("alice@two", "<", ":Ann-reef!u@h PRIVMSG #reef :[12:03] " + entry["text"])
-        self.found(story)
+        for minutes in ("[12:03] ", "[11-21 12:03] "):
+            with self.subTest(minutes):
+                story = Story(clients=("alice@two",), rooms=("reef",))
+                entry = story.log(Key("Ann-reef", "reef", 1))
+                story.line("alice@two", "<", ":Ann-reef!u@h PRIVMSG #reef :" + minutes + entry["text"])
+                self.found(story)
         story = Story(clients=("bob@desk",), rooms=("reef",))
         story.pass_on(Key("Ann-reef", "reef", 1), text="[12:03] Ann-reef:reef:1 words")
         self.found(story, ("lost", "down", "typed", 1))
