@@ -180,9 +180,10 @@ extension Room {
         }
     }
 
-    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote.
+    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
+    /// over a link before the last.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
-        guard context.isDurable, !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
+        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
         let isServerID = traits.messageIDOrigin == .server
         for var message in messages {
             if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
