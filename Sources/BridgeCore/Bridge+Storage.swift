@@ -12,7 +12,7 @@ extension Bridge {
     ///   - reason: why, as a part of a sentence.
     public func storeSettled(through ticket: StoreTicket, refused: [StoreTicket], reason: String?, now: Now) {
         context.now = now
-        context.ledger.settle(through: ticket)
+        context.ledger.settle(through: ticket, refused: refused)
         context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
         loadSettledRooms()
@@ -51,6 +51,7 @@ extension Bridge {
                     "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what "
                         + "others write may be missing later.", context)
             }
+            releasePongs()
             for waiting in context.waitingLoads { goOnWithoutThePast(waiting.room, reason) }
             context.waitingLoads = []
         }

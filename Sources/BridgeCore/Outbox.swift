@@ -265,7 +265,8 @@ struct Outbox {
 
     // MARK: - The store
 
-    /// Acceptances up to a ticket are decided. Returns those that were refused.
+    /// Acceptances up to a ticket are decided, and those that are refused, wherever they lie: in front of them changes may
+    /// wait that the store cannot keep yet. Returns the refused ones.
     mutating func settle(through ticket: StoreTicket, refused: Set<StoreTicket>) -> [OutboxEntry] {
         var gone: [OutboxEntry] = []
         while let slot = lists.first(.accepting), case .accepting(let own) = lists[slot]?.state, own <= ticket {
@@ -276,6 +277,12 @@ struct Outbox {
             change(slot, to: .queued)
             lists.move(slot, to: .queued)
             if case .end = search { search = .at(slot) }
+        }
+        guard let last = refused.max(), last > ticket else { return gone }
+        var slot = lists.first(.accepting)
+        while let at = slot, case .accepting(let own) = lists[at]?.state, own <= last {
+            slot = lists.next(after: at)
+            if refused.contains(own), let entry = remove(at) { gone.append(entry) }
         }
         return gone
     }
