@@ -123,6 +123,8 @@ extension Room {
         if let ours = left.removeValue(forKey: "") { restore(ours, into: &outbox, context) }
         for (account, entries) in left {
             var box = restingOutboxes[account] ?? Outbox()
+            // What was written is found again by its text.
+            box.matchesTexts = traits.messageIDOrigin == .server
             restore(entries, into: &box, context)
             restingOutboxes[account] = box
         }

@@ -272,6 +272,22 @@ struct RestartedOwnOutboxTests {
         #expect(stage.own?.outbox.isEmpty == true)
     }
 
+    @Test("what an account's link brings back by its text is what an earlier process wrote", arguments: [true, false])
+    func comesBack(overOwnLink: Bool) throws {
+        func dialect() -> StubDialect { OwnLinkStage.silent { $0.confirmation = .echoByText } }
+        let first = try OwnLinkStage(dialect(), store: StoreStage())
+        first.enterBoth()
+        first.harness.send(1, "PRIVMSG #lobby :one")
+        #expect(said(first).map(\.state) == [.written])
+        let stage = try OwnLinkStage(
+            dialect(), store: first.harness.store.afterCrash, startingAt: first.harness.clock)
+        stage.enterBoth()
+        stage.relay("m1", "one", by: "Alice B", over: overOwnLink ? OwnLinkStage.own : 0)
+        #expect(stage.said(2) == ["alice: one"])
+        #expect(said(stage).isEmpty)
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
     @Test("what cannot be known is told to the account when it comes")
     func unknown() throws {
         let first = try OwnLinkStage(OwnLinkStage.silent { $0.confirmation = .receipt }, store: StoreStage())
