@@ -415,6 +415,13 @@ struct Outbox {
         }
     }
 
+    /// Nothing will tell any more whether the unsettled entries arrived: takes them out.
+    mutating func giveUpUnsettled() -> [OutboxEntry] {
+        var given: [OutboxEntry] = []
+        while hasUnsettled, let slot = lists.first(.open), let entry = remove(slot) { given.append(give(up: entry)) }
+        return given
+    }
+
     /// Puts pieces where the next entry is, which is too long for one frame.
     mutating func splitNext(_ pieces: [OutboxEntry]) {
         guard let slot = nextSlot() else { return }

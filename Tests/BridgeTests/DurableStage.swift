@@ -199,6 +199,13 @@ final class DurableStage {
         look()
     }
 
+    /// Questions for messages that the test answers itself.
+    func takeQuestions() -> [JSONValue] {
+        look()
+        defer { wire.removeAll { $0["kind"]?.string == "fetch" } }
+        return wire.filter { $0["kind"]?.string == "fetch" }
+    }
+
     /// The backend takes one message off the wire. False when there is none.
     func takeFrame() -> Bool {
         guard !wire.isEmpty else { return false }

@@ -1,6 +1,7 @@
 import BridgeTestSupport
 import ChatModel
 import Dialects
+import JSONText
 import Testing
 import WireBytes
 
@@ -197,6 +198,37 @@ struct RestartedOutboxTests {
         #expect(stage.lines(again, with: "whether it arrived is not known: one").count == 1)
         #expect(stage.texts.isEmpty)
         #expect(stage.kept.map(\.state) == [.told])
+    }
+
+    @Test("a history that cannot tell whether a message arrived does not keep its author from speaking")
+    func historyThatCannotTell() throws {
+        let stage = try DurableStage(DurableKind.all[3])
+        let bob = stage.enter("bob")
+        stage.say("zero", bob)
+        stage.run()
+        stage.say("one", bob)
+        stage.loseLink(arrives: false)
+        stage.advance(.seconds(2))
+        // Pages of what others said, none of which reaches back to anything known.
+        for _ in 0..<10 {
+            for fetch in stage.takeQuestions() {
+                let limit = Int(fetch["limit"]?.integer ?? 50)
+                let page = (0..<limit).map { number in
+                    "{\"kind\":\"message\",\"id\":\"z\(number)\",\"sender\":{\"id\":\"eve\",\"name\":\"eve\"},"
+                        + "\"at\":\(stage.harness.clock.now.wall.milliseconds),\"text\":\"words \(number)\"}"
+                }
+                stage.harness.sendFrame(
+                    0,
+                    "{\"kind\":\"history\",\"ref\":\"\(fetch["ref"]?.string ?? "")\","
+                        + "\"messages\":[\(page.joined(separator: ","))]}")
+            }
+        }
+        stage.say("two", bob)
+        stage.advance(.seconds(1))
+        stage.run()
+        #expect(stage.texts == ["zero", "two"])
+        stage.advance(.seconds(61))
+        #expect(stage.isTold("one"))
     }
 
     // MARK: - Pieces
