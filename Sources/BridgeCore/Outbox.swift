@@ -479,10 +479,9 @@ struct Outbox {
 
     /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
     mutating func refuseOldest() -> OutboxEntry? {
-        guard let slot = lists.first(.open) ?? lists.first(.written), lists[slot]?.state != .unsettled else {
-            return nil
-        }
-        return remove(slot).map { give(up: $0) }
+        // What was written over an earlier link is none of this one's.
+        let slot = lists.first(.open, where: { $0.state != .unsettled }) ?? lists.first(.written)
+        return slot.flatMap { remove($0) }.map { give(up: $0) }
     }
 
     /// The newest that was written within `window`.

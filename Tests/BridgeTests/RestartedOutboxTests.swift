@@ -231,6 +231,20 @@ struct RestartedOutboxTests {
         #expect(stage.isTold("one"))
     }
 
+    @Test("a refusal without a name means what was written over this link, whatever is open of an earlier one")
+    func refusedBehindUnsettled() throws {
+        let stage = try DurableStage(DurableKind("server ids, receipts", .receipt, .server, .single, .none))
+        let bob = stage.enter("bob")
+        stage.say("one", bob)
+        stage.loseLink(arrives: false)
+        stage.advance(.seconds(2))
+        stage.say("two", bob)
+        #expect(stage.wire.count == 1)
+        stage.refuse("no")
+        #expect(stage.lines(bob, with: "the backend refused it (no): two").count == 1)
+        #expect(!stage.isTold("one"))
+    }
+
     // MARK: - Pieces
 
     @Test("a long message goes on where it was, with the same ids", arguments: DurableKind.all.prefix(4))
