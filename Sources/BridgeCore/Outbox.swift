@@ -84,6 +84,9 @@ struct OutboxEntry {
     /// An earlier process accepted it.
     var isRestored = false
 
+    /// Not on disk, as far as is known.
+    var isAccepting: Bool { if case .accepting = state { true } else { false } }
+
     /// Under which the store knows it.
     var storedID: ChatID? { part?.whole ?? message.id }
 }

@@ -235,6 +235,17 @@ struct AcceptanceTests {
         #expect(stage.kept.isEmpty)
     }
 
+    @Test("a stopping bridge does not call kept what the disk has not taken")
+    func shutdownOnStalledDisk() throws {
+        let stage = try stage()
+        let bob = stage.enter("bob", caps: "echo-message standard-replies")
+        stage.say("one", bob)
+        stage.harness.shutdown()
+        stage.advance(.seconds(10))
+        #expect(stage.lines(bob, with: "is kept").isEmpty)
+        #expect(stage.lines(bob, with: "the disk has not taken it yet, so it may be lost: one").count == 1)
+    }
+
     @Test("a waiting message is announced after three seconds, also while the disk is slow")
     func announced() throws {
         let stage = try stage()
