@@ -82,6 +82,22 @@ extension Bridge {
         }
     }
 
+    // MARK: - Rooms that are not open
+
+    /// What waits for rooms that are not open stays on disk until they are: when they are configured again, or somebody
+    /// joins a room of the template. Then it goes, or its author is told that it is too old.
+    func noteMessagesWithoutRoom(_ stored: StoredState) {
+        let open = Set(rooms.map(\.storedKey))
+        let others = stored.rooms.filter { !open.contains($0.key) }
+        for (key, room) in others.sorted(by: { ($0.key.backend, $0.key.room) < ($1.key.backend, $1.key.room) }) {
+            let waiting = room.outbox.count { $0.state == .queued || $0.state == .written }
+            guard waiting > 0 else { continue }
+            context.note(
+                .warn, "messages-without-room", "messages from IRC wait for a room that is not open",
+                ["backend": key.backend, "room": key.room, "messages": String(waiting)])
+        }
+    }
+
     // MARK: - Identities
 
     /// How often people who are here are kept as seen. A tenth of a percent of the time for which nicks stay theirs does

@@ -115,6 +115,7 @@ public final class Bridge {
         for room in rooms {
             if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
         }
+        noteMessagesWithoutRoom(stored)
         context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
 

@@ -245,6 +245,19 @@ struct RestartedOutboxTests {
         #expect(!stage.isTold("one"))
     }
 
+    @Test("messages that wait for a room that is not configured are kept, and the log tells of them")
+    func strangeRoom() throws {
+        let stage = try DurableStage(Self.echoing)
+        var left = left("ab", stage)
+        left.room = StoredRoomKey(backend: "gone", room: "attic")
+        let disk = StoredState(rooms: [left.room: StoredRoom(outbox: [left])])
+        stage.restart(on: disk)
+        stage.run()
+        let notes = stage.harness.notes.filter { $0.event == "messages-without-room" }
+        #expect(notes.map(\.metadata) == [["backend": "gone", "room": "attic", "messages": "1"]])
+        #expect(stage.harness.store.disk.rooms[left.room]?.outbox == [left])
+    }
+
     // MARK: - Pieces
 
     @Test("a long message goes on where it was, with the same ids", arguments: DurableKind.all.prefix(4))
