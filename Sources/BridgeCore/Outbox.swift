@@ -98,6 +98,9 @@ struct Outbox {
     static let announceAfter: Duration = .seconds(3)
     /// Failed messages remembered, for confirmations that come too late.
     static let failedMemory = FailedMessages.toldCapacity
+    /// Where no history will tell whether a message arrived, its author hears that after this at the latest, however long
+    /// messages may wait for a link.
+    static let unsettledAge: Duration = .seconds(15 * 60)
     /// The store had no room for an intention: the next is formed after this.
     static let intentionPause: Duration = .seconds(1)
 
@@ -124,6 +127,8 @@ struct Outbox {
     private var texts: [Int: Int] = [:]
     /// Entries are looked for by their texts, also for what others say.
     var matchesTexts = false
+    /// A history can tell whether unsettled entries arrived, sooner or later.
+    var historyTells = false
     var failures = FailedMessages()
     /// Entries of an earlier process that may be too long for one frame.
     private var uncut: [ChatID] = []
@@ -146,6 +151,8 @@ struct Outbox {
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
     var hasUnsettled: Bool { !unsettledAuthors.isEmpty }
     var oldestUnsettled: OutboxEntry? { hasUnsettled ? lists.first(.open).flatMap { lists[$0] } : nil }
+    /// The oldest unsettled entry, where no history will tell.
+    private var oldestUntellable: OutboxEntry? { historyTells ? nil : oldestUnsettled }
     var hasDoubtful: Bool { lists.last(.open).flatMap { lists[$0] }?.state == .doubtful }
     /// Something can be written.
     var hasQueued: Bool { mutating get { nextSlot() != nil } }
@@ -575,6 +582,10 @@ struct Outbox {
     /// Removes what is older than `maxAge`.
     mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
         var expired: [OutboxEntry] = []
+        while let entry = oldestUntellable, now - entry.acceptedAt >= Self.unsettledAge, let slot = lists.first(.open) {
+            _ = remove(slot)
+            expired.append(give(up: entry))
+        }
         for list in OutboxLists.Name.allCases {
             while let slot = lists.first(list), let entry = lists[slot], now - entry.acceptedAt >= maxAge {
                 _ = remove(slot)
@@ -588,7 +599,9 @@ struct Outbox {
     mutating func takeAll() -> [OutboxEntry] {
         let all = entries
         let (failures, matchesTexts, waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
+        let historyTells = historyTells
         self = Outbox()
+        self.historyTells = historyTells
         (self.failures, self.matchesTexts, self.waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
         return all
     }
@@ -637,6 +650,7 @@ struct Outbox {
             if let oldest = lists.first(list).flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
         }
         if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
+        if let entry = oldestUntellable { add(entry.acceptedAt + Self.unsettledAge) }
         if confirms, let oldestWritten { add(oldestWritten + Self.confirmationWait) }
         if let intentionsPausedUntil, lists.first(.queued) != nil { add(intentionsPausedUntil) }
         return due

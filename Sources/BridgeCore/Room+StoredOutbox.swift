@@ -225,6 +225,7 @@ extension Room {
     func takeRestingOutbox(of account: String) -> Outbox {
         var box = restingOutboxes.removeValue(forKey: account) ?? Outbox()
         box.matchesTexts = traits.messageIDOrigin == .server
+        box.historyTells = traits.history != .none
         return box
     }
 

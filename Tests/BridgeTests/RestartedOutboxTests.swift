@@ -245,6 +245,18 @@ struct RestartedOutboxTests {
         #expect(!stage.isTold("one"))
     }
 
+    @Test("what may have arrived is told as such also where messages wait for ever")
+    func unknownWithoutAge() throws {
+        let stage = try DurableStage(Self.textual, maxAge: .seconds(100 * 365 * 86_400))
+        let bob = stage.enter("bob")
+        stage.say("one", bob)
+        stage.restart(arrives: false)
+        let again = stage.enter("bob")
+        stage.advance(.seconds(16 * 60))
+        stage.run()
+        #expect(stage.lines(again, with: "whether it arrived is not known: one").count == 1)
+    }
+
     @Test("messages that wait for a room that is not configured are kept, and the log tells of them")
     func strangeRoom() throws {
         let stage = try DurableStage(Self.echoing)
