@@ -312,7 +312,11 @@ extension Room {
         }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
-        if isFirst ? isComplete : isWhole { outbox.requeueUnsettled() }
+        if isFirst ? isComplete : isWhole {
+            outbox.requeueUnsettled()
+        } else {
+            tellExpired(outbox.giveUpUnsettled(), nil, context)
+        }
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()

@@ -237,6 +237,7 @@ final class Room {
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
         outbox.waitsForUnsettled = traits.history != .none
+        outbox.historyTells = traits.history != .none
         outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
         self.createdAt = context.now.wall
