@@ -84,7 +84,10 @@ final class StoreChanges: @unchecked Sendable {
             """)
         learn = try connection.prepare("UPDATE messages SET upstream_id = ? WHERE room = ? AND msgid = ?")
         edit = try connection.prepare(
-            "UPDATE messages SET text = ? WHERE room = ? AND msgid = ? AND flags & \(StoredFlag.takenBack) = 0")
+            """
+            UPDATE messages SET text = ?, sent_as = NULL
+            WHERE room = ? AND msgid = ? AND flags & \(StoredFlag.takenBack) = 0
+            """)
         takeBack = try connection.prepare(
             """
             UPDATE messages SET text = '', sent_as = NULL, attachments = NULL, tags = NULL,
