@@ -98,7 +98,7 @@ Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
 Gap = collections.namedtuple("Gap", "place start end")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
-_MINUTES = re.compile(r"\[\d\d:\d\d\] ")
+_MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
 _STILL_ALIVE_TEXTS = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
