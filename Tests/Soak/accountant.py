@@ -214,7 +214,12 @@ class Reading:
     def was_settled(self, place, later):
         """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that."""
         index = bisect.bisect_left(self._settled_at, later) - 1
-        return index >= 0 and self._settled_to[index] > place
+        # An answer vouches for its own connection: what an earlier one was given may have been cut off with it.
+        while index >= 0 and self._settled_to[index] > place:
+            if self._connections[self._settled_to[index]] == self._connections[place]:
+                return True
+            index -= 1
+        return False
 
 
 # MARK: - The account

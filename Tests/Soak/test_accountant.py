@@ -428,6 +428,18 @@ class AccountantTests(unittest.TestCase):
         story.pass_on(Key("Ann-reef", "reef", 1), text="Ann-reef:reef:1 wor")
         self.found(story, ("wrong text", "down", "typed", 2))
 
+    def test_an_answer_does_not_vouch_for_an_earlier_connection(self):
+        for is_same in (True, False):
+            with self.subTest(is_same):
+                story = Story(clients=("bob@desk",), rooms=("reef",))
+                entry = story.pass_on(Key("Ann-reef", "reef", 1))
+                if is_same:
+                    story.acknowledge("bob@desk")
+                story.connect("bob@desk")
+                story.acknowledge("bob@desk")
+                story.show(entry, "bob@desk")
+                self.found(story, *([("doubled", "down", "typed", 1)] if is_same else []))
+
     def test_a_client_without_times_gets_minutes_in_front(self):
         story = Story(clients=("alice@two",), rooms=("reef",))
         entry = story.log(Key("Ann-reef", "reef", 1))
