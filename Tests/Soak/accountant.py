@@ -408,14 +408,15 @@ def _missing(result, room, wire, client, reading, order, entries, first, phases)
     if since is None:
         return
     # Where the neighbours are in the record: the last one seen before each, the first one seen after it.
+    # Not those of the relay's own people: what the backend had before a cut is confirmed after it, behind the gap.
     after, place = {}, float("inf")
     for key in reversed(keys):
         after[key] = place
-        if key in first:
+        if key in first and not _is_ours(key):
             place = min(place, first[key].place)
     gaps, before = reading.gaps[room], -1
     for key in keys:
-        if key in first:
+        if key in first and not _is_ours(key):
             before = max(before, first[key].place)
         if entries[key]["at"] <= since + BUMP_MS or (key.author == client and not has_echo):
             continue

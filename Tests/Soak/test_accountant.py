@@ -299,6 +299,18 @@ class AccountantTests(unittest.TestCase):
                     story.talk(7, 7)
                 self.found(story, ("lost", "down", "envelope", 1))
 
+    def test_a_gap_covers_what_was_said_before_messages_of_ours_that_were_confirmed_anew(self):
+        story = Story().talk()
+        key = Key("alice@one", "loft", 4)
+        story.say(key)
+        own = story.log(key)
+        story.pass_on(Key("Ann-loft", "loft", 4), skip=("alice@one", "bob@desk"))
+        for client in ("alice@one", "bob@desk"):
+            story.line(client, "<", ":r NOTICE #loft :What was said between 1 and 2 is missing")
+            story.show(own, client)
+        story.talk(5, 6)
+        self.assertEqual(self.found(story).tallies["envelope", "down"]["in gaps"], 2)
+
     def test_a_gap_that_is_told_with_other_times_is_wrong(self):
         story = Story().talk()
         story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
