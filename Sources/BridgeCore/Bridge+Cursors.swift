@@ -20,6 +20,8 @@ final class Following {
     /// More than may wait did: the connection is about to be closed, and nothing that it was given counts any more.
     var isOverfull = false
     var isAsking = false
+    /// When it was asked last.
+    var askedAt: MonotonicInstant?
     /// When to ask whether the client has what was written; nil: nothing is to be asked.
     var askAt: MonotonicInstant?
     var lastStay: UInt64 = 0
@@ -147,7 +149,12 @@ extension Bridge {
         let clients = room.locals.keys.filter { sessions[$0]?.following != nil }
         for client in clients.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], let following = session.following else { continue }
-            ask(session, following)
+            // Every room has a round of its own; who is in many is not asked by each.
+            if let askedAt = following.askedAt, context.now.monotonic - askedAt < CursorRound.pause {
+                askSoon(session, following)
+            } else {
+                ask(session, following)
+            }
         }
     }
 
@@ -181,7 +188,7 @@ extension Bridge {
             guard let self, let session else { return }
             self.received(asked, by: session)
         }
-        if !following.isAsking { askSoon(session, following) }
+        if following.isAsking { following.askedAt = context.now.monotonic } else { askSoon(session, following) }
     }
 
     private func received(_ asked: [(room: RoomID, stay: UInt64, upTo: Int64)], by session: IRCSession) {
