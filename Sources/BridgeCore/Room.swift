@@ -180,6 +180,8 @@ final class Room {
     var hasLearnedEcho = false
     /// They stayed away for long; the peer was asked for a sign of life.
     var isEchoDoubted = false
+    /// The backend sends its history by itself, which by its traits it would not.
+    var sendsHistoryUnasked = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
     /// The operator was told that the socket carries other rooms too.
