@@ -88,6 +88,22 @@ struct CursorTests {
         #expect(!stage.answer(1))
     }
 
+    @Test("the answer to any question acknowledges the lines before it")
+    func anyQuestion() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        stage.say("m0")
+        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.say("m1")
+        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 0)
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 1)
+        #expect(!stage.answer(1))
+    }
+
     @Test("many busy rooms together are asked about as seldom as one")
     func manyBusyRooms() throws {
         let stage = try BacklogStage(rooms: 40)
