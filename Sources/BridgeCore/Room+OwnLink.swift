@@ -516,7 +516,7 @@ extension Room {
         tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
         _ = own.outbox.mayIntend(now)
         if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
-            own.link.checkLiveness(own.dialectContext, context)
+            own.link.checkLiveness(isDemand: true, own.dialectContext, context)
         }
         if let asks = acknowledgementDue(own), asks <= now {
             own.askedServerAt = now

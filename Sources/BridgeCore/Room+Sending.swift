@@ -167,7 +167,7 @@ extension Room {
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             doubtAccount(context)
             isEchoDoubted = hasLearnedEcho
-            link.checkLiveness(dialectContext, context)
+            link.checkLiveness(isDemand: true, dialectContext, context)
         }
         askServer(context)
         pumpOutbox(context)
