@@ -256,8 +256,19 @@ final class Room {
     // MARK: - Lines to everybody
 
     /// Sends a line to every IRC user in the room, built once for each way of showing it.
-    func broadcast(_ message: IRCMessage, except: ClientID? = nil, _ context: BridgeContext) {
-        for group in audience.groups where !group.isEmpty { send(message, to: group, except: except, context) }
+    ///
+    /// - Parameter others: who does not get it either; hardly ever anybody.
+    func broadcast(
+        _ message: IRCMessage, except: ClientID? = nil, and others: [ClientID] = [], _ context: BridgeContext
+    ) {
+        for var group in audience.groups where !group.isEmpty {
+            if !others.isEmpty {
+                group.clients.removeAll { others.contains($0) }
+                group.held.removeAll { others.contains($0) }
+                if group.isEmpty { continue }
+            }
+            send(message, to: group, except: except, context)
+        }
         if context.isDurable { linesWritten(context) }
     }
 
