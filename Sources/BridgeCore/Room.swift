@@ -168,6 +168,8 @@ final class Room {
     /// The link is being closed because nobody is there.
     var isLeaving = false
     var catchUp = CatchUp()
+    /// The time that the newest line bears in front of the gap; nil: there is none, or no gap.
+    var lastBeforeGap: ChatTimestamp?
     var textDuplicates = TextDuplicates()
     var sentMessages = SentMessages()
     /// Names of people by their ids, for frames that give the id alone.
@@ -236,6 +238,7 @@ final class Room {
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
+        catchUp.sendersTellTime = traits.messageIDOrigin == .client
         outbox.waitsForUnsettled = traits.history != .none
         outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
