@@ -15,7 +15,8 @@ import WireBytes
 /// While it waits and reads, other answers go on and the client is heard. Lines of the room are held from the JOIN to the
 /// end, so the client gets everything in the order of the room: what was said before the JOIN by this, what after it live.
 final class Backlog {
-    /// Messages in one answer of the store: about as many as fill a client's window.
+    /// Messages in one answer of the store: about as many as fill a client's window. Pages are cut by messages and not by
+    /// places, since there may be any number of places between two messages.
     static let pageCount = 100
     /// Bytes of live lines held for one client. Beyond it the client is let go; what it missed comes when it returns.
     static let maxHeldBytes = 1024 * 1024
@@ -33,8 +34,8 @@ final class Backlog {
     enum Question {
         /// Whether anything lies in front of ``Backlog/position``.
         case leftOut
-        /// Everything behind ``Backlog/position``, up to here.
-        case page(end: Int64)
+        /// The first ones behind ``Backlog/position``.
+        case page
     }
 
     let room: RoomID
@@ -78,9 +79,9 @@ final class Backlog {
     }
 
     /// A page came. Rows that the page should not have are not for this client.
-    func take(_ page: [StoredMessage], end: Int64) {
-        rows = page.filter { $0.sequence > position && $0.sequence <= end }.sorted { $0.sequence > $1.sequence }
-        position = end
+    func take(_ page: [StoredMessage]) {
+        rows = page.filter { $0.sequence > position && $0.sequence <= through }.sorted { $0.sequence > $1.sequence }
+        position = page.count < Self.pageCount ? through : rows.first?.sequence ?? through
     }
 
     func put(_ line: IRCMessage) { lines.insert(line, at: 0) }

@@ -2,7 +2,8 @@ import ChatModel
 import IRCProtocol
 
 // What IRC users said is accepted when it is on disk. A client learns that by PING: the PONG comes after all that it said
-// before is on disk, or was refused aloud.
+// before is on disk, or was refused aloud. What else it caused is on disk then too, unless the disk keeps nothing at the
+// moment: a PONG that waited for a full disk would end every connection.
 
 extension Bridge {
     /// Answers to PINGs that a client may be owed while the disk stalls; more PINGs get no answer.
@@ -36,12 +37,20 @@ extension Bridge {
 
     func answerPing(_ token: String, _ session: IRCSession) {
         let pong = IRCMessage(source: settings.serverName, command: "PONG", params: [settings.serverName, token])
-        guard let ticket = session.lastKept, !context.ledger.isSettled(ticket) else { return reply(pong, session) }
+        let held = session.lastKept.map {
+            IRCSession.HeldPong(
+                ticket: $0, accepted: session.lastAccepted, message: pong, label: session.response?.label)
+        }
+        guard let held, !isReady(held) else { return reply(pong, session) }
         guard session.heldPongs.count < Self.maxHeldPongs else { return }
-        session.heldPongs.append(
-            IRCSession.HeldPong(ticket: ticket, message: pong, label: session.response?.label))
+        session.heldPongs.append(held)
         session.response?.isDeferred = true
         pongHolders.insert(session.id)
+    }
+
+    private func isReady(_ held: IRCSession.HeldPong) -> Bool {
+        if context.ledger.isSettled(held.ticket) { return true }
+        return context.ledger.condition != .sound && held.accepted.map { context.ledger.isDecided($0) } ?? true
     }
 
     /// Answers what waited for the disk.
@@ -52,7 +61,7 @@ extension Bridge {
                 pongHolders.remove(id)
                 continue
             }
-            let ready = session.heldPongs.prefix { context.ledger.isSettled($0.ticket) }
+            let ready = session.heldPongs.prefix { isReady($0) }
             session.heldPongs.removeFirst(ready.count)
             if session.heldPongs.isEmpty { pongHolders.remove(id) }
             for held in ready { deliver(held.message, to: id, label: held.label) }

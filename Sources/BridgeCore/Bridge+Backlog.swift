@@ -54,12 +54,11 @@ extension Bridge {
             context.emit(
                 .readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
         } else {
-            // No more places than rows, so that a page is whole whichever end of it the limit would cut.
-            let end = min(backlog.position + Int64(Backlog.pageCount), backlog.through)
-            backlog.phase = .reading(id, .page(end: end))
+            backlog.phase = .reading(id, .page)
             context.emit(
                 .readMessages(
-                    id, room.storedKey, after: backlog.position, through: end, limit: Backlog.pageCount))
+                    id, room.storedKey, after: backlog.position, through: backlog.through,
+                    limit: Backlog.pageCount))
         }
     }
 
@@ -93,12 +92,12 @@ extension Bridge {
         case (.success(let found), .leftOut):
             backlog.isMoreLeftOut = !found.isEmpty
             read(backlog, session, following)
-        case (.success(let page), .page(let end)):
+        case (.success(let page), .page):
             if backlog.isMoreLeftOut == true {
                 backlog.isMoreLeftOut = false
                 backlog.put(leftOutNotice(backlog))
             }
-            backlog.take(page, end: end)
+            backlog.take(page)
             write(backlog, session)
         }
     }

@@ -20,6 +20,8 @@ final class Following {
     /// More than may wait did: the connection is about to be closed, and nothing that it was given counts any more.
     var isOverfull = false
     var isAsking = false
+    /// When it was asked last.
+    var askedAt: MonotonicInstant?
     /// When to ask whether the client has what was written; nil: nothing is to be asked.
     var askAt: MonotonicInstant?
     var lastStay: UInt64 = 0
@@ -147,7 +149,12 @@ extension Bridge {
         let clients = room.locals.keys.filter { sessions[$0]?.following != nil }
         for client in clients.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], let following = session.following else { continue }
-            ask(session, following)
+            // Every room has a round of its own; who is in many is not asked by each.
+            if let askedAt = following.askedAt, context.now.monotonic - askedAt < CursorRound.pause {
+                askSoon(session, following)
+            } else {
+                ask(session, following)
+            }
         }
     }
 
@@ -169,19 +176,33 @@ extension Bridge {
     }
 
     func ask(_ session: IRCSession, _ following: Following) {
-        guard !following.isAsking, !following.isOverfull else { return }
+        guard let question = cursorQuestion(session, following) else { return }
+        began(following)
+        guard !whenReceived(by: session, question) else { return }
+        following.isAsking = false
+        askSoon(session, following)
+    }
+
+    /// The cursors' question is on its way.
+    func began(_ following: Following) {
+        following.isAsking = true
+        following.askedAt = context.now.monotonic
+    }
+
+    /// What is to be done when everything that was written until now has come; nil: nothing is to be asked.
+    func cursorQuestion(_ session: IRCSession, _ following: Following) -> (() -> Void)? {
+        guard !following.isAsking, !following.isOverfull else { return nil }
         following.askAt = nil
         var asked: [(room: RoomID, stay: UInt64, upTo: Int64)] = []
         for (id, followed) in following.rooms {
             let upTo = written(id, followed)
             if upTo > followed.received { asked.append((id, followed.stay, upTo)) }
         }
-        guard !asked.isEmpty else { return }
-        following.isAsking = whenReceived(by: session) { [weak self, weak session] in
+        guard !asked.isEmpty else { return nil }
+        return { [weak self, weak session] in
             guard let self, let session else { return }
             self.received(asked, by: session)
         }
-        if !following.isAsking { askSoon(session, following) }
     }
 
     private func received(_ asked: [(room: RoomID, stay: UInt64, upTo: Int64)], by session: IRCSession) {

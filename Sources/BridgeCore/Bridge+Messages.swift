@@ -83,7 +83,10 @@ extension Bridge {
             Submission(
                 text: text, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil),
             from: session.id, context)
-        if refusal == nil, context.isDurable { session.lastKept = context.ledger.next }
+        if refusal == nil, context.isDurable {
+            session.lastKept = context.ledger.next
+            session.lastAccepted = context.ledger.next
+        }
         guard refusal == .queueFull else { return }
         session.response?.isDeferred = false
         reply(

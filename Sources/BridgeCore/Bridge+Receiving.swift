@@ -22,6 +22,9 @@ final class LineReceipts {
         return true
     }
 
+    /// None is on its way, and somebody wants to know.
+    var isWanted: Bool { !isAsking && !waiting.isEmpty }
+
     /// The token for the next PING; nil while one is on its way, or nobody wants to know.
     func ask() -> String? {
         guard !isAsking, !waiting.isEmpty else { return nil }
@@ -54,14 +57,24 @@ extension Bridge {
         let receipts = session.lineReceipts ?? LineReceipts()
         session.lineReceipts = receipts
         guard receipts.add(received) else { return false }
-        if let token = receipts.ask() { sendPing(token, session) }
+        askNext(session, receipts)
         return true
     }
 
+    /// Sends the next PING, if none is on its way and somebody wants to know. Whoever it is, the answer stands for the lines
+    /// of rooms as well.
+    private func askNext(_ session: IRCSession, _ receipts: LineReceipts) {
+        guard receipts.isWanted else { return }
+        if let following = session.following, let question = cursorQuestion(session, following) {
+            if receipts.add(question) { began(following) }
+        }
+        if let token = receipts.ask() { sendPing(token, session) }
+    }
+
     func pongReceived(_ token: String, _ session: IRCSession) {
-        guard let received = session.lineReceipts?.answered(token) else { return }
-        for call in received { call() }
-        if let next = session.lineReceipts?.ask() { sendPing(next, session) }
+        guard let receipts = session.lineReceipts else { return }
+        for call in receipts.answered(token) { call() }
+        askNext(session, receipts)
     }
 
     /// Past the exit door: a PING belongs to no answer and no batch.

@@ -12,7 +12,7 @@ extension Bridge {
     ///   - reason: why, as a part of a sentence.
     public func storeSettled(through ticket: StoreTicket, refused: [StoreTicket], reason: String?, now: Now) {
         context.now = now
-        context.ledger.settle(through: ticket)
+        context.ledger.settle(through: ticket, refused: refused)
         context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
         loadSettledRooms()
@@ -51,6 +51,7 @@ extension Bridge {
                     "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what "
                         + "others write may be missing later.", context)
             }
+            releasePongs()
             for waiting in context.waitingLoads { goOnWithoutThePast(waiting.room, reason) }
             context.waitingLoads = []
         }
@@ -78,6 +79,22 @@ extension Bridge {
             if let period = unkept.messages[room.storedKey] {
                 room.tellUnkept(from: period.from, to: period.to, context)
             }
+        }
+    }
+
+    // MARK: - Rooms that are not open
+
+    /// What waits for rooms that are not open stays on disk until they are: when they are configured again, or somebody
+    /// joins a room of the template. Then it goes, or its author is told that it is too old.
+    func noteMessagesWithoutRoom(_ stored: StoredState) {
+        let open = Set(rooms.map(\.storedKey))
+        let others = stored.rooms.filter { !open.contains($0.key) }
+        for (key, room) in others.sorted(by: { ($0.key.backend, $0.key.room) < ($1.key.backend, $1.key.room) }) {
+            let waiting = room.outbox.count { $0.state == .queued || $0.state == .written }
+            guard waiting > 0 else { continue }
+            context.note(
+                .warn, "messages-without-room", "messages from IRC wait for a room that is not open",
+                ["backend": key.backend, "room": key.room, "messages": String(waiting)])
         }
     }
 
@@ -153,6 +170,12 @@ extension Bridge {
         room.isLoading = false
         room.loaded(stored, context)
         orderIsKnown(room)
+        // When they entered, nobody knew what failed of theirs.
+        for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let session = sessions[client] else { continue }
+            tellUntold(room, session)
+            pullLongAnswers(session)
+        }
     }
 }
 

@@ -287,8 +287,8 @@ extension Bridge {
     func roomFellSilent(_ id: RoomID) {
         guard let room = templateRooms[id], room.locals.isEmpty else { return }
         for timer in [
-            TimerKey.link(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id), .live(id),
-            .roomLoad(id),
+            TimerKey.link(id), .linkStart(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
+            .live(id), .roomLoad(id),
         ] {
             context.timers.cancel(timer)
         }

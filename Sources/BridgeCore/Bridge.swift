@@ -115,6 +115,7 @@ public final class Bridge {
         for room in rooms {
             if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
         }
+        noteMessagesWithoutRoom(stored)
         context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
 
@@ -135,7 +136,7 @@ public final class Bridge {
         for account in backends where account.settings.authenticates && !account.settings.isOnDemand {
             account.start(context)
         }
-        for room in rooms where room.settings.connect == .always { room.link.start(context) }
+        for room in rooms where room.settings.connect == .always { room.startLink(context) }
         askForTemplateRooms()
     }
 
@@ -311,6 +312,8 @@ public final class Bridge {
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
+            case .linkStart(let id):
+                if phase == .running || phase == .draining { room(id)?.linkStartTimerFired(context) }
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)

@@ -32,6 +32,8 @@ final class BridgeContext {
     private var connectTurns: [String: ConnectTurn] = [:]
     /// What is kept outlasts the process.
     let isDurable: Bool
+    /// When this process began.
+    let beganAt: MonotonicInstant
     var ledger = StoreLedger()
     /// Rooms of the template whose beginnings are to be read when everything is on disk that was handed over before.
     var waitingLoads: [(room: RoomID, through: StoreTicket)] = []
@@ -47,6 +49,7 @@ final class BridgeContext {
     init(settings: BridgeSettings, isDurable: Bool, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
         self.isDurable = isDurable
+        self.beganAt = now.monotonic
         self.identities = IdentityMap(settings: settings)
         self.now = now
         self.random = random

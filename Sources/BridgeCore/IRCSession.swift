@@ -250,6 +250,8 @@ final class IRCSession {
     var following: Following?
     /// The newest order with something that was kept on the client's behalf.
     var lastKept: StoreTicket?
+    /// The newest of them with something that the client said.
+    var lastAccepted: StoreTicket?
 
     var pingSentAt: MonotonicInstant? {
         get { pingInstant.nanoseconds == .min ? nil : pingInstant }
@@ -318,6 +320,7 @@ final class IRCSession {
 
     struct HeldPong {
         var ticket: StoreTicket
+        var accepted: StoreTicket?
         var message: IRCMessage
         var label: String?
     }

@@ -84,6 +84,9 @@ struct OutboxEntry {
     /// An earlier process accepted it.
     var isRestored = false
 
+    /// Not on disk, as far as is known.
+    var isAccepting: Bool { if case .accepting = state { true } else { false } }
+
     /// Under which the store knows it.
     var storedID: ChatID? { part?.whole ?? message.id }
 }
@@ -95,6 +98,9 @@ struct Outbox {
     static let announceAfter: Duration = .seconds(3)
     /// Failed messages remembered, for confirmations that come too late.
     static let failedMemory = FailedMessages.toldCapacity
+    /// Where no history will tell whether a message arrived, its author hears that after this at the latest, however long
+    /// messages may wait for a link.
+    static let unsettledAge: Duration = .seconds(15 * 60)
     /// The store had no room for an intention: the next is formed after this.
     static let intentionPause: Duration = .seconds(1)
 
@@ -121,6 +127,8 @@ struct Outbox {
     private var texts: [Int: Int] = [:]
     /// Entries are looked for by their texts, also for what others say.
     var matchesTexts = false
+    /// A history can tell whether unsettled entries arrived, sooner or later.
+    var historyTells = false
     var failures = FailedMessages()
     /// Entries of an earlier process that may be too long for one frame.
     private var uncut: [ChatID] = []
@@ -143,6 +151,8 @@ struct Outbox {
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
     var hasUnsettled: Bool { !unsettledAuthors.isEmpty }
     var oldestUnsettled: OutboxEntry? { hasUnsettled ? lists.first(.open).flatMap { lists[$0] } : nil }
+    /// The oldest unsettled entry, where no history will tell.
+    private var oldestUntellable: OutboxEntry? { historyTells ? nil : oldestUnsettled }
     var hasDoubtful: Bool { lists.last(.open).flatMap { lists[$0] }?.state == .doubtful }
     /// Something can be written.
     var hasQueued: Bool { mutating get { nextSlot() != nil } }
@@ -265,7 +275,8 @@ struct Outbox {
 
     // MARK: - The store
 
-    /// Acceptances up to a ticket are decided. Returns those that were refused.
+    /// Acceptances up to a ticket are decided, and those that are refused, wherever they lie: in front of them changes may
+    /// wait that the store cannot keep yet. Returns the refused ones.
     mutating func settle(through ticket: StoreTicket, refused: Set<StoreTicket>) -> [OutboxEntry] {
         var gone: [OutboxEntry] = []
         while let slot = lists.first(.accepting), case .accepting(let own) = lists[slot]?.state, own <= ticket {
@@ -276,6 +287,12 @@ struct Outbox {
             change(slot, to: .queued)
             lists.move(slot, to: .queued)
             if case .end = search { search = .at(slot) }
+        }
+        guard let last = refused.max(), last > ticket else { return gone }
+        var slot = lists.first(.accepting)
+        while let at = slot, case .accepting(let own) = lists[at]?.state, own <= last {
+            slot = lists.next(after: at)
+            if refused.contains(own), let entry = remove(at) { gone.append(entry) }
         }
         return gone
     }
@@ -408,6 +425,13 @@ struct Outbox {
         }
     }
 
+    /// Nothing will tell any more whether the unsettled entries arrived: takes them out.
+    mutating func giveUpUnsettled() -> [OutboxEntry] {
+        var given: [OutboxEntry] = []
+        while hasUnsettled, let slot = lists.first(.open), let entry = remove(slot) { given.append(give(up: entry)) }
+        return given
+    }
+
     /// Puts pieces where the next entry is, which is too long for one frame.
     mutating func splitNext(_ pieces: [OutboxEntry]) {
         guard let slot = nextSlot() else { return }
@@ -465,10 +489,9 @@ struct Outbox {
 
     /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
     mutating func refuseOldest() -> OutboxEntry? {
-        guard let slot = lists.first(.open) ?? lists.first(.written), lists[slot]?.state != .unsettled else {
-            return nil
-        }
-        return remove(slot).map { give(up: $0) }
+        // What was written over an earlier link is none of this one's.
+        let slot = lists.first(.open, where: { $0.state != .unsettled }) ?? lists.first(.written)
+        return slot.flatMap { remove($0) }.map { give(up: $0) }
     }
 
     /// The newest that was written within `window`.
@@ -559,6 +582,10 @@ struct Outbox {
     /// Removes what is older than `maxAge`.
     mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
         var expired: [OutboxEntry] = []
+        while let entry = oldestUntellable, now - entry.acceptedAt >= Self.unsettledAge, let slot = lists.first(.open) {
+            _ = remove(slot)
+            expired.append(give(up: entry))
+        }
         for list in OutboxLists.Name.allCases {
             while let slot = lists.first(list), let entry = lists[slot], now - entry.acceptedAt >= maxAge {
                 _ = remove(slot)
@@ -572,7 +599,9 @@ struct Outbox {
     mutating func takeAll() -> [OutboxEntry] {
         let all = entries
         let (failures, matchesTexts, waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
+        let historyTells = historyTells
         self = Outbox()
+        self.historyTells = historyTells
         (self.failures, self.matchesTexts, self.waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
         return all
     }
@@ -621,6 +650,7 @@ struct Outbox {
             if let oldest = lists.first(list).flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
         }
         if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
+        if let entry = oldestUntellable { add(entry.acceptedAt + Self.unsettledAge) }
         if confirms, let oldestWritten { add(oldestWritten + Self.confirmationWait) }
         if let intentionsPausedUntil, lists.first(.queued) != nil { add(intentionsPausedUntil) }
         return due

@@ -18,7 +18,7 @@ extension Room {
         emptySince = nil
         context.timers.cancel(.linger(id))
         if isLoading { return }
-        if link.state == .stopped { link.start(context) }
+        if link.state == .stopped { startLink(context) }
     }
 
     /// Somebody left.

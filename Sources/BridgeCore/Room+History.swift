@@ -14,12 +14,17 @@ extension Room {
     /// Messages go both ways.
     var isLive: Bool { link.isUp && catchUp.state == .live }
 
+    /// Where what was missed comes from: as the wire says, or as the backend was found to do.
+    var historySource: DialectTraits.HistorySource {
+        traits.history == .none && sendsHistoryUnasked ? .pushed : traits.history
+    }
+
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
         catchUp.linkCameUp(wall: context.now.wall)
         settlesUntil = context.now.monotonic + CatchUp.patience
-        let source = traits.history
+        let source = historySource
         guard source != .none, catchUp.gap != .everything || settings.historyLimit > 0 else {
             if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
             return goLive(context)
@@ -176,7 +181,7 @@ extension Room {
         tellLinkIsBack(context)
         if let text { notice(text, context) }
         if isUnfetchable { tellUnfetched(context) }
-        if traits.history == .none { tellUnheard(context) }
+        if historySource == .none { tellUnheard(context) }
         if catchUp.gap == nil { missingSince = nil }
         gapEnd = gapEnd ?? context.now.wall
         becameLive(context)
@@ -228,6 +233,7 @@ extension Room {
 
     /// A history came over the socket, asked for or not.
     func historyReceived(_ history: ChatHistory, _ context: BridgeContext) {
+        if traits.history == .none { sendsHistoryUnasked = true }
         guard catchUp.state != .closed else {
             catchUp.early = history
             return
@@ -265,6 +271,7 @@ extension Room {
         catchUp.askedEnough()
         answerIDWaiters()
         defer { settledOwnLinks(isComplete: false, context) }
+        if traits.history == .none { return unaskedHistoryFailed(context) }
         let failures = catchUp.retry?.failures ?? 0
         // The second word on one failure, after the time for it was over.
         if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
@@ -278,6 +285,13 @@ extension Room {
         catchUp.retry = CatchUp.Retry(failures: failures + 1, isAsking: false)
         let pause = CatchUp.retryPauses[min(failures, CatchUp.retryPauses.count - 1)]
         context.timers.set(.catchUp(id), at: context.now.monotonic + pause)
+    }
+
+    /// A history that nobody promised did not come this time; so it is as if there were none.
+    private func unaskedHistoryFailed(_ context: BridgeContext) {
+        sendsHistoryUnasked = false
+        catchUp.retry = nil
+        if catchUp.state == .fetching { goLive(context) } else { tellUnheard(context) }
     }
 
     /// What the room is told of a gap that stays open; nil when it was told already.
@@ -319,7 +333,11 @@ extension Room {
         }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
-        if isFirst ? isComplete : isWhole { outbox.requeueUnsettled() }
+        if isFirst ? isComplete : isWhole {
+            outbox.requeueUnsettled()
+        } else {
+            tellExpired(outbox.giveUpUnsettled(), nil, context)
+        }
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()

@@ -265,8 +265,18 @@ extension Room {
         where entry.part.map({ $0.index == 0 }) ?? true {
             if let client = authorClient(entry.origin, context) { waiting[client, default: []].append(entry) }
         }
-        for (client, entries) in waiting.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            let excerpt = MessageRendering.excerpt(entries[0].origin.text)
+        for (client, all) in waiting.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            // What the disk has not taken is not accepted, but may still be.
+            let (entries, open) = (all.filter { !$0.isAccepting }, all.filter(\.isAccepting))
+            for entry in open {
+                door.deliver(
+                    failure(
+                        "CANNOT_STORE",
+                        "The bridge stops and the disk has not taken it yet, so it may be lost: "
+                            + MessageRendering.excerpt(entry.origin.text), context), to: client, label: nil)
+            }
+            guard let first = entries.first else { continue }
+            let excerpt = MessageRendering.excerpt(first.origin.text)
             door.deliver(
                 IRCMessage(
                     source: context.settings.serverName, command: "NOTE",

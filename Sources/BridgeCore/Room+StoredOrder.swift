@@ -90,7 +90,7 @@ extension Room {
     }
 
     /// A history is needed that did not come yet.
-    private var isGapOpen: Bool { traits.history != .none && catchUp.gap != nil }
+    private var isGapOpen: Bool { historySource != .none && catchUp.gap != nil }
 
     /// Messages are shown from here on, whether or not something is missing in front of them.
     func becameLive(_ context: BridgeContext) {

@@ -19,6 +19,27 @@ extension Room {
     /// It must be on disk that a message may be on the wire before it is.
     func keepsIntentions(_ context: BridgeContext) -> Bool { context.isDurable && !mayRepeatMessages }
 
+    // MARK: - The first link
+
+    /// What the process before wrote last may still be on its way through the kernel and the backend when this one is up;
+    /// a history that is asked for before would prove nothing. Longer than a backend that is busy takes to read what it
+    /// has.
+    static let lastWordsWait: Duration = .seconds(2)
+
+    /// Opens the room's link, unless a history would tell too early what an earlier process wrote.
+    func startLink(_ context: BridgeContext) {
+        let due = context.beganAt + Self.lastWordsWait
+        guard outbox.hasUnsettled, traits.history != .none, context.now.monotonic < due else {
+            return link.start(context)
+        }
+        context.timers.set(.linkStart(id), at: due)
+    }
+
+    func linkStartTimerFired(_ context: BridgeContext) {
+        guard link.state == .stopped, settings.connect == .always || !locals.isEmpty else { return }
+        link.start(context)
+    }
+
     // MARK: - To the store
 
     func accept(_ entry: OutboxEntry, over own: OwnLink?, _ context: BridgeContext) {
@@ -123,6 +144,8 @@ extension Room {
         if let ours = left.removeValue(forKey: "") { restore(ours, into: &outbox, context) }
         for (account, entries) in left {
             var box = restingOutboxes[account] ?? Outbox()
+            // What was written is found again by its text.
+            box.matchesTexts = traits.messageIDOrigin == .server
             restore(entries, into: &box, context)
             restingOutboxes[account] = box
         }
@@ -180,9 +203,10 @@ extension Room {
         }
     }
 
-    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote.
+    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
+    /// over a link before the last.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
-        guard context.isDurable, !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
+        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
         let isServerID = traits.messageIDOrigin == .server
         // Our clock may have been ahead when it was said; the backend's was not, by the newest known message.
         func earliest(_ at: ChatTimestamp) -> ChatTimestamp { min(at, catchUp.mark?.at ?? at, context.now.wall) }
@@ -225,6 +249,7 @@ extension Room {
     func takeRestingOutbox(of account: String) -> Outbox {
         var box = restingOutboxes.removeValue(forKey: account) ?? Outbox()
         box.matchesTexts = traits.messageIDOrigin == .server
+        box.historyTells = traits.history != .none
         return box
     }
 

@@ -182,6 +182,8 @@ final class Room {
     var hasLearnedEcho = false
     /// They stayed away for long; the peer was asked for a sign of life.
     var isEchoDoubted = false
+    /// The backend sends its history by itself, which by its traits it would not.
+    var sendsHistoryUnasked = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
     /// The operator was told that the socket carries other rooms too.
@@ -240,6 +242,7 @@ final class Room {
         self.traits = settings.dialect.traits
         catchUp.sendersTellTime = traits.messageIDOrigin == .client
         outbox.waitsForUnsettled = traits.history != .none
+        outbox.historyTells = traits.history != .none
         outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
         self.createdAt = context.now.wall

@@ -8,6 +8,8 @@ struct StoreLedger {
     private(set) var next = StoreTicket(rawValue: 1)
     /// Everything up to here is on disk, or was refused.
     private(set) var settled = StoreTicket(rawValue: 0)
+    /// Every acceptance up to here was kept or refused, whatever else of these orders waits.
+    private var decided = StoreTicket(rawValue: 0)
     /// Orders after ``settled`` that found no room, oldest first.
     private var lost: [ClosedRange<StoreTicket>] = []
     var condition = StoreCondition.sound
@@ -38,8 +40,12 @@ struct StoreLedger {
         return ticket <= settled
     }
 
-    mutating func settle(through ticket: StoreTicket) {
+    /// Whether the acceptances up to `ticket` were kept or refused.
+    func isDecided(_ ticket: StoreTicket) -> Bool { ticket <= decided || isSettled(ticket) }
+
+    mutating func settle(through ticket: StoreTicket, refused: [StoreTicket] = []) {
         settled = max(settled, ticket)
+        if let last = refused.max() { decided = max(decided, last) }
         skipLost()
     }
 

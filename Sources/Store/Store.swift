@@ -100,7 +100,7 @@ public final class Store: Sendable {
         }
     }
 
-    /// The newest `limit` messages whose place is greater than `after` and at most `through`, oldest first.
+    /// The first `limit` messages whose place is greater than `after` and at most `through`, oldest first.
     public func readMessages(
         _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int,
         _ done: @escaping @Sendable (Result<[StoredMessage], StoreFailure>) -> Void

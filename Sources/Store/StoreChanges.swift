@@ -28,7 +28,7 @@ final class StoreChanges: @unchecked Sendable {
     private let forgetIdentity: SQLiteStatement
     private let cursor: SQLiteStatement
     private let dropCursor: SQLiteStatement
-    private let removeOld: SQLiteStatement
+    private let front: SQLiteStatement
     private let removeFront: SQLiteStatement
     private let placeFromBack: SQLiteStatement
     private let placeFromFront: SQLiteStatement
@@ -84,7 +84,10 @@ final class StoreChanges: @unchecked Sendable {
             """)
         learn = try connection.prepare("UPDATE messages SET upstream_id = ? WHERE room = ? AND msgid = ?")
         edit = try connection.prepare(
-            "UPDATE messages SET text = ? WHERE room = ? AND msgid = ? AND flags & \(StoredFlag.takenBack) = 0")
+            """
+            UPDATE messages SET text = ?, sent_as = NULL
+            WHERE room = ? AND msgid = ? AND flags & \(StoredFlag.takenBack) = 0
+            """)
         takeBack = try connection.prepare(
             """
             UPDATE messages SET text = '', sent_as = NULL, attachments = NULL, tags = NULL,
@@ -106,11 +109,7 @@ final class StoreChanges: @unchecked Sendable {
         forgetIdentity = try connection.prepare("DELETE FROM identities WHERE backend = ? AND key = ?")
         cursor = try connection.prepare("INSERT OR REPLACE INTO cursors(account, client, room, seq) VALUES(?, ?, ?, ?)")
         dropCursor = try connection.prepare("DELETE FROM cursors WHERE account = ? AND client = ? AND room = ?")
-        removeOld = try connection.prepare(
-            """
-            DELETE FROM messages WHERE (room, seq) IN
-            (SELECT room, seq FROM messages INDEXED BY messages_time WHERE at < ? ORDER BY at LIMIT ?)
-            """)
+        front = try connection.prepare("SELECT seq, at FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
         removeFront = try connection.prepare("DELETE FROM messages WHERE room = ? AND seq <= ?")
         placeFromBack = try connection.prepare(
             "SELECT seq FROM messages WHERE room = ? ORDER BY seq DESC LIMIT 1 OFFSET ?")
@@ -363,11 +362,25 @@ final class StoreChanges: @unchecked Sendable {
 
     // MARK: - Retention
 
-    /// Removes up to `limit` messages from before `milliseconds`; answers how many.
-    func removeMessages(before milliseconds: Int64, limit: Int) throws(SQLiteError) -> Int {
-        values.add(milliseconds)
-        values.add(Int64(limit))
-        return try values.run(removeOld)
+    /// Removes up to `limit` of a room's oldest messages, as far as they are from before `milliseconds`; answers how many.
+    ///
+    /// A message goes no earlier than those in front of it. Its time is what its sender claims: by that alone, one with a
+    /// wrong clock would be removed as soon as it was said, before everybody had it, and shown again by the next history.
+    func removeMessages(
+        ofRoom room: Int64, before milliseconds: Int64, limit: Int
+    ) throws(SQLiteError) -> Int {
+        var end: Int64?
+        do {
+            values.add(room)
+            values.add(Int64(max(0, limit)))
+            defer { values.finish(front) }
+            try values.bind(to: front)
+            while try front.step(), front.integer(1) < milliseconds { end = front.integer(0) }
+        }
+        guard let end else { return 0 }
+        values.add(room)
+        values.add(end)
+        return try values.run(removeFront)
     }
 
     /// Removes up to `limit` of a room's oldest messages, as far as the room has more than `kept`; answers how many.

@@ -27,7 +27,7 @@ final class StoreQueries: @unchecked Sendable {
         newest = try connection.prepare(
             "SELECT \(messageColumns) FROM messages WHERE room = ? ORDER BY seq DESC LIMIT ?")
         between = try connection.prepare(
-            "SELECT \(messageColumns) FROM messages WHERE room = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?")
+            "SELECT \(messageColumns) FROM messages WHERE room = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?")
         count = try connection.prepare("SELECT count(*) FROM messages WHERE room = ? AND seq > ? AND seq <= ?")
         outbox = try connection.prepare(
             "SELECT \(StoreColumns.outbox.joined(separator: ", ")) FROM outbox WHERE room = ? ORDER BY position")
@@ -110,7 +110,9 @@ final class StoreQueries: @unchecked Sendable {
             values.add(after)
             values.add(through)
             values.add(Int64(limit))
-            return try messages(between)
+            var found: [StoredMessage] = []
+            try each(between) { found.append($0.message()) }
+            return found
         }
     }
 
@@ -139,10 +141,10 @@ final class StoreQueries: @unchecked Sendable {
         while try statement.step() { body(statement) }
     }
 
-    /// The answer is newest first, the result oldest first.
-    private func messages(_ statement: SQLiteStatement) throws(SQLiteError) -> [StoredMessage] {
+    /// The newest ones of the room that was added to ``values``, oldest first.
+    private func newestMessages() throws(SQLiteError) -> [StoredMessage] {
         var found: [StoredMessage] = []
-        try each(statement) { found.append($0.message()) }
+        try each(newest) { found.append($0.message()) }
         found.reverse()
         return found
     }
@@ -153,7 +155,7 @@ final class StoreQueries: @unchecked Sendable {
         var room = empty
         values.add(id)
         values.add(Int64(max(0, messagesPerRoom)))
-        room.messages = try messages(newest)
+        room.messages = try newestMessages()
         values.add(id)
         try each(outbox) { room.outbox.append($0.outboxEntry(key)) }
         values.add(id)

@@ -13,7 +13,8 @@ struct StoreRetention {
     private let maxPerRoom: Int?
 
     private var nextLook: Int64
-    private var looksForOld = false
+    /// Rooms that may have messages that are too old.
+    private var agedRooms: [Int64] = []
     private var crowdedRooms: [Int64] = []
     private var hasLooked = false
     private var mustLook = false
@@ -25,7 +26,7 @@ struct StoreRetention {
         nextLook = now
     }
 
-    private var hasWork: Bool { looksForOld || !crowdedRooms.isEmpty }
+    private var hasWork: Bool { !agedRooms.isEmpty || !crowdedRooms.isEmpty }
 
     /// When the next slice is to be removed; nil: never.
     func due(_ now: Int64) -> Int64? {
@@ -45,10 +46,16 @@ struct StoreRetention {
         if !hasWork, mustLook || now >= nextLook { try look(changes, now: now) }
         if hasWork {
             try changes.begin()
-            if looksForOld, let age = maxAgeMilliseconds {
+            if let age = maxAgeMilliseconds, !agedRooms.isEmpty {
                 let (cutoff, overflow) = wallClockMilliseconds.subtractingReportingOverflow(age)
-                let removed = try changes.removeMessages(before: overflow ? .min : cutoff, limit: Self.sliceCount)
-                if removed < Self.sliceCount { looksForOld = false }
+                var left = Self.sliceCount
+                while left > 0, let room = agedRooms.last {
+                    let removed = try changes.removeMessages(
+                        ofRoom: room, before: overflow ? .min : cutoff, limit: left)
+                    if removed < left { agedRooms.removeLast() }
+                    // Looking at a room costs something even when nothing goes.
+                    left -= max(removed, 1)
+                }
             } else if let room = crowdedRooms.last, let maxPerRoom {
                 let removed = try changes.removeMessages(ofRoom: room, beyond: maxPerRoom, limit: Self.sliceCount)
                 if removed < Self.sliceCount {
@@ -65,7 +72,7 @@ struct StoreRetention {
     }
 
     private mutating func look(_ changes: StoreChanges, now: Int64) throws(SQLiteError) {
-        looksForOld = maxAgeMilliseconds != nil
+        agedRooms = maxAgeMilliseconds != nil ? try changes.allRoomIDs() : []
         if let maxPerRoom {
             // Finding the place to cut at costs as much as the room has messages, so it must be worth it.
             let worth = mustLook ? 0 : max(100, maxPerRoom / 16)

@@ -10,6 +10,8 @@ public struct StoreStage {
     public var commits = true
     /// Acceptances are refused for this reason.
     public var refusal: String?
+    /// Nothing can be kept, for this reason: acceptances are refused as they come, and all else waits.
+    public var failure: String?
     /// So many orders may wait; more find no room.
     public var room = Int.max
     /// Why questions fail.
@@ -19,6 +21,8 @@ public struct StoreStage {
     /// Everything that was ordered, kept or not.
     public private(set) var orders: [StoreOperation] = []
     private var allowed = 0
+    private var toldFailure: String?
+    private var settled = StoreTicket(rawValue: 0)
     private var overflowed: [(ticket: StoreTicket, changes: [StoreOperation])] = []
     private var questions: [BridgeAction] = []
 
@@ -48,6 +52,15 @@ public struct StoreStage {
             bridge.storeOverflowed(ticket, changes, now: now)
             return true
         }
+        if failure != toldFailure {
+            toldFailure = failure
+            bridge.storeConditionChanged(failure.map { .failing($0) } ?? .sound, now: now)
+            return true
+        }
+        if let failure {
+            if refuseWaiting(bridge, failure, now) { return true }
+            return answerQuestion(bridge, now)
+        }
         let count = commits ? waiting.count : min(allowed, waiting.count)
         allowed = 0
         if count > 0 {
@@ -58,10 +71,36 @@ public struct StoreStage {
                 for change in changes where refusal == nil || !change.isAcceptance { disk.apply(change) }
                 if refusal != nil, changes.contains(where: \.isAcceptance) { refused.append(ticket) }
             }
-            bridge.storeSettled(
-                through: orders.last?.ticket ?? StoreTicket(rawValue: 0), refused: refused, reason: refusal, now: now)
+            settled = orders.last?.ticket ?? settled
+            bridge.storeSettled(through: settled, refused: refused, reason: refusal, now: now)
             return true
         }
+        return answerQuestion(bridge, now)
+    }
+
+    /// As the store does it: what is left of the orders waits, and those of which nothing is left settle with the one
+    /// before them.
+    private mutating func refuseWaiting(_ bridge: Bridge, _ reason: String, _ now: Now) -> Bool {
+        var refused: [StoreTicket] = []
+        var left: [(ticket: StoreTicket, changes: [StoreOperation])] = []
+        for (ticket, changes) in waiting {
+            let rest = changes.filter { !$0.isAcceptance }
+            if rest.count < changes.count { refused.append(ticket) }
+            if !rest.isEmpty {
+                left.append((ticket, rest))
+            } else if left.isEmpty {
+                settled = ticket
+            } else {
+                left[left.count - 1].ticket = ticket
+            }
+        }
+        waiting = left
+        guard !refused.isEmpty else { return false }
+        bridge.storeSettled(through: settled, refused: refused, reason: reason, now: now)
+        return true
+    }
+
+    private mutating func answerQuestion(_ bridge: Bridge, _ now: Now) -> Bool {
         guard !questions.isEmpty else { return false }
         switch questions.removeFirst() {
         case .loadRoom(let id, let key):

@@ -105,6 +105,32 @@ struct AcceptanceTests {
         #expect(stage.room.outbox.isEmpty)
     }
 
+    @Test(
+        "while the disk is full, refusals are told though earlier changes wait, and nobody's PONG waits for the disk",
+        arguments: [echoing, textual])
+    func refusedBehindWaiting(kind: DurableKind) throws {
+        let stage = try stage(kind)
+        stage.harness.store.commits = true
+        let bob = stage.enter("bob", caps: "echo-message standard-replies")
+        stage.say("zero", bob)
+        stage.harness.store.failure = "the disk is full"
+        // That this arrived cannot be kept, so it waits in front of what is said now.
+        while stage.takeFrame() {}
+        while stage.answerOne() {}
+        #expect(!stage.harness.store.waiting.isEmpty)
+        stage.say("one", bob)
+        stage.say("two", bob)
+        stage.ping("x", bob)
+        #expect(stage.isTold("one") && stage.isTold("two"))
+        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.hasPong("x", bob))
+        stage.harness.store.failure = nil
+        stage.say("three", bob)
+        stage.run()
+        #expect(stage.texts == ["zero", "three"])
+        #expect(stage.kept.isEmpty)
+    }
+
     @Test("an order without room is refused at once, and nobody waits for its ticket")
     func overflow() throws {
         let stage = try stage()
@@ -207,6 +233,17 @@ struct AcceptanceTests {
         stage.run()
         #expect(stage.texts == ["one", "two"])
         #expect(stage.kept.isEmpty)
+    }
+
+    @Test("a stopping bridge does not call kept what the disk has not taken")
+    func shutdownOnStalledDisk() throws {
+        let stage = try stage()
+        let bob = stage.enter("bob", caps: "echo-message standard-replies")
+        stage.say("one", bob)
+        stage.harness.shutdown()
+        stage.advance(.seconds(10))
+        #expect(stage.lines(bob, with: "is kept").isEmpty)
+        #expect(stage.lines(bob, with: "the disk has not taken it yet, so it may be lost: one").count == 1)
     }
 
     @Test("a waiting message is announced after three seconds, also while the disk is slow")

@@ -202,6 +202,21 @@ struct BacklogTests {
         #expect(stage.kept("alice", "phone") == Int64(count - 1))
     }
 
+    @Test("places that were never given cost nothing, however many")
+    func hole() throws {
+        let stage = try BacklogStage()
+        left(stage)
+        stage.say(numbers(0..<3))
+        stage.room.recent.goOn(from: 1_000_000)
+        stage.say(numbers(3..<5))
+        let before = stage.harness.bridge.context.ledger.nextRead().rawValue
+        stage.enter(1, "alice@phone", caps: BacklogStage.caps)
+        #expect(stage.heard(1) == said(0..<5))
+        #expect(stage.harness.bridge.context.ledger.nextRead().rawValue - before < 5)
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.cursor("alice", "phone") == 1_000_001)
+    }
+
     @Test("what the bridge does not remember is left out without a number, and only when there is something")
     func unknownLeftOut() throws {
         let stage = try BacklogStage(

@@ -88,6 +88,42 @@ struct CursorTests {
         #expect(!stage.answer(1))
     }
 
+    @Test("the answer to any question acknowledges the lines before it")
+    func anyQuestion() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        stage.say("m0")
+        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.say("m1")
+        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 0)
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 1)
+        #expect(!stage.answer(1))
+    }
+
+    @Test("many busy rooms together are asked about as seldom as one")
+    func manyBusyRooms() throws {
+        let stage = try BacklogStage(rooms: 40)
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        for room in 1..<40 { stage.harness.send(1, "JOIN #room\(room)") }
+        var asked = 0
+        for _ in 0..<5 {
+            for room in 0..<40 {
+                stage.say("m", room: room)
+                stage.harness.advance(by: .milliseconds(50))
+                while stage.answer(1) { asked += 1 }
+            }
+        }
+        #expect((3...6).contains(asked))
+        stage.harness.advance(by: .seconds(5))
+        while stage.answer(1) {}
+        for room in 0..<40 { #expect(stage.cursor("alice", "phone", room: room) == 4) }
+    }
+
     @Test("a crash keeps what was committed, and no more")
     func crash() throws {
         let stage = try BacklogStage()

@@ -57,7 +57,7 @@ final class DurableStage {
 
     let kind: DurableKind
     private(set) var harness: BridgeHarness
-    private let settings: BridgeSettings
+    let settings: BridgeSettings
     private var seed: UInt64 = 1
     /// What the backend has, in its order.
     private(set) var log: [Said] = []
@@ -171,6 +171,8 @@ final class DurableStage {
         harness.store.commits = commits
         harness.start()
         look()
+        // What the process before wrote last is given time to arrive.
+        if !isLinked { advance(Room.lastWordsWait) }
         answerQuestions()
     }
 
@@ -197,6 +199,13 @@ final class DurableStage {
                 0, "{\"kind\":\"history\",\"ref\":\"\(question["ref"]?.string ?? "")\",\"messages\":[\(messages)]}")
         }
         look()
+    }
+
+    /// Questions for messages that the test answers itself.
+    func takeQuestions() -> [JSONValue] {
+        look()
+        defer { wire.removeAll { $0["kind"]?.string == "fetch" } }
+        return wire.filter { $0["kind"]?.string == "fetch" }
     }
 
     /// The backend takes one message off the wire. False when there is none.

@@ -297,4 +297,29 @@ struct GapTests {
         for _ in 0..<3 { stage.harness.perform { $0.storeConditionChanged(.sound, now: $1) } }
         #expect(stage.heard().filter { $0.text.contains("What is said is kept again") }.count == 1)
     }
+
+    @Test("where the backend sends its history unasked, it is waited for before a gap is told")
+    func unaskedHistory() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0])
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.sendHistory()
+        stage.loseLink(saying: ["two"])
+        stage.regainLink()
+        stage.say("three")
+        #expect(stage.heard().compactMap(\.gap).isEmpty)
+        stage.sendHistory()
+        let heard = stage.heard()
+        #expect(heard.filter { $0.from == "ann" }.map(\.text) == ["two", "three"])
+        #expect(heard.compactMap(\.gap).isEmpty)
+
+        stage.loseLink(saying: ["four"])
+        stage.regainLink()
+        stage.say("five")
+        stage.harness.advance(by: .seconds(11))
+        let late = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+        #expect(late.count == 2 && late.first?.gap != nil && late.last?.text == "five")
+    }
+
 }

@@ -1,6 +1,7 @@
 import BridgeTestSupport
 import ChatModel
 import Dialects
+import JSONText
 import Testing
 import WireBytes
 
@@ -199,6 +200,26 @@ struct RestartedOutboxTests {
         #expect(stage.kept.isEmpty && stage.room.outbox.isEmpty)
     }
 
+    @Test("a history is not asked at once whether what was written last arrived: it may be on its way")
+    func lastWords() throws {
+        let stage = try DurableStage(DurableKind.all[4])
+        let entries = [left("ab", stage, .written), left("cd", stage)]
+        let next = BridgeHarness(
+            settings: stage.settings, seed: 7, store: StoreStage(disk(stage, entries)),
+            startingAt: stage.harness.clock)
+        next.start()
+        #expect(next.upstreams[0].state != .open)
+        next.advance(by: .seconds(1))
+        #expect(next.upstreams[0].state != .open)
+        next.advance(by: .seconds(1))
+        #expect(next.upstreams[0].state == .open)
+        let calm = BridgeHarness(
+            settings: stage.settings, seed: 7, store: StoreStage(disk(stage, [entries[1]])),
+            startingAt: stage.harness.clock)
+        calm.start()
+        #expect(calm.upstreams[0].state == .open, "what was never written needs no history")
+    }
+
     @Test("without a history nobody knows, and the author is told that")
     func unknown() throws {
         let stage = try DurableStage(Self.textual)
@@ -211,6 +232,76 @@ struct RestartedOutboxTests {
         #expect(stage.lines(again, with: "whether it arrived is not known: one").count == 1)
         #expect(stage.texts.isEmpty)
         #expect(stage.kept.map(\.state) == [.told])
+    }
+
+    @Test("a history that cannot tell whether a message arrived does not keep its author from speaking")
+    func historyThatCannotTell() throws {
+        let stage = try DurableStage(DurableKind.all[3])
+        let bob = stage.enter("bob")
+        stage.say("zero", bob)
+        stage.run()
+        stage.say("one", bob)
+        stage.loseLink(arrives: false)
+        stage.advance(.seconds(2))
+        // Pages of what others said, none of which reaches back to anything known.
+        for _ in 0..<10 {
+            for fetch in stage.takeQuestions() {
+                let limit = Int(fetch["limit"]?.integer ?? 50)
+                let page = (0..<limit).map { number in
+                    "{\"kind\":\"message\",\"id\":\"z\(number)\",\"sender\":{\"id\":\"eve\",\"name\":\"eve\"},"
+                        + "\"at\":\(stage.harness.clock.now.wall.milliseconds),\"text\":\"words \(number)\"}"
+                }
+                stage.harness.sendFrame(
+                    0,
+                    "{\"kind\":\"history\",\"ref\":\"\(fetch["ref"]?.string ?? "")\","
+                        + "\"messages\":[\(page.joined(separator: ","))]}")
+            }
+        }
+        stage.say("two", bob)
+        stage.advance(.seconds(1))
+        stage.run()
+        #expect(stage.texts == ["zero", "two"])
+        stage.advance(.seconds(61))
+        #expect(stage.isTold("one"))
+    }
+
+    @Test("a refusal without a name means what was written over this link, whatever is open of an earlier one")
+    func refusedBehindUnsettled() throws {
+        let stage = try DurableStage(DurableKind("server ids, receipts", .receipt, .server, .single, .none))
+        let bob = stage.enter("bob")
+        stage.say("one", bob)
+        stage.loseLink(arrives: false)
+        stage.advance(.seconds(2))
+        stage.say("two", bob)
+        #expect(stage.wire.count == 1)
+        stage.refuse("no")
+        #expect(stage.lines(bob, with: "the backend refused it (no): two").count == 1)
+        #expect(!stage.isTold("one"))
+    }
+
+    @Test("what may have arrived is told as such also where messages wait for ever")
+    func unknownWithoutAge() throws {
+        let stage = try DurableStage(Self.textual, maxAge: .seconds(100 * 365 * 86_400))
+        let bob = stage.enter("bob")
+        stage.say("one", bob)
+        stage.restart(arrives: false)
+        let again = stage.enter("bob")
+        stage.advance(.seconds(16 * 60))
+        stage.run()
+        #expect(stage.lines(again, with: "whether it arrived is not known: one").count == 1)
+    }
+
+    @Test("messages that wait for a room that is not configured are kept, and the log tells of them")
+    func strangeRoom() throws {
+        let stage = try DurableStage(Self.echoing)
+        var left = left("ab", stage)
+        left.room = StoredRoomKey(backend: "gone", room: "attic")
+        let disk = StoredState(rooms: [left.room: StoredRoom(outbox: [left])])
+        stage.restart(on: disk)
+        stage.run()
+        let notes = stage.harness.notes.filter { $0.event == "messages-without-room" }
+        #expect(notes.map(\.metadata) == [["backend": "gone", "room": "attic", "messages": "1"]])
+        #expect(stage.harness.store.disk.rooms[left.room]?.outbox == [left])
     }
 
     // MARK: - Pieces
@@ -282,6 +373,22 @@ struct RestartedOwnOutboxTests {
         stage.enter("alice", 1, account: "alice")
         stage.harness.advance(by: .seconds(1))
         #expect(stage.heard(2).contains { $0.hasSuffix(": one") || $0.hasSuffix(" :one") })
+        #expect(said(stage).isEmpty)
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
+    @Test("what an account's link brings back by its text is what an earlier process wrote", arguments: [true, false])
+    func comesBack(overOwnLink: Bool) throws {
+        func dialect() -> StubDialect { OwnLinkStage.silent { $0.confirmation = .echoByText } }
+        let first = try OwnLinkStage(dialect(), store: StoreStage())
+        first.enterBoth()
+        first.harness.send(1, "PRIVMSG #lobby :one")
+        #expect(said(first).map(\.state) == [.written])
+        let stage = try OwnLinkStage(
+            dialect(), store: first.harness.store.afterCrash, startingAt: first.harness.clock)
+        stage.enterBoth()
+        stage.relay("m1", "one", by: "Alice B", over: overOwnLink ? OwnLinkStage.own : 0)
+        #expect(stage.said(2) == ["alice: one"])
         #expect(said(stage).isEmpty)
         #expect(stage.own?.outbox.isEmpty == true)
     }

@@ -145,7 +145,10 @@ struct SessionLawTests {
         }
     }
 
-    @Test("what is said is seen once, whatever happens to the link", arguments: LawSeeds.seeds(24))
+    /// Seeds that once found something. 978: a second history, after one that fell short, has what the backend took.
+    private static let telling: [UInt64] = [978]
+
+    @Test("what is said is seen once, whatever happens to the link", arguments: LawSeeds.seeds(24) + telling)
     func once(seed: UInt64) throws {
         let world = try World(seed: seed)
         let stage = world.stage

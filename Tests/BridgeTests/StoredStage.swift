@@ -203,6 +203,12 @@ final class StoredStage {
             + "\"sender\":{\"id\":\"\(said.senderID ?? "u-" + said.sender)\",\"name\":\"\(said.sender)\"},\"text\":\"\(said.text)\"}"
     }
 
+    /// The backend sends all that was said, whether or not it was asked.
+    func sendHistory() {
+        let messages = log.map(frame).joined(separator: ",")
+        harness.sendFrame(link, "{\"kind\":\"history\",\"messages\":[\(messages)]}")
+    }
+
     private func chat(_ said: Said) -> ChatMessage {
         ChatMessage(
             id: wire.hasIDs ? ChatID(said.id) : nil,

@@ -70,6 +70,28 @@ struct StoredTemplateRoomTests {
         #expect(stage.harness.notes.filter { $0.event == "room-not-loaded" }.count == 1)
     }
 
+    @Test("an author who is in the room before its beginning was read is told what failed, once")
+    func failedBefore() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0], template: true)
+        stage.start()
+        stage.enter("bob")
+        let (key, author) = (stage.room.storedKey, try #require(stage.room.locals.values.first { _ in true }?.puppet))
+        stage.harness.send(1, "PART #lobby")
+        stage.harness.advance(by: .seconds(400))
+        #expect(stage.harness.bridge.rooms.isEmpty)
+        stage.harness.perform { bridge, now in
+            bridge.context.keep(
+                .accept(
+                    StoredOutboxEntry(
+                        id: ChatID("00000000-0000-4000-8000-0000000000AB"), room: key, sender: ChatPerson(name: "bob"),
+                        sentAs: "ab", acceptedAt: now.wall, author: author, nick: "bob", source: "bob!u@h", text: "ab",
+                        state: .failed, reason: "it waited too long")))
+        }
+        stage.harness.send(1, "JOIN #lobby")
+        #expect(stage.raw().filter { $0.contains("Not delivered, it waited too long: ab") }.count == 1)
+        #expect(stage.harness.store.disk.rooms[key]?.outbox.map(\.state) == [.told])
+    }
+
     @Test("a disk that takes nothing can be read, unless something waits for it", arguments: [true, false])
     func failing(isWaiting: Bool) throws {
         let stage = try StoredStage(StoredWire.withoutHistory[0], template: true)

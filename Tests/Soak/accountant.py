@@ -98,7 +98,7 @@ Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
 Gap = collections.namedtuple("Gap", "place start end")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
-_MINUTES = re.compile(r"\[\d\d:\d\d\] ")
+_MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
 _STILL_ALIVE_TEXTS = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
@@ -126,8 +126,9 @@ class Reading:
         self.gaps = collections.defaultdict(list)
         # {room: milliseconds}: when the relay certainly knew that the client is there.
         self.member_since = {}
-        # Places at which everything before another place was certainly known to be received: rising pairs.
-        self._settled_at, self._settled_to = [], []
+        # {connection: (places, other places)}: at one of the first, what the connection brought before the other was
+        # certainly known to be received. Rising pairs.
+        self._settled = collections.defaultdict(lambda: ([], []))
         self._connections = [entry["c"] for entry in record]
         self._times = [entry["t"] for entry in record]
         self._read(record)
@@ -172,9 +173,11 @@ class Reading:
             self.accepted.update(taken)
             for room in joined:
                 self.member_since.setdefault(room, at)
-            if pong_for is not None and (not self._settled_to or pong_for > self._settled_to[-1]):
-                self._settled_at.append(place)
-                self._settled_to.append(pong_for)
+            if pong_for is not None:
+                settled_at, settled_to = self._settled[self._connections[pong_for]]
+                if not settled_to or pong_for > settled_to[-1]:
+                    settled_at.append(place)
+                    settled_to.append(pong_for)
             if earlier == token:
                 break
 
@@ -213,8 +216,9 @@ class Reading:
 
     def was_settled(self, place, later):
         """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that."""
-        index = bisect.bisect_left(self._settled_at, later) - 1
-        return index >= 0 and self._settled_to[index] > place
+        at, to = self._settled[self._connections[place]]
+        index = bisect.bisect_left(at, later) - 1
+        return index >= 0 and to[index] > place
 
 
 # MARK: - The account
@@ -402,15 +406,16 @@ def _missing(result, room, wire, client, reading, order, entries, first, phases)
     result.count("said", "down", room, len(keys))
     if since is None:
         return
-    # Where the neighbours are in the record: the last one seen before each, the first one seen after it.
+    # Where the neighbours are in the record: the last one seen before each, the first one seen after it. People upstream
+    # only: what IRC users say stands where the relay heard that it arrived, which may be behind the gap.
     after, place = {}, float("inf")
     for key in reversed(keys):
         after[key] = place
-        if key in first:
+        if key in first and not _is_ours(key):
             place = min(place, first[key].place)
     gaps, before = reading.gaps[room], -1
     for key in keys:
-        if key in first:
+        if key in first and not _is_ours(key):
             before = max(before, first[key].place)
         if entries[key]["at"] <= since + BUMP_MS or (key.author == client and not has_echo):
             continue

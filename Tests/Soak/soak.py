@@ -58,6 +58,8 @@ class Soak:
         self.ran = collections.Counter()
         self.happened = []
         self.phases = []
+        # While the relay is stopped between looking at the clock and reading a message, its time is as old as that.
+        self.stalls = []
         self.jump = None
         self.relay_words = collections.deque(maxlen=40)
         self.notes = []
@@ -246,7 +248,7 @@ class Soak:
         # Clients first: what they have seen is in the logs then.
         records = {name: read(self.record_path(name)) for name in CLIENTS}
         logs = {name: read(self.path("logs", name + ".log")) for name in ROOMS}
-        return account(logs, records, self.phases)
+        return account(logs, records, self.phases + self.stalls)
 
     # MARK: - Faults
 
@@ -277,6 +279,10 @@ class Soak:
                 return "%s, back after %.2f s" % (process.name, fault.length) if process.kill(fault.length) else None
             if process.is_stopped or not process.stall():
                 return None
+            if process is self.relay:
+                now = time.time_ns() // 1_000_000
+                length = round(fault.length * 1000)
+                self.stalls.append([now, now + length, -length])
             self.after(fault.length, lambda pid=process.pid: self.resume(process, pid))
             return "%s for %.1f s" % (process.name, fault.length)
         if deed == "cut":

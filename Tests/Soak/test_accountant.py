@@ -299,6 +299,19 @@ class AccountantTests(unittest.TestCase):
                     story.talk(7, 7)
                 self.found(story, ("lost", "down", "envelope", 1))
 
+    def test_what_irc_users_say_may_stand_behind_the_gap_in_which_it_went_up(self):
+        story = Story().talk()
+        own = Key("alice@one", "loft", 4)
+        story.say(own)
+        entry = story.log(own)
+        story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
+        story.line("bob@desk", "<", ":r NOTICE #loft :What was said between 1 and 2 is missing")
+        # The relay hears only now that it arrived.
+        for client in story.records:
+            story.show(entry, client)
+        story.talk(5, 6)
+        self.assertEqual(self.found(story).tallies["envelope", "down"]["in gaps"], 1)
+
     def test_a_gap_that_is_told_with_other_times_is_wrong(self):
         story = Story().talk()
         story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
@@ -428,11 +441,25 @@ class AccountantTests(unittest.TestCase):
         story.pass_on(Key("Ann-reef", "reef", 1), text="Ann-reef:reef:1 wor")
         self.found(story, ("wrong text", "down", "typed", 2))
 
+    def test_an_answer_does_not_vouch_for_an_earlier_connection(self):
+        for is_same in (True, False):
+            with self.subTest(is_same):
+                story = Story(clients=("bob@desk",), rooms=("reef",))
+                entry = story.pass_on(Key("Ann-reef", "reef", 1))
+                if is_same:
+                    story.acknowledge("bob@desk")
+                story.connect("bob@desk")
+                story.acknowledge("bob@desk")
+                story.show(entry, "bob@desk")
+                self.found(story, *([("doubled", "down", "typed", 1)] if is_same else []))
+
     def test_a_client_without_times_gets_minutes_in_front(self):
-        story = Story(clients=("alice@two",), rooms=("reef",))
-        entry = story.log(Key("Ann-reef", "reef", 1))
-        story.line("alice@two", "<", ":Ann-reef!u@h PRIVMSG #reef :[12:03] " + entry["text"])
-        self.found(story)
+        for minutes in ("[12:03] ", "[11-21 12:03] "):
+            with self.subTest(minutes):
+                story = Story(clients=("alice@two",), rooms=("reef",))
+                entry = story.log(Key("Ann-reef", "reef", 1))
+                story.line("alice@two", "<", ":Ann-reef!u@h PRIVMSG #reef :" + minutes + entry["text"])
+                self.found(story)
         story = Story(clients=("bob@desk",), rooms=("reef",))
         story.pass_on(Key("Ann-reef", "reef", 1), text="[12:03] Ann-reef:reef:1 words")
         self.found(story, ("lost", "down", "typed", 1))

@@ -55,6 +55,13 @@ struct StoreChangeTests {
         } changes: {
             [.edit(.lobby, msgid: "m1", text: "better")]
         },
+        Case(testDescription: "an edit replaces what went up, too") { room in
+            room.messages[1].text = "better"
+        } changes: {
+            var message = StoredMessage.plain(1)
+            message.sentAs = "alice: as it went"
+            return [.message(.lobby, message), .edit(.lobby, msgid: "m1", text: "better")]
+        },
         Case(testDescription: "what is taken back loses its words, keeps its place, and is not edited any more") {
             room in
             room.messages[1].text = ""

@@ -103,7 +103,7 @@ struct StoreOrderTests {
         for index in 0..<400 {
             stage.submit([.message(.lobby, .plain(Int64(index)))])
             if index % 20 == 7 {
-                let found = try await stage.messages(.lobby, limit: 3)
+                let found = try await stage.messages(.lobby, after: Int64(index - 3), limit: 3)
                 #expect(found.map(\.sequence) == [index - 2, index - 1, index].map(Int64.init))
                 #expect(try await stage.count(.lobby) == index + 1)
             }

@@ -114,7 +114,7 @@ struct StoreRoundTripTests {
         Range(testDescription: "behind a cursor", after: 10, through: 100, limit: 100, found: [20, 30]),
         Range(testDescription: "through a place", after: -1, through: 20, limit: 100, found: [0, 10, 20]),
         Range(testDescription: "between places that are empty", after: 5, through: 25, limit: 100, found: [10, 20]),
-        Range(testDescription: "the newest of more", after: -1, through: 20, limit: 2, found: [10, 20]),
+        Range(testDescription: "the oldest of more", after: -1, through: 20, limit: 2, found: [0, 10]),
         Range(testDescription: "none wanted", after: -1, through: 100, limit: 0, found: []),
         Range(testDescription: "fewer than none wanted", after: -1, through: 100, limit: -7, found: []),
         Range(testDescription: "the wrong way round", after: 20, through: 10, limit: 100, found: []),
