@@ -72,7 +72,7 @@ extension Room {
 
     /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
     private func heard(until seen: ChatTimestamp) -> ChatTimestamp {
-        traits.history == .none ? seen : max(seen, recent.newest?.at ?? seen)
+        historySource == .none ? seen : max(seen, recent.newest?.at ?? seen)
     }
 
     private func keepLive(until: ChatTimestamp, _ context: BridgeContext) {
@@ -109,7 +109,7 @@ extension Room {
         gapEnd = nil
         guard missingSince == nil else { return }
         let until = seenUntil(context)
-        if !isGapOpen { lastBeforeGap = traits.history == .none ? nil : recent.newest?.at }
+        if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
         if context.isDurable, !isGapOpen { keepLive(until: heard(until: until), context) }
         missingSince = until
     }
