@@ -34,8 +34,6 @@ struct CatchUp {
     /// Times of the backend's messages differ from their order by this at most; wires on which senders tell the time, more.
     static let serverClockTolerance: Int64 = 1000
     static let senderClockTolerance: Int64 = 60_000
-    /// A clock that is ahead of ours by more than this proves nothing; Kerberos allows clocks the same.
-    static let credibleLead: Int64 = 5 * 60 * 1000
     /// A page that reaches no known message may begin where one was that is gone: the next question begins so much earlier.
     static let earlierSince: Int64 = 60 * 60 * 1000
 
@@ -61,6 +59,8 @@ struct CatchUp {
         case after(Mark)
     }
 
+    /// Times are those of the senders' clocks, and not of one clock of the backend's.
+    var sendersTellTime = false
     private(set) var state = State.closed
     var gap: Gap? = .everything
     /// The newest message seen, whether or not there is a gap before it.
@@ -68,6 +68,11 @@ struct CatchUp {
     /// What is older than the first history was never anybody's to miss, and of what is older than the ring of known ids
     /// nobody knows whether it was shown.
     private(set) var horizon: ChatTimestamp?
+    /// Our clock when that was noted.
+    private var horizonWall: ChatTimestamp?
+    /// The times of the last ones seen, where senders tell them.
+    private var said: [ChatTimestamp] = []
+    private var nextSaid = 0
     /// The newest message when the ring had taken in half of itself, for the next half.
     private var ringMark: ChatTimestamp?
     private var nextRingMark = DuplicateRing.capacity / 2
@@ -158,6 +163,9 @@ struct CatchUp {
         return total - totalAtGap > DuplicateRing.capacity
     }
 
+    /// What became known at this place, or later, came after the gap.
+    func end(total: Int) -> Int { if case .after = gap { totalAtGap } else { total } }
+
     /// What is known is up to here.
     var mark: Mark? { if case .after(let mark) = gap { mark } else { newest } }
 
@@ -214,50 +222,89 @@ struct CatchUp {
 
     var mayAskAgain: Bool { tries <= Self.limitedTries && !isCareful }
 
-    /// Whether messages, oldest first, reach back to the gap.
+    /// Whether a page reaches back to the gap.
     ///
-    /// A short page proves nothing: servers have limits of their own. It must have the newest known message or something
-    /// known that is older, or be empty, since the question began at that message.
+    /// A short page proves nothing: servers have limits of their own. It must have something that was shown before the gap,
+    /// or be empty, since the question began there.
     ///
-    /// The newest known one being among them is not enough: a backend that orders by whole seconds cuts the oldest of them
-    /// anywhere, and may keep what is known of it and leave out what came after. With something older in hand, that second
-    /// is whole.
-    func reaches(_ messages: [ChatMessage], isComplete: Bool, isKnown: (ChatMessage) -> Bool) -> Bool {
-        guard case .after(let mark) = gap, !messages.isEmpty else { return true }
+    /// By times alone the newest known message being among them is not enough: a backend that orders by whole seconds cuts
+    /// the oldest of them anywhere, and may keep what is known of it and leave out what came after. With something older
+    /// in hand, that second is whole.
+    ///
+    /// - Parameter isKnownText: a message without id was shown.
+    func reaches(
+        _ page: HistoryPage, isComplete: Bool, wall: ChatTimestamp, isKnownText: (ChatMessage) -> Bool
+    ) -> Bool {
+        guard case .after(let mark) = gap, !page.told.isEmpty else { return true }
         if mark == .beginning || isUnmarked && isComplete { return isComplete }
-        let credible = mark.at.map { at in
-            let (sum, over) = at.milliseconds.addingReportingOverflow(Self.credibleLead)
-            return ChatTimestamp(milliseconds: over ? .max : sum)
-        }
-        func isCredible(_ at: ChatTimestamp) -> Bool { credible.map { at <= $0 } ?? true }
-        if let id = mark.id, let known = messages.first(where: { $0.id == id }), known.at.map(isCredible) ?? true {
+        if page.isByArrival, page.firstPrior != nil { return true }
+        let messages = page.messages
+        if let id = mark.id, let known = messages.first(where: { $0.id == id }),
+            known.at.map(page.isCredible) ?? true
+        {
             guard let limit, messages.count >= limit, let at = known.at, let oldest = messages.first?.at else {
                 return true
             }
             return oldest < at
         }
-        guard let markAt = mark.at else { return false }
-        return messages.contains { message in
+        guard let markAt = mark.at.map({ page.past($0, wall: wall) }) else { return false }
+        let horizon = horizon(for: page, wall: wall)
+        return page.told.indices.contains { index in
+            let message = page.told[index]
             guard let said = message.at else { return false }
-            if isGapFresh, isCredible(said), isKnown(message) { return true }
-            guard said <= markAt else { return false }
-            return message.id == nil || horizon.map { said < $0 } ?? false || isKnown(message)
+            let isPrior = message.id == nil ? isGapFresh && isKnownText(message) : page.isPrior(index)
+            if isPrior, page.isCredible(said) { return true }
+            return said <= markAt && (message.id == nil || horizon.map { said < $0 } ?? false)
         }
     }
 
     // MARK: - What was seen
 
     /// A message of the backend was seen. One without a time of the backend's moves the mark by its id alone; one from the
-    /// future was said now, so that a wrong clock does not put all that follows before it.
+    /// future was said now, so that a wrong clock does not put all that follows before it; and what was noted while our own
+    /// clock was ahead was said no later than now.
     mutating func saw(id: ChatID?, at: ChatTimestamp?, wall: ChatTimestamp) {
         guard id != nil || at != nil else { return }
+        if let known = newest?.at, known > wall { newest?.at = wall }
         let at = at.map { min($0, wall) }
-        if let at, let known = newest?.at, at < known { return }
+        if let at, sendersTellTime {
+            if said.count < Self.witnesses { said.append(at) } else { said[nextSaid] = at }
+            nextSaid = (nextSaid + 1) % Self.witnesses
+        }
+        if let at, let known = newest?.at, at < known {
+            // It came later, whatever its sender's clock says.
+            if sendersTellTime, let id { newest?.id = id }
+            return
+        }
         newest = Mark(id: id ?? newest?.id, at: at ?? newest?.at)
     }
 
-    /// The first history was taken in, and this is the oldest of it.
-    mutating func remembered(oldest: ChatTimestamp?, wall: ChatTimestamp) { horizon = oldest.map { min($0, wall) } }
+    /// From when on a history is asked for: before what the last ones said of the time, of whom one may have a clock that is
+    /// right, even where ours is not.
+    func since(_ mark: Mark, wall: ChatTimestamp) -> ChatTimestamp? {
+        guard let at = mark.at else { return nil }
+        return min(said.min() ?? at, at, wall)
+    }
+
+    /// As many of the oldest as tell what is older, whatever a few wrong clocks say.
+    private static let witnesses = 15
+
+    /// A time ahead of our clock then and now is a wrong one; one ahead of it then was right if it no longer is.
+    private func horizon(for page: HistoryPage, wall: ChatTimestamp) -> ChatTimestamp? {
+        guard let horizon, let horizonWall, horizon > wall, !page.isOurClockBehind else { return horizon }
+        return min(horizon, horizonWall, wall)
+    }
+
+    /// The oldest of what was taken in without being shown.
+    ///
+    /// - Parameter oldest: the times of the oldest, in the order of the room; the first few count.
+    mutating func remembered(oldest: [ChatTimestamp], wall: ChatTimestamp) {
+        let times = oldest.prefix(Self.witnesses).sorted()
+        guard !times.isEmpty else { return horizon = nil }
+        let middle = times[(times.count - 1) / 2]
+        horizon = middle
+        horizonWall = wall
+    }
 
     /// So many ids have gone through the ring: what it has forgotten counts as shown.
     mutating func ringTurned(to total: Int) {
@@ -291,63 +338,65 @@ struct CatchUp {
         horizon = horizon ?? firstOpenedAt ?? known.at
     }
 
-    /// Of `sorted`, which are in the order of their times, those that were missed; which ids are known is for the caller
-    /// to say. With an id, that is what the backend puts behind the newest known message, whatever a clock says, and what is
-    /// newer than the horizon; of our own, and without an id, what is newer than the newest known message.
+    /// Which of a page were missed, by their places in what is told; which ids are known is for the caller to say.
     ///
-    /// - Parameter told: the same messages as the backend has them.
-    func missed(in sorted: [ChatMessage], told: [ChatMessage], tolerance: Int64) -> [Bool] {
-        let first = firstMissed(in: sorted, tolerance: tolerance)
-        let behind = idsBehindMark(told)
-        return sorted.enumerated().map { index, message in
-            guard let id = message.id, !message.isSelf else { return index >= first }
-            if index >= first || behind.contains(id) { return true }
+    /// With an id, that is what the backend puts behind something that was shown before the gap; nothing that it puts before
+    /// all of that. Where only times tell the order, it is also what is newer than the horizon. Without an id, and of our own
+    /// where nobody tells us their ids, it is what is newer than the newest known message.
+    func missed(in page: HistoryPage, tolerance: Int64, wall: ChatTimestamp) -> [Bool] {
+        let mark = mark.map { Mark(id: $0.id, at: $0.at.map { page.past($0, wall: wall) }) }
+        let horizon = horizon(for: page, wall: wall)
+        let sorted = Self.order(of: page.told)
+        let first = firstMissed(
+            in: sorted.map { page.told[$0] }, after: mark, horizon: horizon, tolerance: tolerance)
+        var isLate = [Bool](repeating: false, count: page.told.count)
+        for (rank, index) in sorted.enumerated() { isLate[index] = rank >= first }
+        return page.told.indices.map { index in
+            let message = page.told[index]
+            guard message.id != nil else { return isLate[index] }
+            let rank = page.rank(index)
+            let isBefore = page.firstPrior.map { rank < $0 } ?? false
+            if message.isSelf, !sendersTellTime { return isLate[index] && !(isBefore && page.isByArrival) }
+            if page.isByArrival, page.firstPrior != nil { return !isBefore }
+            if page.lastPrior.map({ rank > $0 }) ?? false { return true }
+            if isLate[index], !isBefore { return true }
             guard let horizon, let said = message.at else { return false }
             return said > horizon
         }
     }
 
-    /// Empty where the backend does not tell the oldest first.
-    private func idsBehindMark(_ told: [ChatMessage]) -> Set<ChatID> {
-        guard let id = mark?.id, let index = told.lastIndex(where: { $0.id == id }) else { return [] }
-        var steps = 0
-        for (a, b) in zip(told, told.dropFirst()) {
-            if let a = a.at, let b = b.at, a != b { steps += a < b ? 1 : -1 }
-        }
-        return steps < 0 ? [] : Set(told[(index + 1)...].compactMap(\.id))
-    }
-
     /// The messages, oldest first, from which on they were missed, by their times.
-    func firstMissed(in messages: [ChatMessage], tolerance: Int64) -> Int {
+    func firstMissed(
+        in messages: [ChatMessage], after mark: Mark?, horizon: ChatTimestamp?, tolerance: Int64
+    ) -> Int {
         guard let mark else { return messages.count }
+        func earliest(in messages: ArraySlice<ChatMessage>, after at: ChatTimestamp) -> Int? {
+            messages.firstIndex { message in
+                guard let said = message.at else { return false }
+                if let horizon, said <= horizon { return false }
+                let (sum, over) = said.milliseconds.addingReportingOverflow(tolerance)
+                return over || sum >= at.milliseconds
+            }
+        }
         if let id = mark.id, let index = messages.lastIndex(where: { $0.id == id }) {
             guard let at = mark.at ?? messages[index].at else { return index + 1 }
-            return earliest(in: messages[..<index], after: at, tolerance) ?? index + 1
+            return earliest(in: messages[..<index], after: at) ?? index + 1
         }
         guard let at = mark.at else { return 0 }
-        return earliest(in: messages[...], after: at, tolerance) ?? messages.count
-    }
-
-    private func earliest(in messages: ArraySlice<ChatMessage>, after at: ChatTimestamp, _ tolerance: Int64) -> Int? {
-        messages.firstIndex { message in
-            guard let said = message.at else { return false }
-            if let horizon, said <= horizon { return false }
-            let (sum, over) = said.milliseconds.addingReportingOverflow(tolerance)
-            return over || sum >= at.milliseconds
-        }
+        return earliest(in: messages[...], after: at) ?? messages.count
     }
 
     /// By time, then by number where ids are numbers; what has no time stays behind what the backend put before it.
-    static func inOrder(_ messages: [ChatMessage]) -> [ChatMessage] {
+    static func order(of messages: [ChatMessage]) -> [Int] {
         var last = ChatTimestamp(milliseconds: .min)
         let keyed = messages.enumerated().map { offset, message in
             last = message.at ?? last
-            return (at: last, offset: offset, message: message)
+            return (at: last, offset: offset, id: message.id)
         }
         return keyed.sorted { a, b in
             if a.at != b.at { return a.at < b.at }
-            return precedes(a.message.id, b.message.id) ?? (a.offset < b.offset)
-        }.map(\.message)
+            return precedes(a.id, b.id) ?? (a.offset < b.offset)
+        }.map(\.offset)
     }
 
     /// Nil where the ids are not different numbers.

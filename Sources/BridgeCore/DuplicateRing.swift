@@ -20,6 +20,17 @@ struct DuplicateRing {
 
     func contains(_ key: Key) -> Bool { present.contains(key) }
 
+    /// When each became known: numbers below ``total`` that grow. It copies, and is for histories.
+    func places() -> [Key: Int] {
+        var places: [Key: Int] = [:]
+        places.reserveCapacity(ring.count)
+        for offset in ring.indices {
+            let index = ring.count < Self.capacity ? offset : (next + offset) % Self.capacity
+            places[ring[index]] = total - ring.count + offset
+        }
+        return places
+    }
+
     /// Remembers `key`, forgetting the oldest. Returns false when it was known.
     mutating func insert(_ key: Key) -> Bool {
         guard present.insert(key).inserted else { return false }

@@ -34,7 +34,7 @@ extension Room {
     /// No echo came where one was expected without a promise: a link that lives carried what was written, so that counts
     /// again.
     func forgetEcho(_ context: BridgeContext) {
-        guard isEchoDoubted, isLive, link.pingSentAt == nil else { return }
+        guard isEchoDoubted, isLive, link.pingSentAt == nil, link.demand == nil else { return }
         isEchoDoubted = false
         // It may have come just now.
         guard hasLearnedEcho, outbox.hasDoubtful else { return }

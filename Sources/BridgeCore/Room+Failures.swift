@@ -31,6 +31,15 @@ extension Room {
         return clients(of: author, context).first { locals[$0]?.clientName == origin.clientName }
     }
 
+    /// Other connections of the client through which a message came: an old one that hangs, or the one that took its place.
+    /// To them the message is their own.
+    func twins(
+        of client: ClientID?, _ origin: OutboxEntry.Origin, _ context: BridgeContext
+    ) -> [ClientID] {
+        guard let name = origin.clientName, let author = puppets[origin.puppet]?.person else { return [] }
+        return clients(of: author, context).filter { $0 != client && locals[$0]?.clientName == name }
+    }
+
     /// Whoever should hear what became of a message.
     private func authorClients(_ origin: OutboxEntry.Origin, _ context: BridgeContext) -> [ClientID] {
         if let client = origin.client, door.isHere(client) { return [client] }

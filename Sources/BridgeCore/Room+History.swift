@@ -52,7 +52,10 @@ extension Room {
         missingSince = missingSince ?? loginExpiredAt ?? seenUntil(context)
         loginExpiredAt = nil
         guard traits.history != .none else { return tellUnheard(context) }
-        if catchUp.gap == nil { catchUp.openGap(total: duplicates.total) }
+        if catchUp.gap == nil {
+            lastBeforeGap = recent.newest?.at
+            catchUp.openGap(total: duplicates.total)
+        }
         catchUp.retry = nil
         catchUp.askedEnough()
         catchUp.fetchingBegan()
@@ -195,7 +198,7 @@ extension Room {
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
-        let since = mark?.at.flatMap { at -> ChatTimestamp? in
+        let since = mark.flatMap { catchUp.since($0, wall: context.now.wall) }.flatMap { at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
                 catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)
             return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
@@ -300,10 +303,14 @@ extension Room {
 
     private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
         let told = messages.filter { concernsUs($0.room, context) }
-        let messages = CatchUp.inOrder(told)
-        let isWhole = catchUp.reaches(messages, isComplete: isComplete) { message in
-            guard let id = message.id else { return textDuplicates.contains(message) }
-            return duplicates.contains(duplicateKey(id, message.sender.id))
+        let places = duplicates.places()
+        let page = HistoryPage(
+            told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
+            end: catchUp.end(total: duplicates.total)
+        ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
+        let messages = page.messages
+        let isWhole = catchUp.reaches(page, isComplete: isComplete, wall: context.now.wall) {
+            textDuplicates.contains($0)
         }
         if !isWhole, catchUp.mayAskAgain, ask(context) { return }
         let isFirst = catchUp.gap == .everything
@@ -321,7 +328,7 @@ extension Room {
                 settleOutbox(with: messages, context)
                 for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
             } else {
-                showMissed(messages, told: told, context)
+                showMissed(page, context)
             }
         }
         catchUp.ringTurned(to: duplicates.total)
@@ -356,14 +363,21 @@ extension Room {
         settleOutbox(with: messages, context)
         let held = heldIDs
         let kept = messages.suffix(settings.historyLimit)
+        // Older ones are known all the same: what a later history has of them is no news.
+        for message in messages.dropLast(kept.count).suffix(DuplicateRing.capacity / 2) {
+            guard let id = message.id, !held.contains(id) else { continue }
+            let key = duplicateKey(id, message.sender.id)
+            if duplicates.insert(key) { catchUp.remembered(key, at: message.at) }
+        }
         // In an empty room nothing is older than what will be said.
         catchUp.remembered(
-            oldest: kept.isEmpty ? CatchUp.Mark.beginning.at : kept.first?.at, wall: context.now.wall)
+            oldest: kept.isEmpty ? CatchUp.Mark.beginning.at.map { [$0] } ?? [] : kept.compactMap(\.at),
+            wall: context.now.wall)
         for message in kept where message.id.map({ !held.contains($0) }) ?? true {
             learnName(of: message.sender)
             if takeOwn(message, isHistory: true, context) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
-            catchUp.saw(id: message.id, at: message.at, wall: context.now.wall)
+            saw(message, context)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
@@ -388,6 +402,13 @@ extension Room {
         }
     }
 
+    /// A message of the backend was seen, over the room's link. Where senders tell the time, that of our own messages is ours
+    /// of some moment, and says nothing about theirs.
+    func saw(_ message: ChatMessage, _ context: BridgeContext) {
+        let isOurTime = message.isSelf && catchUp.sendersTellTime && catchUp.newest?.at != nil
+        catchUp.saw(id: message.id, at: isOurTime ? nil : message.at, wall: context.now.wall)
+    }
+
     /// False when it was known.
     private func rememberQuietly(_ message: ChatMessage) -> Bool {
         guard let id = message.id else { return !textDuplicates.isKnownFromHistory(message) }
@@ -401,14 +422,14 @@ extension Room {
         if isTold { tellMissing(before: messages.lazy.compactMap(\.at).first, context) }
     }
 
-    private func showMissed(_ messages: [ChatMessage], told: [ChatMessage], _ context: BridgeContext) {
+    private func showMissed(_ page: HistoryPage, _ context: BridgeContext) {
         let held = heldIDs
-        let isMissed = catchUp.missed(in: messages, told: told, tolerance: clockTolerance)
+        let isMissed = catchUp.missed(in: page, tolerance: clockTolerance, wall: context.now.wall)
         // Before the ring takes in more.
-        let missed = zip(messages, isMissed).filter(\.1).map(\.0).filter { message in
+        let missed = page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter { message in
             message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
         }
-        let known = zip(messages, isMissed).filter { !$0.1 }.map(\.0)
+        let known = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
         settleOutbox(with: known, context)
         // Half of the ring at most: what is newer must stay known too.
         for message in known.suffix(DuplicateRing.capacity / 2) {

@@ -294,7 +294,7 @@ extension Room {
         own.isLearned = true
         _ = duplicates.insert(duplicateKey(id, message.sender.id))
         _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
-        if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
+        if link == nil { saw(message, context) }
         if let entry = own.outbox.confirm(id: id, sender: nil) {
             confirmed(entry, upstreamID: id, at: message.at, own, context)
         } else if let entry = own.outbox.takeLate(ref: id) {
@@ -331,7 +331,7 @@ extension Room {
         }
         if let entry = entry ?? late {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
-            if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
+            if link == nil { saw(message, context) }
             if late != nil { tellLateArrival(entry, context) }
             confirmed(entry, upstreamID: message.id, at: message.at, own, context)
             return true
@@ -349,7 +349,7 @@ extension Room {
         guard !isHistory, let msgid = own.sent.takeLive(text: message.text, now: context.now.monotonic) else {
             return false
         }
-        if link == nil { catchUp.saw(id: message.id, at: message.at, wall: context.now.wall) }
+        if link == nil { saw(message, context) }
         learn(message.id, of: msgid, context)
         return true
     }
@@ -516,7 +516,7 @@ extension Room {
         tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
         _ = own.outbox.mayIntend(now)
         if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
-            own.link.checkLiveness(own.dialectContext, context)
+            own.link.checkLiveness(isDemand: true, own.dialectContext, context)
         }
         if let asks = acknowledgementDue(own), asks <= now {
             own.askedServerAt = now

@@ -167,7 +167,7 @@ extension Room {
         if confirmation != .none, outbox.takeDoubtful(now: now) {
             doubtAccount(context)
             isEchoDoubted = hasLearnedEcho
-            link.checkLiveness(dialectContext, context)
+            link.checkLiveness(isDemand: true, dialectContext, context)
         }
         askServer(context)
         pumpOutbox(context)
@@ -252,8 +252,10 @@ extension Room {
         let pieces = MessageRendering.pieces(of: line)
         recent.went(up: entry.message.text, msgid: msgid)
         let client = authorClient(origin, context)
-        for piece in pieces { broadcast(piece, except: client, context) }
+        let twins = twins(of: client, origin, context)
+        for piece in pieces { broadcast(piece, except: client, and: twins, context) }
         if let client { door.echo(pieces, to: client, label: origin.label) }
+        for twin in twins { door.echo(pieces, to: twin, label: nil) }
     }
 
     /// The process ends: what waits goes after the restart, and whoever said it hears that.

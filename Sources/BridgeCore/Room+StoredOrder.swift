@@ -67,7 +67,12 @@ extension Room {
     /// Keeps until when nothing is missing, if that is later than what is kept.
     func keepLive(_ context: BridgeContext) {
         guard context.isDurable, isLive, missingSince == nil, !isGapOpen else { return }
-        keepLive(until: seenUntil(context), context)
+        keepLive(until: heard(until: seenUntil(context)), context)
+    }
+
+    /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
+    private func heard(until seen: ChatTimestamp) -> ChatTimestamp {
+        historySource == .none ? seen : max(seen, recent.newest?.at ?? seen)
     }
 
     private func keepLive(until: ChatTimestamp, _ context: BridgeContext) {
@@ -92,6 +97,8 @@ extension Room {
         guard context.isDurable else { return }
         context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
         guard isGapOpen, case .after(let mark) = catchUp.gap else { return keepLive(context) }
+        // The very time of the line in front of the hole: clocks may have been set since.
+        if let lastBeforeGap { return keepLive(until: lastBeforeGap, context) }
         let since = missingSince ?? context.now.wall
         keepLive(until: min(since, mark.at ?? since), context)
     }
@@ -102,7 +109,8 @@ extension Room {
         gapEnd = nil
         guard missingSince == nil else { return }
         let until = seenUntil(context)
-        if context.isDurable, !isGapOpen { keepLive(until: until, context) }
+        if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
+        if context.isDurable, !isGapOpen { keepLive(until: heard(until: until), context) }
         missingSince = until
     }
 
@@ -118,27 +126,36 @@ extension Room {
         missingSince = until.map { min($0, now) }
         guard let until else { return }
         liveKept = stored.liveUntil
-        // What the first history began with, or the store forgot what was before it. Just before it: in the same moment more
-        // may have been said, and of what was shown all is known.
-        if let oldest = messages.first(where: { $0.backendAt != nil })?.backendAt, oldest.milliseconds > .min {
-            catchUp.remembered(oldest: ChatTimestamp(milliseconds: oldest.milliseconds - 1), wall: now)
-        }
+        // What ends in front of a hole ends with the very line whose time is kept.
+        let last = messages.lastIndex { $0.kind == .message && $0.at == until }
         var mark: CatchUp.Mark?
         var idsAtMark = 0
-        for message in messages {
+        // Times of what came before the mark, and of what came after it so far.
+        var (stretch, unmarked): ([ChatTimestamp], [ChatTimestamp]) = ([], [])
+        for (index, message) in messages.enumerated() {
             restore(message, context)
-            // Whatever came first had nothing in front of it.
-            if message.kind == .message, mark == nil || (message.backendAt ?? message.at) <= until {
+            if let at = message.backendAt, at.milliseconds > .min, message.author == nil || !catchUp.sendersTellTime {
+                unmarked.append(ChatTimestamp(milliseconds: at.milliseconds - 1))
+            }
+            // Whatever came first had nothing in front of it. By the time that was shown: it was never later than our clock, by
+            // which `until` was noted too.
+            if message.kind == .message, mark == nil || last.map({ index <= $0 }) ?? (message.at <= until) {
+                lastBeforeGap = message.at
                 mark = catchUp.newest
                 idsAtMark = duplicates.total
+                stretch += unmarked
+                unmarked = []
             }
         }
+        // What the first history began with, or the store forgot what was before it. Just before it: in the same moment more
+        // may have been said, and of what was shown all is known.
+        catchUp.remembered(oldest: stretch, wall: now)
         if catchUp.newest == nil {
             // Nothing was ever said, or nothing that can be found again in a history.
             let (early, over) = until.milliseconds.subtractingReportingOverflow(clockTolerance)
             let begin = ChatTimestamp(milliseconds: over ? .min : early)
             mark = CatchUp.Mark(id: nil, at: begin)
-            catchUp.remembered(oldest: begin, wall: now)
+            catchUp.remembered(oldest: [begin], wall: now)
         }
         catchUp.resume(
             after: mark ?? CatchUp.Mark(id: nil, at: min(until, now)), later: duplicates.total - idsAtMark,
@@ -163,7 +180,9 @@ extension Room {
             recent.went(up: wireText, msgid: message.msgid)
         }
         if message.author == nil || message.backendAt != nil {
-            catchUp.saw(id: message.upstreamID, at: message.backendAt, wall: context.now.wall)
+            let isOurTime = message.author != nil && catchUp.sendersTellTime && catchUp.newest?.at != nil
+            catchUp.saw(
+                id: message.upstreamID, at: isOurTime ? nil : message.backendAt, wall: context.now.wall)
         }
         if let id = message.upstreamID {
             catchUp.ringTurned(to: duplicates.total)

@@ -208,14 +208,16 @@ extension Room {
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
         guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
         let isServerID = traits.messageIDOrigin == .server
+        // Our clock may have been ahead when it was said; the backend's was not, by the newest known message.
+        func earliest(_ at: ChatTimestamp) -> ChatTimestamp { min(at, catchUp.mark?.at ?? at, context.now.wall) }
         for var message in messages {
             if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
             guard let id = message.id, !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else {
                 continue
             }
             // The same words were said before this was.
-            if isServerID, let at = message.at, let oldest = outbox.oldestUnsettled?.message.at,
-                at.milliseconds < oldest.milliseconds &- CatchUp.credibleLead
+            if isServerID, let at = message.at, let oldest = outbox.oldestUnsettled?.message.at.map(earliest),
+                at.milliseconds < oldest.milliseconds &- HistoryPage.credibleLead
             {
                 continue
             }

@@ -142,7 +142,7 @@ extension Room {
         if isServerID, !isLateFrame, let id = message.id, duplicates.contains(duplicateKey(id, message.sender.id)) {
             return
         }
-        catchUp.saw(id: message.id, at: message.at, wall: context.now.wall)
+        saw(message, context)
         catchUp.ringTurned(to: duplicates.total)
         if takeOwn(message, isHistory: isHistory, context) { return }
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.

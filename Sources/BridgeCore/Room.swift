@@ -168,6 +168,8 @@ final class Room {
     /// The link is being closed because nobody is there.
     var isLeaving = false
     var catchUp = CatchUp()
+    /// The time that the newest line bears in front of the gap; nil: there is none, or no gap.
+    var lastBeforeGap: ChatTimestamp?
     var textDuplicates = TextDuplicates()
     var sentMessages = SentMessages()
     /// Names of people by their ids, for frames that give the id alone.
@@ -238,6 +240,7 @@ final class Room {
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
+        catchUp.sendersTellTime = traits.messageIDOrigin == .client
         outbox.waitsForUnsettled = traits.history != .none
         outbox.historyTells = traits.history != .none
         outbox.matchesTexts = traits.messageIDOrigin == .server
@@ -259,8 +262,19 @@ final class Room {
     // MARK: - Lines to everybody
 
     /// Sends a line to every IRC user in the room, built once for each way of showing it.
-    func broadcast(_ message: IRCMessage, except: ClientID? = nil, _ context: BridgeContext) {
-        for group in audience.groups where !group.isEmpty { send(message, to: group, except: except, context) }
+    ///
+    /// - Parameter others: who does not get it either; hardly ever anybody.
+    func broadcast(
+        _ message: IRCMessage, except: ClientID? = nil, and others: [ClientID] = [], _ context: BridgeContext
+    ) {
+        for var group in audience.groups where !group.isEmpty {
+            if !others.isEmpty {
+                group.clients.removeAll { others.contains($0) }
+                group.held.removeAll { others.contains($0) }
+                if group.isEmpty { continue }
+            }
+            send(message, to: group, except: except, context)
+        }
         if context.isDurable { linesWritten(context) }
     }
 

@@ -56,7 +56,7 @@ extension UpstreamSession {
         switch event {
         case .ping(let ref):
             if canAnswer { _ = say(.pong(ref: ref), dialectContext, context) }
-        case .pong: break
+        case .pong(let ref): pongReceived(ref)
         case .auth(let auth):
             events.append(.chat(event, byteCount: byteCount))
             authReceived(auth, dialectContext, context)
@@ -180,10 +180,9 @@ extension UpstreamSession {
         return traits.pingInterval ?? Self.jsonPingSilence
     }
 
-    /// Pings inside the JSON; false where the protocol's own ping is wanted.
-    func sayPing(_ dialectContext: DialectContext, _ context: BridgeContext) -> Bool {
-        guard traits.liveness == .jsonPing else { return false }
-        return say(.ping(ref: context.freshChatID().rawValue), dialectContext, context)
+    /// Pings inside the JSON; false where the format cannot.
+    func sayPing(_ ref: ChatID, _ dialectContext: DialectContext, _ context: BridgeContext) -> Bool {
+        say(.ping(ref: ref.rawValue), dialectContext, context)
     }
 
     /// When the next ping is due; one inside the JSON only after silence.
@@ -209,7 +208,7 @@ extension UpstreamSession {
             return fail("the backend did not answer the renewed login in time", context)
         default: break
         }
-        if let sent = pingSentAt, now >= sent + settings.pongTimeout {
+        if let sent = demand?.sentAt ?? pingSentAt, now >= sent + settings.pongTimeout {
             return fail("the backend did not answer a ping in time", context)
         }
         if pingSentAt == nil, let due = pingDue, now >= due { return checkLiveness(dialectContext, context) }
@@ -225,6 +224,7 @@ extension UpstreamSession {
         case .authenticating(let until), .awaitingReady(let until): also(until)
         case .usable: break
         }
+        if let demand { also(demand.sentAt + settings.pongTimeout) }
         switch renewal {
         case .reading(let until), .answering(let until, _): also(until)
         case .none: break

@@ -137,6 +137,16 @@ final class UpstreamSession {
     var subscribesToLess = false
     /// When the ping was sent that has seen no byte since.
     private(set) var pingSentAt: MonotonicInstant?
+    /// A ping that must be answered itself: a peer that can be heard need not hear us.
+    struct Demand: Equatable {
+        var sentAt: MonotonicInstant
+        /// What the ping carries, and its answer with it.
+        var ref: ChatID
+    }
+
+    /// The one that is open. Silence before its end, or an answer to another ping, does not settle it.
+    private(set) var demand: Demand?
+    private var demands: UInt64 = 0
     /// When the protocol pings were sent that were not answered yet, oldest first. A peer that answers only the newest of
     /// several counts as having answered the oldest.
     private var unansweredPings: [MonotonicInstant] = []
@@ -427,14 +437,18 @@ final class UpstreamSession {
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         var pongs = 0
+        var isDemandMet = false
         var hasFrame = false
+        let demanded = demand?.ref.rawValue.utf8
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
             if case .failed = event {} else { hasFrame = true }
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
             case .ping: break
-            case .pong: pongs += 1
+            case .pong(let payload):
+                pongs += 1
+                if let demanded, payload.elementsEqual(demanded) { isDemandMet = true }
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
@@ -447,6 +461,7 @@ final class UpstreamSession {
             return
         }
         for sentAt in unansweredPings.prefix(pongs) { events.append(.pong(sentAt: sentAt)) }
+        if isDemandMet { demand = nil }
         unansweredPings.removeFirst(min(pongs, unansweredPings.count))
         // After a Close nobody may say anything.
         let canAnswer = closed == nil && failure == nil
@@ -505,17 +520,30 @@ final class UpstreamSession {
     }
 
     /// Asks the peer for a sign of life now, unless that question is already open.
-    func checkLiveness(_ dialectContext: DialectContext, _ context: BridgeContext) {
-        guard state == .open, pingSentAt == nil else { return }
-        if !sayPing(dialectContext, context) {
-            _ = connection?.sendPing(
-                UnsafeRawBufferPointer(start: nil, count: 0), output: &context.writer, using: &context.random)
+    ///
+    /// - Parameter isDemand: whatever else comes, this very question must be answered, where the wire has an answer to it.
+    func checkLiveness(isDemand: Bool = false, _ dialectContext: DialectContext, _ context: BridgeContext) {
+        let isDemand = isDemand && traits.answersPings
+        guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
+        var ref = traits.liveness == .jsonPing ? context.freshChatID() : nil
+        if ref.map({ sayPing($0, dialectContext, context) }) != true {
+            demands &+= isDemand ? 1 : 0
+            ref = ChatID(isDemand ? String(demands) : "")
+            Array((ref?.rawValue ?? "").utf8).withUnsafeBytes {
+                _ = connection?.sendPing($0, output: &context.writer, using: &context.random)
+            }
             flush(context)
             if unansweredPings.count < Self.maxUnansweredPings { unansweredPings.append(context.now.monotonic) }
         }
-        pingSentAt = context.now.monotonic
+        if isDemand, let ref { demand = Demand(sentAt: context.now.monotonic, ref: ref) }
+        pingSentAt = pingSentAt ?? context.now.monotonic
         if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
         armOpen(context)
+    }
+
+    /// An answer inside the JSON; one that does not say to what is to the last question.
+    func pongReceived(_ ref: String?) {
+        if let demand, ref.map({ $0 == demand.ref.rawValue }) ?? true { self.demand = nil }
     }
 
     private func flush(_ context: BridgeContext) {
@@ -613,6 +641,7 @@ final class UpstreamSession {
         isUp = false
         upSince = nil
         pingSentAt = nil
+        demand = nil
         unansweredPings = []
         nextPingAt = nil
         stage = .usable

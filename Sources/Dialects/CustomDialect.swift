@@ -62,6 +62,7 @@ public struct CustomDialect: Dialect {
             waitsForReady: definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }, history: history,
             maxFrameBytes: maxFrameBytes,
             liveness: definition.ping != nil || templates["ping"] != nil ? .jsonPing : .protocolPing,
+            answersPings: definition.ping == nil && templates["ping"] == nil || rules.contains { $0.kind == .pong },
             pingInterval: definition.pingInterval,
             typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
             backoff: definition.backoff)

@@ -232,6 +232,8 @@ public struct DialectTraits: Equatable, Sendable {
     /// Largest frame that we send, in bytes of payload.
     public var maxFrameBytes: Int
     public var liveness: Liveness
+    /// Whether the answer to such a ping can be told from other frames.
+    public var answersPings: Bool
     /// Silence after which a ``Liveness/jsonPing`` is sent; nil: the session's own pause.
     public var pingInterval: Duration?
     /// Rooms of one backend open one after the other: each takes something that the server has little of.
@@ -259,7 +261,8 @@ public struct DialectTraits: Equatable, Sendable {
         confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
         authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
         waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
-        liveness: Liveness = .protocolPing, pingInterval: Duration? = nil, connectsInTurn: Bool = false,
+        liveness: Liveness = .protocolPing, answersPings: Bool = true, pingInterval: Duration? = nil,
+        connectsInTurn: Bool = false,
         typingRefresh: Duration = .milliseconds(2500),
         reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
         sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false, reportsDelivery: Bool = false,
@@ -279,6 +282,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.history = history
         self.maxFrameBytes = maxFrameBytes
         self.liveness = liveness
+        self.answersPings = answersPings
         self.pingInterval = pingInterval
         self.connectsInTurn = connectsInTurn
         self.typingRefresh = typingRefresh

@@ -28,7 +28,7 @@ public final class BridgeHarness {
     }
 
     public let bridge: Bridge
-    public private(set) var clock: ManualClock
+    public var clock: ManualClock
     /// The disk.
     public var store: StoreStage
     public private(set) var upstreams: [ScriptedUpstream]

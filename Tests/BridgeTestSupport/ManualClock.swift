@@ -2,7 +2,7 @@ public import BridgeCore
 import ChatModel
 public import WireBytes
 
-/// Both clocks of a test, moved by hand and always together.
+/// Both clocks of a test, moved by hand and together; only the wall clock can be set.
 public struct ManualClock: Sendable {
     /// 2026-11-21T12:00:00.000Z, the wall time at which every test begins.
     public static let epochMilliseconds: Int64 = 1_795_262_400_000
@@ -10,13 +10,19 @@ public struct ManualClock: Sendable {
     /// Time since the beginning of the test.
     public private(set) var elapsed: Duration = .zero
 
+    /// What the wall clock is ahead of the right time by.
+    public var lead: Duration = .zero
+
     public init() {}
 
     public var now: Now {
         Now(
             monotonic: MonotonicInstant(nanoseconds: elapsed.wholeNanoseconds),
-            wall: ChatTimestamp(milliseconds: Self.epochMilliseconds + elapsed.wholeNanoseconds / 1_000_000))
+            wall: ChatTimestamp(milliseconds: rightTime + lead.wholeNanoseconds / 1_000_000))
     }
+
+    /// What every clock would show that is right.
+    public var rightTime: Int64 { Self.epochMilliseconds + elapsed.wholeNanoseconds / 1_000_000 }
 
     /// Moves on to `instant`; never backwards.
     public mutating func move(to instant: MonotonicInstant) {

@@ -17,6 +17,7 @@ final class BacklogStage {
     private var lines: [UInt64: [String]] = [:]
     private var closed: Set<UInt64> = []
     private var pings: [UInt64: [String]] = [:]
+    private var sent: [String] = []
     private var restarts: UInt64 = 0
     /// What the store was told to keep since the last look.
     private(set) var orders: [StoreOperation] = []
@@ -67,6 +68,13 @@ final class BacklogStage {
         let key = harness.bridge.rooms[room].storedKey
         return harness.store.disk.cursors.first { $0.account == account && $0.client == client && $0.room == key }?
             .sequence
+    }
+
+    /// Messages that went to the backend since the last look.
+    func sentMessages() -> [String] {
+        look()
+        defer { sent = [] }
+        return sent.filter { $0.contains(#""kind":"message""#) }
     }
 
     /// The process dies and another takes its place; clients are gone.
@@ -139,6 +147,7 @@ final class BacklogStage {
                     lines[client, default: []].append(line)
                 }
             case .clientClosed(let client): closed.insert(client)
+            case .upstream(_, .frame(let bytes, _)): sent.append(String(decoding: bytes, as: UTF8.self))
             default: break
             }
         }

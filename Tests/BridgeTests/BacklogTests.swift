@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import Dialects
 import IRCProtocol
 import Testing
 
@@ -149,6 +150,27 @@ struct BacklogTests {
         stage.enter(3, "alice@tablet", caps: caps)
         stage.leave(3)
         #expect(stage.heard(2) == [])
+    }
+
+    @Test(
+        "said over an old connection and confirmed after a new one came, a message is its own to both",
+        arguments: [true, false], [true, false])
+    func ownMessageConfirmedLate(oldIsOpen: Bool, echoes: Bool) throws {
+        let stage = try BacklogStage { $0.confirmation = .echoByID }
+        let caps = echoes ? "echo-message" : ""
+        stage.enter(1, "alice@two", caps: caps)
+        stage.enter(2, "alice@one")
+        stage.enter(3, "bob@desk")
+        stage.harness.send(1, "PRIVMSG #lobby :mine")
+        let frame = try #require(stage.sentMessages().last)
+        if !oldIsOpen { stage.leave(1) }
+        stage.enter(4, "alice@two", caps: caps)
+        stage.harness.sendFrame(0, frame)
+        let own = echoes ? ["alice: mine"] : []
+        #expect(stage.heard(4) == own)
+        #expect(!oldIsOpen || stage.heard(1) == own)
+        #expect(stage.heard(2) == ["alice: mine"], "another client of the account has not seen it")
+        #expect(stage.heard(3) == ["alice: mine"])
     }
 
     @Test("another client of the same account gets them")

@@ -226,7 +226,7 @@ final class DurableStage {
         let own = kind.identity == .single ? "\"self\":true," : ""
         let said = Said(
             id: id, text: text,
-            json: "{\"kind\":\"message\",\(own)\"id\":\"\(id)\",\"at\":\(harness.clock.now.wall.milliseconds),"
+            json: "{\"kind\":\"message\",\(own)\"id\":\"\(id)\",\"at\":\(harness.clock.rightTime),"
                 + "\"sender\":\(frame["sender"]?.text ?? "{}"),\"text\":\"\(text)\"}")
         log.append(said)
         switch kind.confirmation {

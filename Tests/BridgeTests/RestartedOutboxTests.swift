@@ -33,6 +33,20 @@ struct RestartedOutboxTests {
         StoredState(rooms: [stage.room.storedKey: StoredRoom(outbox: entries)])
     }
 
+    @Test("what was said while our clock was ahead is found in the history, and not sent again")
+    func clockWasAhead() throws {
+        let stage = try DurableStage(DurableKind.all[3], maxAge: .seconds(3 * 86_400))
+        stage.harness.clock.lead = .seconds(86_400)
+        let bob = stage.enter("bob")
+        stage.say("hello", bob)
+        stage.commit()
+        stage.harness.clock.lead = .zero
+        stage.restart(arrives: true, down: .seconds(30))
+        stage.run()
+        #expect(stage.texts == ["hello"])
+        #expect(stage.kept.filter { $0.state != .told }.isEmpty)
+    }
+
     @Test(
         "ages go by the wall clock, and one that jumped neither loses a message nor keeps it for ever",
         arguments: [(0, 60), (30, 30), (59, 1), (61, 0), (1_000_000_000, 0), (-5, 60), (-1_000_000_000, 60)])

@@ -316,6 +316,60 @@ struct SessionConfirmationTests {
         #expect(stage.room.outbox.entries.first?.state == .doubtful)
     }
 
+    @Test(
+        "a link on which the room talks and nothing goes up is lost, and what was written goes again",
+        arguments: DialectTraits.Liveness.allCases)
+    func deafBackend(liveness: DialectTraits.Liveness) throws {
+        let stage = try Self.stage(.receipt, .client) { $0.liveness = liveness }
+        let frame = Self.say("hello", stage)
+        stage.harness.upstreams[0].isSilent = true
+        _ = stage.seen()
+        for second in 1...25 where stage.harness.upstreams[0].state == .open {
+            stage.backend(S.message("a\(second)", "still talking", at: Int64(second)))
+            stage.harness.advance(by: .seconds(1))
+        }
+        #expect(stage.seen().contains("0 disconnect"))
+        #expect(stage.room.link.lastReason == "the backend did not answer a ping in time")
+        stage.harness.upstreams[0].isSilent = false
+        stage.harness.advance(by: .seconds(5))
+        let again = stage.sent().filter { $0["kind"]?.string == "message" }
+        #expect(again.map { $0["id"]?.string } == [Self.id(frame)])
+        #expect(!stage.heard(1).contains { $0.contains("FAIL") })
+    }
+
+    @Test(
+        "a link whose ping is answered lives on, whatever is not confirmed",
+        arguments: DialectTraits.Liveness.allCases, [true, false])
+    func hearingBackend(liveness: DialectTraits.Liveness, namesRef: Bool) throws {
+        let stage = try Self.stage(.receipt, .client) { $0.liveness = liveness }
+        _ = Self.say("hello", stage)
+        _ = stage.sent()
+        stage.harness.advance(by: .seconds(10))
+        if liveness == .jsonPing {
+            let ref = stage.sent().last?["ref"]?.string ?? ""
+            stage.backend(#"{"kind":"pong","ref":"of another ping"}"#)
+            #expect(stage.room.link.demand != nil)
+            stage.backend(namesRef ? "{\"kind\":\"pong\",\"ref\":\"\(ref)\"}" : #"{"kind":"pong"}"#)
+        }
+        #expect(stage.room.link.demand == nil)
+        stage.harness.advance(by: .seconds(40))
+        #expect(stage.harness.upstreams[0].state == .open)
+        #expect(stage.room.outbox.entries.first?.state == .doubtful)
+    }
+
+    @Test("where the answer to a ping cannot be told from other frames, any frame is a sign of life")
+    func unansweredPings() throws {
+        let stage = try Self.stage(.receipt, .client) {
+            $0.liveness = .jsonPing
+            $0.answersPings = false
+        }
+        _ = Self.say("hello", stage)
+        stage.harness.advance(by: .seconds(10))
+        stage.backend(S.message("a", "talk", at: 10))
+        stage.harness.advance(by: .seconds(40))
+        #expect(stage.harness.upstreams[0].state == .open)
+    }
+
     // MARK: - Refused
 
     private static func failures(_ stage: SessionStage) -> [String] {

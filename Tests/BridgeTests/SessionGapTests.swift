@@ -56,6 +56,29 @@ struct SessionGapTests {
         #expect(stage.said() == ["ann: three"])
     }
 
+    @Test("messages from the future in the first history do not make everything behind them news", arguments: [1, 50])
+    func futureInFirstHistory(limit: Int) throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .pushed
+                $0.waitsForReady = true
+                $0.opening = .subscribes
+            }
+        ) { $0.historyLimit = limit }
+        stage.harness.start()
+        stage.enter("bob")
+        // Where senders tell the time, two of the oldest were said a day ahead of it.
+        let log = (1...200).map { S.message("\($0)", "m\($0)", at: $0 == 40 || $0 == 41 ? 86_400 : Int64($0) - 300) }
+        stage.backend(S.history(log))
+        #expect(stage.said() == [])
+        Self.outage(stage)
+        stage.backend(S.history(log))
+        #expect(stage.said() == [])
+        Self.outage(stage)
+        stage.backend(S.history(log + [S.message("201", "slow", at: -7200), S.message("202", "new", at: 9)]))
+        #expect(stage.said() == ["ann: slow", "ann: new"])
+    }
+
     @Test("what somebody with a slow clock said during the outage is shown", arguments: [-30, -3600])
     func slowClock(seconds: Int64) throws {
         let stage = try Self.settled()

@@ -431,7 +431,7 @@ struct CatchUpTests {
     @Test("messages are ordered by time, then by number", arguments: orders)
     func order(row: OrderRow) {
         let given = row.given.map { Self.message($0.0, $0.1) }
-        #expect(CatchUp.inOrder(given).compactMap { $0.id?.rawValue } == row.expected)
+        #expect(CatchUp.order(of: given).compactMap { given[$0].id?.rawValue } == row.expected)
     }
 
     @Test("numbers of any length and hostile times order without a trap")
@@ -440,11 +440,11 @@ struct CatchUpTests {
         let messages =
             ids.map { ChatMessage(id: ChatID($0), text: "", at: ChatTimestamp(milliseconds: .min)) }
             + [ChatMessage(text: "", at: ChatTimestamp(milliseconds: .max))]
-        #expect(CatchUp.inOrder(messages).count == messages.count)
+        #expect(CatchUp.order(of: messages).count == messages.count)
         var catchUp = CatchUp()
         catchUp.saw(id: nil, at: ChatTimestamp(milliseconds: .max), wall: ChatTimestamp(milliseconds: .max))
         catchUp.gap = nil
-        #expect(catchUp.firstMissed(in: messages, tolerance: .max) <= messages.count)
+        #expect(catchUp.firstMissed(in: messages, after: catchUp.mark, horizon: nil, tolerance: .max) <= messages.count)
     }
 
     @Test("what follows the mark was missed, and what was said in the same moment")
@@ -455,9 +455,14 @@ struct CatchUpTests {
         catchUp.gap = nil
         catchUp.openGap(total: 0)
         let page = [("1", 10), ("9", 20), ("2", 20), ("3", 30)].map { Self.message($0.0, $0.1) }
-        #expect(catchUp.firstMissed(in: page, tolerance: 1000) == 1)
-        #expect(catchUp.firstMissed(in: page.filter { $0.id != ChatID("9") }, tolerance: 1000) == 2)
-        #expect(catchUp.firstMissed(in: Array(page.prefix(1)), tolerance: 1000) == 1)
-        #expect(catchUp.reaches(page, isComplete: false) { _ in false })
+        func first(_ page: [ChatMessage]) -> Int {
+            catchUp.firstMissed(in: page, after: catchUp.mark, horizon: nil, tolerance: 1000)
+        }
+        #expect(first(page) == 1)
+        #expect(first(page.filter { $0.id != ChatID("9") }) == 2)
+        #expect(first(Array(page.prefix(1))) == 1)
+        let wall = ChatTimestamp(milliseconds: 30_000)
+        let told = HistoryPage(page, sendersTellTime: false, mark: catchUp.mark?.at, wall: wall, end: 0) { _ in nil }
+        #expect(catchUp.reaches(told, isComplete: false, wall: wall) { _ in false })
     }
 }

@@ -37,8 +37,12 @@ final class StoredStage {
     struct Said {
         var id: String
         var sender: String
+        var senderID: String?
         var text: String
+        /// What the message says.
         var at: Int64
+        /// When the backend took it.
+        var tookAt: Int64
     }
 
     /// A line of the room, as a client with tags saw it.
@@ -100,6 +104,8 @@ final class StoredStage {
     /// Where its link is. A room that is opened again has another number.
     private var link: Int { harness.bridge.rooms.first?.id.index ?? 0 }
     var wall: Int64 { harness.clock.now.wall.milliseconds }
+    /// What the clock of whoever says something next is ahead by, where senders tell the time.
+    var senderLead: Int64 = 0
     let key = StoredRoomKey(backend: "b", room: "lobby")
 
     /// What is on disk of the room's order.
@@ -124,7 +130,7 @@ final class StoredStage {
         var clock = harness.clock
         for text in texts {
             clock.move(to: clock.now.monotonic + .seconds(1))
-            append(text, at: clock.now.wall.milliseconds)
+            append(text, at: clock.rightTime)
         }
         clock.move(to: clock.now.monotonic + down / 2)
         harness = BridgeHarness(settings: settings, seed: seed, store: harness.store.afterCrash, startingAt: clock)
@@ -145,7 +151,7 @@ final class StoredStage {
         wasUp = false
         for text in texts {
             harness.advance(by: .seconds(1))
-            append(text, at: wall)
+            append(text, at: harness.clock.rightTime)
         }
         harness.advance(by: pause)
     }
@@ -163,19 +169,38 @@ final class StoredStage {
     // MARK: - The backend
 
     private func append(_ text: String, at: Int64, from sender: String = "ann") {
-        log.append(Said(id: "m\(log.count + 1)", sender: sender, text: text, at: at))
+        let told = wire.origin == .client ? at + senderLead : at
+        log.append(Said(id: "m\(log.count + 1)", sender: sender, text: text, at: told, tookAt: at))
+    }
+
+    /// Takes what IRC users said, and confirms it; `tells` is for messages that are on the way while the answer is lost.
+    func take(tells: Bool = true) {
+        for frame in sent("message") {
+            guard let id = frame["id"]?.string, let text = frame["text"]?.string else { continue }
+            if !log.contains(where: { $0.id == id }) {
+                log.append(
+                    Said(
+                        id: id, sender: frame["sender"]?["name"]?.string ?? "",
+                        senderID: frame["sender"]?["id"]?.string,
+                        text: text,
+                        at: frame["at"]?.integer ?? 0, tookAt: harness.clock.rightTime))
+            }
+            if tells, upstream.state == .open {
+                harness.sendFrame(link, "{\"kind\":\"receipt\",\"state\":\"sent\",\"ids\":[\"\(id)\"]}")
+            }
+        }
     }
 
     /// Somebody upstream says something while the link is up.
     func say(_ text: String, from sender: String = "ann") {
-        append(text, at: wall, from: sender)
+        append(text, at: harness.clock.rightTime, from: sender)
         if upstream.state == .open { harness.sendFrame(link, frame(log[log.count - 1])) }
     }
 
     func frame(_ said: Said) -> String {
         let id = wire.hasIDs ? "\"id\":\"\(said.id)\"," : ""
         return "{\"kind\":\"message\",\(id)\"at\":\(said.at),"
-            + "\"sender\":{\"id\":\"u-\(said.sender)\",\"name\":\"\(said.sender)\"},\"text\":\"\(said.text)\"}"
+            + "\"sender\":{\"id\":\"\(said.senderID ?? "u-" + said.sender)\",\"name\":\"\(said.sender)\"},\"text\":\"\(said.text)\"}"
     }
 
     /// The backend sends all that was said, whether or not it was asked.
@@ -187,12 +212,12 @@ final class StoredStage {
     private func chat(_ said: Said) -> ChatMessage {
         ChatMessage(
             id: wire.hasIDs ? ChatID(said.id) : nil,
-            sender: ChatPerson(id: ChatID("u-" + said.sender), name: said.sender), text: said.text,
+            sender: ChatPerson(id: ChatID(said.senderID ?? "u-" + said.sender), name: said.sender), text: said.text,
             at: ChatTimestamp(milliseconds: said.at))
     }
 
     private func page(since: Int64?, limit: Int?) -> [Said] {
-        Array(log.filter { $0.at >= since ?? .min }.suffix(limit ?? .max))
+        Array(log.filter { $0.tookAt >= since ?? .min }.suffix(limit ?? .max))
     }
 
     /// Answers what was asked of the past.

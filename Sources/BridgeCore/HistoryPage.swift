@@ -1,0 +1,103 @@
+import ChatModel
+
+/// A history as a backend told it, held against what is known.
+///
+/// Times are told by clocks, and clocks are wrong: those of senders, and ours, whose time our own messages bear. Where a
+/// page is not in the order of its times, the order in which the backend tells it is that in which it took the messages,
+/// and says for certain what came behind what. Only where both orders are one, or the backend's is no order at all, do
+/// times decide.
+struct HistoryPage {
+    /// As the backend has them, oldest first.
+    let told: [ChatMessage]
+    /// The backend's order is that of arrival, and not that of the times.
+    let isByArrival: Bool
+    /// Most of what is told lies in the future, so it is our clock that is behind.
+    let isOurClockBehind: Bool
+    /// No time after this one is believed.
+    private let latest: ChatTimestamp
+    /// Which of ``told`` were shown before the gap.
+    private let isPrior: [Bool]
+    /// ``told`` in the order in which they are shown.
+    let shown: [Int]
+    /// The first and the last of ``told`` that prove that something shown before the gap is older, or newer.
+    let firstPrior: Int?
+    let lastPrior: Int?
+
+    var messages: [ChatMessage] { shown.map { told[$0] } }
+
+    /// - Parameters:
+    ///   - sendersTellTime: times are those of the senders' clocks.
+    ///   - mark: when the newest message before the gap was said, at the latest; nil: unknown.
+    ///   - place: when a message became known, as a number that grows; nil: it is not known, or has no id.
+    ///   - end: what became known at this place, or later, came after the gap.
+    init(
+        _ given: [ChatMessage], sendersTellTime: Bool, mark: ChatTimestamp?, wall: ChatTimestamp, end: Int,
+        place: (ChatMessage) -> Int?
+    ) {
+        let times = given.compactMap(\.at)
+        isOurClockBehind = Self.are(times, mostlyAfter: Self.credible(wall))
+        let known = given.filter { message in place(message).map { $0 < end } ?? false }.compactMap(\.at)
+        if isOurClockBehind {
+            latest = ChatTimestamp(milliseconds: .max)
+        } else if let mark = mark.map({ Self.credible(min($0, wall)) }) {
+            // Noted while our clock was behind.
+            latest = Self.are(known, mostlyAfter: mark) ? Self.credible(wall) : mark
+        } else {
+            latest = ChatTimestamp(milliseconds: .max)
+        }
+        let byTime = Self.steps(times.map(\.milliseconds))
+        let byPlace = Self.steps(given.compactMap(place))
+        // What is known is known in the order in which it came; times are the weaker witness.
+        let isReversed = byPlace.up == byPlace.down ? byTime.down > byTime.up : byPlace.down > byPlace.up
+        let (along, against) = isReversed ? (byPlace.down, byPlace.up) : (byPlace.up, byPlace.down)
+        isByArrival = (isReversed ? byTime.up : byTime.down) > 0 && along >= 3 * against
+        let told = isReversed && isByArrival ? given.reversed() : given
+        self.told = told
+        shown = isByArrival && sendersTellTime ? Array(told.indices) : CatchUp.order(of: told)
+        isPrior = told.map { message in place(message).map { $0 < end } ?? false }
+        let (isPrior, isByArrival, latest) = (isPrior, isByArrival, latest)
+        func proves(_ index: Int) -> Bool {
+            isPrior[index] && (isByArrival || told[index].at.map { $0 <= latest } ?? true)
+        }
+        // By their times a page's first is not the first that is told.
+        let order = isByArrival ? Array(told.indices) : shown
+        rank = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
+        firstPrior = order.first(where: proves).flatMap { [rank] in rank[$0] }
+        lastPrior = order.last(where: proves).flatMap { [rank] in rank[$0] }
+    }
+
+    /// Where each of ``told`` stands among those that ``firstPrior`` and ``lastPrior`` count.
+    private let rank: [Int: Int]
+
+    func rank(_ index: Int) -> Int { rank[index] ?? index }
+
+    /// Something that was shown before the gap, by a clock that can be right.
+    func isPrior(_ index: Int) -> Bool { isPrior[index] }
+
+    func isCredible(_ at: ChatTimestamp) -> Bool { at <= latest }
+
+    /// A time that was noted as past, by what is known of clocks now.
+    func past(_ at: ChatTimestamp, wall: ChatTimestamp) -> ChatTimestamp { isOurClockBehind ? at : min(at, wall) }
+
+    /// A clock that is ahead of ours by more than this proves nothing; Kerberos allows clocks the same.
+    static let credibleLead: Int64 = 5 * 60 * 1000
+    /// Fewer messages than these do not outvote our clock.
+    private static let quorum = 3
+
+    private static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
+        let (sum, over) = at.milliseconds.addingReportingOverflow(credibleLead)
+        return over ? ChatTimestamp(milliseconds: .max) : ChatTimestamp(milliseconds: sum)
+    }
+
+    private static func are(_ times: [ChatTimestamp], mostlyAfter limit: ChatTimestamp) -> Bool {
+        times.count >= quorum && times.count { $0 > limit } * 2 > times.count
+    }
+
+    private static func steps<Value: Comparable>(_ values: [Value]) -> (up: Int, down: Int) {
+        var (up, down) = (0, 0)
+        for (a, b) in zip(values, values.dropFirst()) where a != b {
+            if a < b { up += 1 } else { down += 1 }
+        }
+        return (up, down)
+    }
+}
