@@ -208,7 +208,7 @@ extension UpstreamSession {
             return fail("the backend did not answer the renewed login in time", context)
         default: break
         }
-        if let sent = demand?.sentAt ?? pingSentAt, now >= sent + settings.pongTimeout {
+        if [demand?.sentAt, pingSentAt].contains(where: { $0.map { now >= $0 + settings.pongTimeout } ?? false }) {
             return fail("the backend did not answer a ping in time", context)
         }
         if pingSentAt == nil, let due = pingDue, now >= due { return checkLiveness(dialectContext, context) }

@@ -357,6 +357,24 @@ struct SessionConfirmationTests {
         #expect(stage.room.outbox.entries.first?.state == .doubtful)
     }
 
+    @Test("a ping that was open before the one that must be answered keeps its own time")
+    func earlierPing() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.confirmation = .receipt
+                $0.messageIDOrigin = .client
+            }
+        ) { $0.ping = .seconds(9) }
+        stage.harness.start()
+        stage.enter("bob")
+        stage.harness.upstreams[0].isSilent = true
+        _ = Self.say("hello", stage)
+        stage.harness.advance(by: .milliseconds(18_999))
+        #expect(stage.harness.upstreams[0].state == .open)
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(stage.harness.upstreams[0].state != .open)
+    }
+
     @Test("where the answer to a ping cannot be told from other frames, any frame is a sign of life")
     func unansweredPings() throws {
         let stage = try Self.stage(.receipt, .client) {
