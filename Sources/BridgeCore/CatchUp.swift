@@ -239,15 +239,15 @@ struct CatchUp {
         if mark == .beginning || isUnmarked && isComplete { return isComplete }
         if page.isByArrival, page.firstPrior != nil { return true }
         let messages = page.messages
+        let isCut = limit.map { messages.count >= $0 } ?? false
         if let id = mark.id, let known = messages.first(where: { $0.id == id }),
             known.at.map(page.isCredible) ?? true
         {
-            guard let limit, messages.count >= limit, let at = known.at, let oldest = messages.first?.at else {
-                return true
-            }
+            guard isCut, let at = known.at, let oldest = messages.first?.at else { return true }
             return oldest < at
         }
         guard let markAt = mark.at.map({ page.past($0, wall: wall) }) else { return false }
+        if isCut, let oldest = messages.first?.at, oldest >= markAt { return false }
         let horizon = horizon(for: page, wall: wall)
         return page.told.indices.contains { index in
             let message = page.told[index]

@@ -45,10 +45,17 @@ struct HistoryPage {
         } else {
             latest = ChatTimestamp(milliseconds: .max)
         }
-        let byTime = Self.steps(times.map(\.milliseconds))
-        let byPlace = Self.steps(given.compactMap(place))
-        // What is known is known in the order in which it came; times are the weaker witness.
-        let isReversed = byPlace.up == byPlace.down ? byTime.down > byTime.up : byPlace.down > byPlace.up
+        let byTime = Self.steps(zip(times, times.dropFirst()))
+        // A backend that sorts by times may have those of one moment the other way round, so they say nothing.
+        let placed = given.compactMap { message in place(message).map { (place: $0, at: message.at) } }
+        let byPlace = Self.steps(
+            zip(placed, placed.dropFirst()).lazy.filter { $0.at == nil || $0.at != $1.at }.map { ($0.place, $1.place) })
+        // What is known is known in the order in which it came; times are the weaker witness. But ids of our own messages,
+        // and of what was never shown, are learned late: a few of them cannot turn round what is in the order of its times.
+        let isReversed =
+            byTime.down == 0
+            ? byPlace.down >= Self.quorum && byPlace.up == 0
+            : byPlace.up == byPlace.down ? byTime.down > byTime.up : byPlace.down > byPlace.up
         let (along, against) = isReversed ? (byPlace.down, byPlace.up) : (byPlace.up, byPlace.down)
         isByArrival = (isReversed ? byTime.up : byTime.down) > 0 && along >= 3 * against
         let told = isReversed && isByArrival ? given.reversed() : given
@@ -81,7 +88,7 @@ struct HistoryPage {
 
     /// A clock that is ahead of ours by more than this proves nothing; Kerberos allows clocks the same.
     static let credibleLead: Int64 = 5 * 60 * 1000
-    /// Fewer messages than these do not outvote our clock.
+    /// Fewer messages than these do not outvote our clock, or the order of the times.
     private static let quorum = 3
 
     private static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
@@ -93,9 +100,9 @@ struct HistoryPage {
         times.count >= quorum && times.count { $0 > limit } * 2 > times.count
     }
 
-    private static func steps<Value: Comparable>(_ values: [Value]) -> (up: Int, down: Int) {
+    private static func steps<Value: Comparable>(_ pairs: some Sequence<(Value, Value)>) -> (up: Int, down: Int) {
         var (up, down) = (0, 0)
-        for (a, b) in zip(values, values.dropFirst()) where a != b {
+        for (a, b) in pairs where a != b {
             if a < b { up += 1 } else { down += 1 }
         }
         return (up, down)

@@ -325,6 +325,22 @@ struct SessionHistoryTests {
         #expect(stage.said() == (2...5).map { "ann: m\($0)" })
     }
 
+    @Test("a full page of that second without its newest is none either, whatever is known of it")
+    func cutBehindWhatIsKnown() throws {
+        let stage = try Self.settled(limit: 3)
+        for id in 2...4 { stage.backend(S.message("\(id)", "m\(id)", at: -60)) }
+        _ = stage.said()
+        Self.outage(stage)
+        func page(_ newest: Int) -> String {
+            S.history((1...newest).map { S.message("\($0)", "m\($0)", at: -60) })
+        }
+        stage.backend(page(3))
+        #expect(stage.said() == [])
+        stage.backend(page(6))
+        #expect(stage.sent().map { $0["limit"]?.integer } == [3, 12])
+        #expect(stage.said() == ["ann: m5", "ann: m6"])
+    }
+
     @Test("beside the socket the same: first silent, then what was missed, wider where it must be")
     func calls() throws {
         let stage = try Self.stage(.call, limit: 2)
@@ -445,6 +461,30 @@ struct CatchUpTests {
         catchUp.saw(id: nil, at: ChatTimestamp(milliseconds: .max), wall: ChatTimestamp(milliseconds: .max))
         catchUp.gap = nil
         #expect(catchUp.firstMissed(in: messages, after: catchUp.mark, horizon: nil, tolerance: .max) <= messages.count)
+    }
+
+    @Test("those of one moment the other way round are no order of arrival")
+    func momentsReversed() {
+        let given: [(String, Int64)] = [("3", 1), ("2", 1), ("1", 1), ("6", 2), ("5", 2), ("4", 2), ("8", 3), ("7", 3)]
+        let page = HistoryPage(
+            given.map { Self.message($0.0, $0.1) }, sendersTellTime: true, mark: ChatTimestamp(milliseconds: 2000),
+            wall: ChatTimestamp(milliseconds: 4000), end: 7
+        ) { message in message.id.flatMap { Int($0.rawValue) }.flatMap { $0 < 7 ? $0 : nil } }
+        #expect(!page.isByArrival)
+        #expect(page.shown.map { page.told[$0].id?.rawValue } == (1...8).map(String.init))
+    }
+
+    @Test("ids that were learned late turn no page round")
+    func learnedLate() {
+        // Our own messages came to be known by the history before this one.
+        let places = ["1": 0, "2": 4, "3": 1, "4": 5, "5": 2, "6": 3]
+        let given: [(String, Int64)] = [("1", 1), ("2", 1), ("3", 1), ("4", 1), ("5", 2), ("6", 2), ("7", 2), ("8", 2)]
+        let page = HistoryPage(
+            given.map { Self.message($0.0, $0.1) }, sendersTellTime: false, mark: ChatTimestamp(milliseconds: 2000),
+            wall: ChatTimestamp(milliseconds: 4000), end: 6
+        ) { message in message.id.flatMap { places[$0.rawValue] } }
+        #expect(!page.isByArrival)
+        #expect(page.shown.map { page.told[$0].id?.rawValue } == (1...8).map(String.init))
     }
 
     @Test("what follows the mark was missed, and what was said in the same moment")
