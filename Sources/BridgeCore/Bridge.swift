@@ -305,7 +305,10 @@ public final class Bridge {
 
     public func timerFired(now: Now) {
         context.now = now
-        while let key = context.timers.popDue(now.monotonic) {
+        // What is armed again for a moment that has passed waits for the next turn, so that it can keep nobody waiting.
+        var left = context.timers.count
+        while left > 0, let key = context.timers.popDue(now.monotonic) {
+            left -= 1
             if fireOwnLinkTimer(key) { continue }
             switch key {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }

@@ -89,6 +89,8 @@ struct CatchUp {
     var isCareful = false
     /// Nothing was shown before the gap, so no history can prove by what it has that it reaches back to it.
     private var isUnmarked = false
+    /// The room was heard by an earlier process, and nothing was said in it to this day.
+    private var isSilent = false
     /// How many ids the ring had taken when the gap opened.
     private(set) var totalAtGap = 0
     /// Nothing was shown since the gap opened, so whatever is known was said before it.
@@ -131,6 +133,7 @@ struct CatchUp {
     /// From here on something may be missing.
     mutating func openGap(total: Int) {
         gap = .after(newest ?? .beginning)
+        isUnmarked = isSilent
         isGapFresh = true
         totalAtGap = total
     }
@@ -151,6 +154,7 @@ struct CatchUp {
     ///   - isEmpty: it showed nothing at all, so there is nothing to find again.
     mutating func resume(after mark: Mark, later: Int, total: Int, isEmpty: Bool) {
         gap = .after(mark)
+        isSilent = isEmpty
         isUnmarked = isEmpty
         newest = newest ?? mark
         isGapFresh = later == 0
@@ -265,6 +269,7 @@ struct CatchUp {
     /// clock was ahead was said no later than now.
     mutating func saw(id: ChatID?, at: ChatTimestamp?, wall: ChatTimestamp) {
         guard id != nil || at != nil else { return }
+        isSilent = false
         if let known = newest?.at, known > wall { newest?.at = wall }
         let at = at.map { min($0, wall) }
         if let at, sendersTellTime {

@@ -102,6 +102,19 @@ struct RestartTests {
         #expect(stage.said() == ["first"])
     }
 
+    @Test("after a restart an empty room whose link is lost has its first messages shown, and no gap")
+    func emptyRoomAndOutage() throws {
+        let stage = try StoredStage(StoredWire.withHistory[1])
+        stage.start()
+        stage.crash()
+        stage.enter("bob")
+        stage.start()
+        stage.loseLink(saying: ["first", "second"])
+        stage.regainLink()
+        #expect(stage.said() == ["first", "second"])
+        #expect(stage.kept.map(\.kind) == [.message, .message])
+    }
+
     @Test("places in the order are never given twice, and grow")
     func sequences() throws {
         let stage = try StoredStage(StoredWire.withoutHistory[0])
