@@ -155,6 +155,7 @@ extension Bridge: ClientDoor {
         case .line(let message): return (message, nil)
         case .names(let id, let cursor): return namesStep(id, cursor, session)
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
+        case .whoMask(let search): return whoMaskStep(search, session)
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
         case .backlog: return (nil, nil)

@@ -4,23 +4,11 @@ import IRCProtocol
 // Answers about people, rooms and the server.
 
 extension Bridge {
-    func who(_ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) {
-        if mask.hasPrefix("#") {
-            if let room = room(channel: mask), mayEnter(room, session) {
-                session.appendLongAnswer(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
-                return
-            }
-        } else if let (_, person) = context.identities.person(nick: mask) {
-            let channel = visibleChannels(of: person).first ?? "*"
-            session.appendLongAnswer(.line(whoLine(person, channel: channel, whox, session)))
-        }
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
-        session.appendLongAnswer(
-            .line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
-    }
+    /// Entries of one WHOWAS; a nick that many had says nothing beyond the last few.
+    static let maxWhowasEntries = 10
 
     /// The rooms in which a person is.
-    private func visibleChannels(of person: Person) -> [String] {
+    func visibleChannels(of person: Person) -> [String] {
         switch person.kind {
         case .local: return person.clients.first.flatMap { sessions[$0] }?.rooms.compactMap { room($0)?.channel } ?? []
         case .remote(let key):
@@ -66,10 +54,12 @@ extension Bridge {
         reply(session.numeric(.rplEndOfWhois, person.nick, "End of /WHOIS list"), session)
     }
 
-    func whowas(_ nick: String, _ session: IRCSession) {
+    /// - Parameter count: how many at most; nil: all that are remembered.
+    func whowas(_ nick: String, count: Int?, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
         let folded = settings.casemapping.fold(nick)
-        let found = whowas.find { settings.casemapping.fold($0.nick) == folded }.prefix(10)
+        let found = whowas.find { settings.casemapping.fold($0.nick) == folded }
+            .prefix(min(count ?? Self.maxWhowasEntries, Self.maxWhowasEntries))
         if found.isEmpty { reply(session.numeric(.errWasNoSuchNick, shown, "There was no such nickname"), session) }
         for entry in found {
             reply(
@@ -115,11 +105,7 @@ extension Bridge {
                 session.numeric(
                     .rplVersion, "chatbridge-\(settings.version)", settings.serverName,
                     "a bridge between WebSocket chat backends and IRC"), session)
-            for row in isupport {
-                reply(
-                    IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
-                    session)
-            }
+            sendISupport(session)
         case .time:
             reply(
                 session.numeric(
@@ -147,23 +133,25 @@ extension Bridge {
         reply(session.numeric(.rplEndOfMotd, "End of /MOTD command"), session)
     }
 
+    /// Clients show some of these lines by what they know stands where, so the words are everybody's: a backend's people
+    /// are users like others, and nobody is counted as invisible.
     private func lusers(_ session: IRCSession) {
         let upstream = rooms.reduce(0) { $0 + $1.remotes.count }
         let unknown = sessions.count - registeredCount
-        reply(
-            session.numeric(
-                .rplLUserClient, "There are \(registeredCount) users on IRC and \(upstream) people upstream"), session)
+        let users = registeredCount + upstream
+        peakUsers = max(peakUsers, users)
+        reply(session.numeric(.rplLUserClient, "There are \(users) users and 0 invisible on 1 servers"), session)
         reply(session.numeric(.rplLUserOp, "0", "operator(s) online"), session)
         reply(session.numeric(.rplLUserUnknown, String(max(0, unknown)), "unknown connection(s)"), session)
         reply(session.numeric(.rplLUserChannels, String(rooms.count), "rooms"), session)
-        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and \(rooms.count) rooms"), session)
+        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and 0 servers"), session)
         reply(
             session.numeric(
                 .rplLocalUsers, String(registeredCount), String(peakClients),
                 "Current local users \(registeredCount), max \(peakClients)"), session)
         reply(
             session.numeric(
-                .rplGlobalUsers, String(registeredCount + upstream), String(peakClients),
-                "Current global users \(registeredCount + upstream)"), session)
+                .rplGlobalUsers, String(users), String(peakUsers),
+                "Current global users \(users), max \(peakUsers)"), session)
     }
 }

@@ -19,7 +19,7 @@ extension Bridge {
         case .names(let channels): names(channels, session)
         case .who(let mask, let whox): who(mask, whox, session)
         case .whois(let nicks): for nick in nicks { whois(nick, session) }
-        case .whowas(let nick): whowas(nick, session)
+        case .whowas(let nick, let count): whowas(nick, count: count, session)
         case .list(let only):
             reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
             session.appendLongAnswer(.list(nextRoom: 0, only: only))
@@ -76,6 +76,7 @@ extension Bridge {
     }
 
     func registered(_ session: IRCSession) {
+        peakClients = max(peakClients, registeredCount)
         session.forgetUnusedLogin()
         context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
         context.note(
@@ -95,13 +96,18 @@ extension Bridge {
                 .rplCreated,
                 "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))"), session)
         reply(session.numeric(.rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "i", "nt"), session)
-        for row in isupport {
-            reply(
-                IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
-                session)
-        }
+        sendISupport(session)
         query(.lusers, session)
         query(.motd, session)
+    }
+
+    func sendISupport(_ session: IRCSession) {
+        for row in isupport {
+            reply(
+                IRCMessage(
+                    source: settings.serverName, numeric: .rplISupport,
+                    params: [session.displayNick] + row + [IRCISupport.trailingText]), session)
+        }
     }
 
     private func refuse(_ nick: String, _ refusal: NickRefusal, _ session: IRCSession) {

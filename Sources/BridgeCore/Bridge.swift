@@ -34,7 +34,9 @@ public final class Bridge {
     private(set) var sessions = KeyedObjects<SessionByClient>()
     private let sessionTerms: IRCSession.Terms
     var registeredCount = 0
+    /// Most clients that were registered at a time, and most people of both sides that anybody was told of.
     var peakClients = 0
+    var peakUsers = 0
     var whowas = WhowasMemory()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
@@ -170,7 +172,6 @@ public final class Bridge {
         }
         sessions.insert(
             IRCSession(id: id, origin: origin, settings: settings, terms: sessionTerms, now: now))
-        peakClients = max(peakClients, sessions.count)
         if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])

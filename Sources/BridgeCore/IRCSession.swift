@@ -25,7 +25,7 @@ enum SessionRequest: Equatable {
     case names([String])
     case who(mask: String, whox: IRCWhoxRequest?)
     case whois([String])
-    case whowas(String)
+    case whowas(String, count: Int?)
     case list(only: [String])
     case readTopic(String)
     case setTopic(String)
@@ -453,7 +453,9 @@ final class IRCSession {
             guard let nick = params.first, !nick.isEmpty else {
                 return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
             }
-            return [.whowas(nick)]
+            // Zero and less mean all: RFC 2812 §3.6.3.
+            let count = params.count > 1 ? Int(params[1]).flatMap { $0 > 0 ? $0 : nil } : nil
+            return [.whowas(nick, count: count)]
         case .ison: return [.isOn(params.flatMap { $0.split(separator: " ").map(String.init) })]
         case .userhost: return [.userhost(Array(params.prefix(5)))]
         case .away:
@@ -492,6 +494,10 @@ final class IRCSession {
 
     private func userReceived(_ params: [String]) -> [SessionRequest] {
         guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        // Whoever sends one of them empty gets the answer of a missing one.
+        guard !params[0].isEmpty, !params[3].isEmpty else {
+            return [.reply(numeric(.errNeedMoreParams, "USER", "Not enough parameters"))]
+        }
         let (ident, client) = ClientName.split(params[0])
         modifyLogin { $0.userClientName = client }
         let legal = ident.unicodeScalars.filter {
@@ -577,6 +583,8 @@ enum LongAnswer {
     case names(RoomID, cursor: Int)
     /// 352 or 354 … 315.
     case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?)
+    /// 352 or 354 of whoever a mask fits … 315.
+    case whoMask(WhoSearch)
     /// 322 … 323, from this room on.
     case list(nextRoom: Int, only: [String])
     /// The rooms of the template's backend that are not open.

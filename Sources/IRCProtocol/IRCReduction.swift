@@ -11,7 +11,7 @@ public enum IRCReductionTable {
         case firstParams(Int)
         /// The client gets nothing unless the first parameter is its own nick.
         case onlyToItself
-        /// The line becomes a NOTICE to the client.
+        /// The line becomes a NOTICE to the client, unless ``standardReplies`` say that it understands it.
         case notice
         /// In a list of names in the last parameter, only the highest prefix of each stays.
         case onePrefixInNames
@@ -61,6 +61,27 @@ public enum IRCReductionTable {
         CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
     ]
 
+    /// Commands whose own specification defines standard replies: who enabled its capability understands these without
+    /// `standard-replies`, which is for all others.
+    ///
+    /// Source: IRCv3 standard-replies, "Capabilities".
+    public static let standardReplies: [String: IRCCapability] = [
+        "MARKREAD": .readMarker,
+        "REDACT": .messageRedaction,
+        "SETNAME": .setname,
+    ]
+
+    /// Codes that a token of 005 announces, so to everybody.
+    ///
+    /// Source: IRCv3 utf8-only.
+    public static let announcedCodes: Set<String> = ["INVALID_UTF8"]
+
+    /// Whether a client with these capabilities is shown a standard reply as one.
+    static func showsStandardReply(_ params: [String], _ caps: IRCCapabilitySet) -> Bool {
+        if params.count > 1, announcedCodes.contains(params[1]) { return true }
+        return params.first.flatMap { standardReplies[$0] }.map { caps.contains($0) } ?? false
+    }
+
     private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
 
     static func rows(for command: String) -> [CommandRow] { rowsByCommand[command] ?? [] }
@@ -93,6 +114,7 @@ extension IRCMessage {
             case .firstParams(let count):
                 message.params = Array(message.params.prefix(count))
             case .notice:
+                guard !IRCReductionTable.showsStandardReply(message.params, caps) else { break }
                 message = message.asNotice(to: nick)
             case .onePrefixInNames:
                 guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }
