@@ -42,7 +42,7 @@ extension Bridge: ClientDoor {
     }
 
     func tellWatchers(of person: PersonID, _ line: IRCMessage) {
-        let places = rooms.filter { $0.remotes[person] != nil }
+        let places = rooms.filter { $0.remotes[person] != nil && $0.slots.contains(person) }
         if places.count == 1 { return places[0].broadcast(line, context) }
         var watchers: Set<ClientID> = []
         for room in places { watchers.formUnion(room.locals.keys) }
@@ -155,7 +155,6 @@ extension Bridge: ClientDoor {
         case .line(let message): return (message, nil)
         case .names(let id, let cursor): return namesStep(id, cursor, session)
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
-        case .whoMask(let search): return whoMaskStep(search, session)
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
         case .backlog: return (nil, nil)

@@ -125,16 +125,7 @@ extension Bridge {
             tags: tags + clientTags, source: person.source, command: verb.rawValue,
             params: [target.nick] + (text.map { [$0] } ?? []))
         let pieces = MessageRendering.pieces(of: line)
-        for client in target.clients {
-            for piece in pieces {
-                if client == session.id {
-                    // What comes to oneself is no part of the answer to a labeled line; the echo is.
-                    write(piece, to: session, label: nil, batch: nil)
-                } else {
-                    deliver(piece, to: client, label: nil)
-                }
-            }
-        }
+        for client in target.clients { for piece in pieces { deliver(piece, to: client, label: nil) } }
         echo(pieces, to: session.id, label: nil)
         // The same person's other clients: a line from oneself to another is understood only by who asked for such.
         for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {

@@ -4,11 +4,23 @@ import IRCProtocol
 // Answers about people, rooms and the server.
 
 extension Bridge {
-    /// Entries of one WHOWAS; a nick that many had says nothing beyond the last few.
-    static let maxWhowasEntries = 10
+    func who(_ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) {
+        if mask.hasPrefix("#") {
+            if let room = room(channel: mask), mayEnter(room, session) {
+                session.appendLongAnswer(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
+                return
+            }
+        } else if let (_, person) = context.identities.person(nick: mask) {
+            let channel = visibleChannels(of: person).first ?? "*"
+            session.appendLongAnswer(.line(whoLine(person, channel: channel, whox, session)))
+        }
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
+        session.appendLongAnswer(
+            .line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
+    }
 
     /// The rooms in which a person is.
-    func visibleChannels(of person: Person) -> [String] {
+    private func visibleChannels(of person: Person) -> [String] {
         switch person.kind {
         case .local: return person.clients.first.flatMap { sessions[$0] }?.rooms.compactMap { room($0)?.channel } ?? []
         case .remote(let key):
@@ -54,7 +66,10 @@ extension Bridge {
         reply(session.numeric(.rplEndOfWhois, person.nick, "End of /WHOIS list"), session)
     }
 
-    /// - Parameter count: how many at most; nil: all that are remembered.
+    /// Entries of one WHOWAS; of a nick that many had, the last few say enough.
+    static let maxWhowasEntries = 10
+
+    /// - Parameter count: how many at most; nil: as many as are told.
     func whowas(_ nick: String, count: Int?, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
         let folded = settings.casemapping.fold(nick)
@@ -105,7 +120,11 @@ extension Bridge {
                 session.numeric(
                     .rplVersion, "chatbridge-\(settings.version)", settings.serverName,
                     "a bridge between WebSocket chat backends and IRC"), session)
-            sendISupport(session)
+            for row in isupport {
+                reply(
+                    IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
+                    session)
+            }
         case .time:
             reply(
                 session.numeric(
@@ -133,25 +152,23 @@ extension Bridge {
         reply(session.numeric(.rplEndOfMotd, "End of /MOTD command"), session)
     }
 
-    /// Clients show some of these lines by what they know stands where, so the words are everybody's: a backend's people
-    /// are users like others, and nobody is counted as invisible.
     private func lusers(_ session: IRCSession) {
         let upstream = rooms.reduce(0) { $0 + $1.remotes.count }
         let unknown = sessions.count - registeredCount
-        let users = registeredCount + upstream
-        peakUsers = max(peakUsers, users)
-        reply(session.numeric(.rplLUserClient, "There are \(users) users and 0 invisible on 1 servers"), session)
+        reply(
+            session.numeric(
+                .rplLUserClient, "There are \(registeredCount) users on IRC and \(upstream) people upstream"), session)
         reply(session.numeric(.rplLUserOp, "0", "operator(s) online"), session)
         reply(session.numeric(.rplLUserUnknown, String(max(0, unknown)), "unknown connection(s)"), session)
         reply(session.numeric(.rplLUserChannels, String(rooms.count), "rooms"), session)
-        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and 0 servers"), session)
+        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and \(rooms.count) rooms"), session)
         reply(
             session.numeric(
                 .rplLocalUsers, String(registeredCount), String(peakClients),
                 "Current local users \(registeredCount), max \(peakClients)"), session)
         reply(
             session.numeric(
-                .rplGlobalUsers, String(users), String(peakUsers),
-                "Current global users \(users), max \(peakUsers)"), session)
+                .rplGlobalUsers, String(registeredCount + upstream), String(peakClients),
+                "Current global users \(registeredCount + upstream)"), session)
     }
 }

@@ -76,7 +76,6 @@ extension Bridge {
     }
 
     func registered(_ session: IRCSession) {
-        peakClients = max(peakClients, registeredCount)
         session.forgetUnusedLogin()
         context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
         context.note(
@@ -96,18 +95,13 @@ extension Bridge {
                 .rplCreated,
                 "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))"), session)
         reply(session.numeric(.rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "i", "nt"), session)
-        sendISupport(session)
-        query(.lusers, session)
-        query(.motd, session)
-    }
-
-    func sendISupport(_ session: IRCSession) {
         for row in isupport {
             reply(
-                IRCMessage(
-                    source: settings.serverName, numeric: .rplISupport,
-                    params: [session.displayNick] + row + [IRCISupport.trailingText]), session)
+                IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
+                session)
         }
+        query(.lusers, session)
+        query(.motd, session)
     }
 
     private func refuse(_ nick: String, _ refusal: NickRefusal, _ session: IRCSession) {

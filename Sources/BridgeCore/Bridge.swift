@@ -34,9 +34,7 @@ public final class Bridge {
     private(set) var sessions = KeyedObjects<SessionByClient>()
     private let sessionTerms: IRCSession.Terms
     var registeredCount = 0
-    /// Most clients that were registered at a time, and most people of both sides that anybody was told of.
     var peakClients = 0
-    var peakUsers = 0
     var whowas = WhowasMemory()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
@@ -172,6 +170,7 @@ public final class Bridge {
         }
         sessions.insert(
             IRCSession(id: id, origin: origin, settings: settings, terms: sessionTerms, now: now))
+        peakClients = max(peakClients, sessions.count)
         if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
@@ -328,6 +327,8 @@ public final class Bridge {
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
             case .live(let id): room(id)?.liveTimerFired(context)
             case .roomLoad(let id): roomLoadTimedOut(id)
+            case .crowds(let id): room(id)?.crowdsTimerFired(context)
+            case .split(let id): room(id)?.splitTimerFired(context)
             case .identities: identitiesTimerFired()
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
@@ -582,6 +583,8 @@ public final class Bridge {
     }
 
     // MARK: - Batches
+
+    func newBatchReference() -> String { nextBatchReference() }
 
     func nextBatchReference() -> String {
         batchNumber += 1

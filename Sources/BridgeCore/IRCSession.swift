@@ -583,8 +583,6 @@ enum LongAnswer {
     case names(RoomID, cursor: Int)
     /// 352 or 354 … 315.
     case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?)
-    /// 352 or 354 of whoever a mask fits … 315.
-    case whoMask(WhoSearch)
     /// 322 … 323, from this room on.
     case list(nextRoom: Int, only: [String])
     /// The rooms of the template's backend that are not open.

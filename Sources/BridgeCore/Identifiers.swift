@@ -75,6 +75,10 @@ enum TimerKey: Hashable {
     case markRead(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
+    /// The next of many people who came or went at once are told of.
+    case crowds(RoomID)
+    /// A room's link is gone for so long that nobody behind it is taken for present.
+    case split(RoomID)
     /// A backend's tokens or calls: renewal, another try, time-outs.
     case backend(BackendID)
     /// A room that connects only while somebody is in it has been empty for long.

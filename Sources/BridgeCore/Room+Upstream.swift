@@ -26,6 +26,8 @@ extension Room {
     private func linkCameUp(_ context: BridgeContext) {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        crowds.linkedAt = context.now.monotonic
+        context.timers.cancel(.split(id))
         cutRestored(nil, context)
         beginCatchingUp(context)
     }
@@ -68,7 +70,10 @@ extension Room {
         }
         keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         isEchoDoubted = false
-        if wasUp { loseSight(context) }
+        if wasUp {
+            loseSight(context)
+            context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
+        }
         catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)
@@ -96,7 +101,7 @@ extension Room {
         case .typing(let typing): typingReceived(typing, context)
         case .receipt(let receipt): receiptReceived(receipt, context)
         case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil:
-            _ = present(membership.user, context)
+            _ = present(membership.user, mayWait: true, context)
         case .leave(let membership) where !membership.isSelf:
             let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
             if let person = context.identities.known(key) { remoteLeft(person, reason: nil, context) }

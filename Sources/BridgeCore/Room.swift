@@ -26,6 +26,8 @@ protocol ClientDoor: AnyObject {
     func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
+    /// A name for a batch that no other has.
+    func newBatchReference() -> String
 }
 
 final class Room {
@@ -143,6 +145,8 @@ final class Room {
 
     var dialectContext: DialectContext
     var audience = Audience()
+    /// Many who come or go at once.
+    var crowds = Crowds()
     var slots = MemberSlots()
     /// The IRC users in the room, by client.
     private(set) var locals = KeyedObjects<MemberByClient>()
@@ -444,26 +448,26 @@ final class Room {
 
     /// The IRC side of a frame's sender, entered into the room when new. Nil when the room has no place left for
     /// another nick.
-    func present(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+    ///
+    /// - Parameter mayWait: nothing that others see follows, so a JOIN may come later, with those of others.
+    func present(_ sender: ChatPerson, mayWait: Bool = false, _ context: BridgeContext) -> PersonID? {
         let sender = named(sender)
         if let ours = ownPerson(sender) { return ours }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic
+            if !mayWait, !crowds.isEmpty { announceIfWaiting(known, context) }
             if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
             return known
         }
         guard remotes.count < context.settings.limits.membersPerRoom else { return nil }
         let personID = resolve(sender, context)
-        guard let person = context.identities[personID] else { return nil }
+        guard context.identities[personID] != nil else { return nil }
         remotes[personID] = RemoteMember(lastSeen: context.now.monotonic)
-        slots.insert(personID)
-        context.identities.entered(personID)
-        broadcast(joinMessage(person, context), context)
-        if let away = person.away {
-            broadcast(IRCMessage(source: person.source, command: "AWAY", params: [away]), context)
-        }
         if remotes.count == 1 { scheduleIdleSweep(context) }
+        if !crowds.isEmpty, returnedUnnoticed(personID) { return personID }
+        context.identities.entered(personID)
+        arrived(personID, mayWait: mayWait, context)
         return personID
     }
 
@@ -488,11 +492,13 @@ final class Room {
         guard remotes.removeValue(forKey: personID) != nil else { return }
         context.timers.cancel(.typingIn(personID, id))
         receiptNotices.forget(reader: personID)
+        if !crowds.isEmpty { _ = crowds.remove(personID) }
         departed(personID, reason: reason, context)
     }
 
-    private func departed(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
-        if let person = context.identities[personID] {
+    /// Somebody is gone; nobody is told who was not told that they came.
+    func departed(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
+        if slots.contains(personID), let person = context.identities[personID] {
             broadcast(
                 IRCMessage(
                     tags: tags(of: person, at: context.now.wall), source: person.source, command: "PART",
@@ -511,8 +517,11 @@ final class Room {
     /// People who were silent for `memberIdle` leave, on wires that tell of no leave.
     func sweepIdlePeople(_ context: BridgeContext) {
         let gone = remotes.filter { context.now.monotonic - $0.value.lastSeen >= settings.memberIdle }
-        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !traits.tellsOfLeaves {
-            remoteLeft(person, reason: "idle", context)
+        let kind: Crowds.Kind = link.isUp ? .idle : .split
+        for (person, member) in gone.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            // Who went while there was no link is never told of, on whatever wire.
+            guard !traits.tellsOfLeaves || crowds.linkedAt.map({ member.lastSeen < $0 }) ?? false else { continue }
+            vanish(person, kind, context)
         }
         if let member = overflowMember, context.now.monotonic - member.lastSeen >= settings.memberIdle {
             overflowMember = nil
@@ -523,6 +532,7 @@ final class Room {
 
     /// Nobody upstream can be seen from here any more.
     func forgetPeople(_ context: BridgeContext) {
+        forgetCrowds(context)
         for person in remotes.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             remoteLeft(person, reason: nil, context)
         }

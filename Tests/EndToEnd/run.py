@@ -29,9 +29,10 @@ import peer
 import relaying
 import restarts
 import roughness
+import scale
 
 # These measure, or load the machine: one at a time.
-ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
+ALONE = [relaying, accounts, outages, lifecycle, hostile, load, scale]
 TOGETHER = [dialects, options, roughness, logins, restarts]
 
 

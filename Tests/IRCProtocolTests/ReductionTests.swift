@@ -50,6 +50,15 @@ private let reductionRows: [ReductionRow] = [
         "FAIL without standard-replies", "@time=T :irc FAIL PRIVMSG CANNOT_SEND #a :Not now", [.serverTime],
         "@time=T :irc NOTICE me :PRIVMSG CANNOT_SEND #a: Not now"),
     ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
+    ReductionRow(
+        "FAIL of a command whose own capability is there", ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message",
+        [.messageRedaction], ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message"),
+    ReductionRow(
+        "FAIL of one command, with the capability of another", ":irc FAIL MARKREAD INVALID_PARAMS #a :No time",
+        [.messageRedaction], ":irc NOTICE me :MARKREAD INVALID_PARAMS #a: No time"),
+    ReductionRow(
+        "FAIL with a code that 005 announces", ":irc FAIL * INVALID_UTF8 :Not UTF-8", [],
+        ":irc FAIL * INVALID_UTF8 :Not UTF-8"),
     ReductionRow("NOTE with nothing but a text", ":irc NOTE :Mind", [], ":irc NOTICE me :Mind"),
     ReductionRow("NOTE with standard-replies", ":irc NOTE A B :C", [.standardReplies], ":irc NOTE A B :C"),
     ReductionRow(
