@@ -193,7 +193,9 @@ extension Bridge {
         }
         let renderer = BacklogRenderer(
             channel: room.channel, serverName: settings.serverName, limits: settings.limits,
-            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall)
+            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall,
+            caps: session.caps,
+            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
         let lines = renderer.lines(of: message)
         if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
             let reference = nextBatchReference()

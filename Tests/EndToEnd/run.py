@@ -23,6 +23,7 @@ import hostile
 import load
 import lifecycle
 import logins
+import multiline
 import options
 import outages
 import peer
@@ -32,7 +33,7 @@ import roughness
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins, restarts]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline]
 
 
 def scenarios(words, quick):
