@@ -94,6 +94,14 @@ final class Backlog {
         return lines.popLast()
     }
 
+    /// What ends a message's own batch, of which the beginning is written and this is not.
+    var innerEnd: IRCMessage? {
+        guard let end = lines.first, end.command == "BATCH", let next = lines.last,
+            !(next.command == "BATCH" && next.params.first?.hasPrefix("+") == true)
+        else { return nil }
+        return end
+    }
+
     func forgetPage() {
         rows = []
         lines = []
@@ -179,7 +187,8 @@ struct BacklogRenderer {
             return lines.isEmpty ? nil : stamped(IRCUtterance(head: head, lines: lines, address: address), stamp)
         }
         return stamped(
-            MessageRendering.utterance(head, SpokenText(text: message.text), address: address, margin: stamp.utf8.count),
+            MessageRendering.utterance(
+                head, SpokenText(text: message.text), address: address, margin: stamp.utf8.count),
             stamp)
     }
 

@@ -140,6 +140,7 @@ extension Bridge {
 
     private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
         guard let reference = backlog.batch else { return }
+        if let end = backlog.innerEnd { write(end, to: session, label: nil, batch: reference) }
         backlog.batch = nil
         endBatch(reference, session)
     }

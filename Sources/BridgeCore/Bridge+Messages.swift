@@ -118,6 +118,7 @@ extension Bridge {
             return refuse(verb, session.numeric(.errNoSuchNick, shown, "No such nick"), session)
         }
         guard isLocal(target) else { return toUpstreamPerson(verb, target, words?.text, session) }
+        guard verb != .tagmsg || !clientTags.isEmpty else { return }
         let msgid = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), IRCTag("msgid", msgid),

@@ -480,7 +480,8 @@ final class IRCSession {
         case .privmsg: return batchedLine(message) ?? textReceived(.privmsg, message)
         case .notice: return batchedLine(message) ?? textReceived(.notice, message)
         case .tagmsg:
-            return batchedLine(message) ?? [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
+            return batchedLine(message)
+                ?? [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
         case .markread: return markReadReceived(params)
         case .redact:
             return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]

@@ -302,12 +302,19 @@ final class Room {
             }
             return
         }
-        let reference = door.nextBatchReference()
+        var reference: String?
         for var group in audience.groups where !group.isEmpty {
-            group.clients.removeAll { others.contains($0) }
-            group.held.removeAll { others.contains($0) }
-            if group.isEmpty { continue }
-            send(said.messages(for: group.profile) { reference }, to: group, except: except, context)
+            if !others.isEmpty {
+                group.clients.removeAll { others.contains($0) }
+                group.held.removeAll { others.contains($0) }
+                if group.isEmpty { continue }
+            }
+            let lines = said.messages(for: group.profile) {
+                let name = reference ?? door.nextBatchReference()
+                reference = name
+                return name
+            }
+            send(lines, to: group, except: except, context)
         }
         if context.isDurable { linesWritten(context) }
     }

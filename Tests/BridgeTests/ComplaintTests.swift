@@ -11,12 +11,18 @@ import Testing
 struct ComplaintTests {
     private typealias S = SessionStage
 
-    private func stage(_ dialect: ActionsStubDialect = ActionsStubDialect(), echoes: Bool = true) throws -> ActionsStage {
+    private func stage(_ dialect: ActionsStubDialect = ActionsStubDialect(), echoes: Bool = true) throws -> ActionsStage
+    {
         let stage = try ActionsStage(dialect, echoes: echoes)
         stage.enter(1, "alice")
         stage.enter(2, "bob")
         stage.enter(3, "carol", caps: "")
         return stage
+    }
+
+    /// What a line says, without what stands in front.
+    private func words(_ line: String) -> String {
+        line.firstRange(of: " PRIVMSG #lobby :").map { String(line[$0.upperBound...]) } ?? ""
     }
 
     /// A wire with a history, past its first one.
@@ -41,6 +47,7 @@ struct ComplaintTests {
         stage.say(["one", "two"])
         stage.enter(2, "alice@phone", caps: BacklogStage.caps)
         #expect(stage.heard(2) == ["ann: one", "ann: two"])
+        stage.harness.advance(by: .seconds(5))
         stage.leave(2)
         for client in 3...6 as ClosedRange<UInt64> {
             stage.enter(client, "alice@phone", caps: BacklogStage.caps)
@@ -114,7 +121,7 @@ struct ComplaintTests {
         stage.backend("message|id=m1|from=s1|name=Remy|text=" + text)
         let lines = stage.happened().filter { $0.hasPrefix("C3") && $0.contains("PRIVMSG") }
         #expect(lines.allSatisfy { $0.utf8.count - 4 <= 510 })
-        let pieces = lines.compactMap { $0.split(separator: " :", maxSplits: 1).last.map(String.init) }
+        let pieces = lines.map(words)
         #expect(pieces.joined() == text)
         #expect(pieces.reduce(0) { $0 + $1.count } == text.count, "no character is cut")
     }
@@ -194,7 +201,9 @@ struct ComplaintTests {
         stage.harness.advance(by: .seconds(60))
         let lines = stage.happened()
         let wanted = (1...9).map { String($0) }
-        #expect(lines.filter { $0.hasPrefix("U0> message") }.compactMap { $0.split(separator: "=").last.map(String.init) } == wanted)
+        #expect(
+            lines.filter { $0.hasPrefix("U0> message") }.compactMap { $0.split(separator: "=").last.map(String.init) }
+                == wanted)
         for client in 1...3 {
             let seen = lines.filter { $0.hasPrefix("C\(client)") && $0.contains(" PRIVMSG ") }
             #expect(seen.compactMap { $0.split(separator: ":").last.map(String.init) } == wanted, "client \(client)")
@@ -229,7 +238,7 @@ struct ComplaintTests {
         stage.backend("message|id=m3|from=s1|name=Remy|text=|file=secret.png")
         let lines = stage.happened().filter { $0.hasPrefix("C3") && $0.contains("PRIVMSG") }
         #expect(
-            lines.compactMap { $0.split(separator: " :", maxSplits: 1).last.map(String.init) } == [
+            lines.map(words) == [
                 "[image] soup.png https://x.example/soup.png", "look", "[image] https://x.example/stew.png",
                 "[image] secret.png, not available through a link",
             ])

@@ -55,13 +55,14 @@ struct MultilineTests {
         #expect(lines.first?.hasSuffix("|text=hello\n#how is everyone?") == true)
         let alice = ":alice!~u@bridge"
         #expect(
-            lines.filter { $0.hasPrefix("C1") } == [
-                "C1< @msgid=m1;label=xyz \(alice) BATCH +r1 draft/multiline #lobby",
-                "C1< @batch=r1 \(alice) PRIVMSG #lobby :hello",
-                "C1< @batch=r1 \(alice) PRIVMSG #lobby :#how is ",
-                "C1< @batch=r1;draft/multiline-concat \(alice) PRIVMSG #lobby :everyone?",
-                "C1< \(alice) BATCH -r1",
-            ].map { $0.replacing("r1", with: "r2") })
+            lines.filter { $0.hasPrefix("C1") }
+                == [
+                    "C1< @msgid=m1;label=xyz \(alice) BATCH +r1 draft/multiline #lobby",
+                    "C1< @batch=r1 \(alice) PRIVMSG #lobby :hello",
+                    "C1< @batch=r1 \(alice) PRIVMSG #lobby :#how is ",
+                    "C1< @batch=r1;draft/multiline-concat \(alice) PRIVMSG #lobby :everyone?",
+                    "C1< \(alice) BATCH -r1",
+                ].map { $0.replacing("r1", with: "r2") })
         #expect(
             lines.filter { $0.hasPrefix("C2") } == [
                 "C2< @msgid=m1 \(alice) BATCH +r1 draft/multiline #lobby",
@@ -130,7 +131,8 @@ struct MultilineTests {
         "a mistake is told once, and nothing of the batch goes anywhere",
         arguments: [
             Mistake(
-                what: "a line of another batch", lines: ["BATCH +1 draft/multiline #lobby", "@batch=2 PRIVMSG #lobby x"],
+                what: "a line of another batch",
+                lines: ["BATCH +1 draft/multiline #lobby", "@batch=2 PRIVMSG #lobby x"],
                 answer: "MULTILINE_INVALID :The batch that is open has another name"),
             Mistake(
                 what: "a line of no batch", lines: ["@batch=2 PRIVMSG #lobby x"],
@@ -214,7 +216,9 @@ struct MultilineTests {
     @Test("other lines go their way while a batch is open; a client that goes takes it along")
     func interleaved() throws {
         let stage = try stage()
-        send(stage, "BATCH +1 draft/multiline #lobby", "@batch=1 PRIVMSG #lobby :one", "PING x", "PRIVMSG #lobby :between")
+        send(
+            stage, "BATCH +1 draft/multiline #lobby", "@batch=1 PRIVMSG #lobby :one", "PING x",
+            "PRIVMSG #lobby :between")
         var lines = stage.happened()
         #expect(lines.first == "C1< :bridge PONG bridge :x" || lines.first == "C1< :bridge PONG bridge x")
         #expect(lines.dropFirst().first?.hasSuffix("|text=between") == true)
@@ -243,7 +247,9 @@ struct MultilineTests {
     func labels() throws {
         let stage = try stage()
         send(stage, "@label=a BATCH +1 draft/multiline #lobby", "@batch=1 PRIVMSG #else :x")
-        #expect(stage.happened().map { $0.hasPrefix("C1< @label=a :bridge FAIL BATCH MULTILINE_INVALID_TARGET ") } == [true])
+        #expect(
+            stage.happened().map { $0.hasPrefix("C1< @label=a :bridge FAIL BATCH MULTILINE_INVALID_TARGET ") } == [true]
+        )
         send(stage, "@label=b BATCH +2 draft/multiline #nowhere", "@batch=2 PRIVMSG #nowhere :x", "BATCH -2")
         #expect(stage.happened() == ["C1< @label=b :bridge 403 alice #nowhere :No such room"])
         send(stage, "CAP REQ -echo-message")
@@ -258,7 +264,8 @@ struct MultilineTests {
         let stage = try stage()
         stage.harness.send(2, "AWAY :out")
         _ = stage.happened()
-        send(stage, "@label=p BATCH +1 draft/multiline carol", "@batch=1 PRIVMSG carol :a", "@batch=1 PRIVMSG carol :b",
+        send(
+            stage, "@label=p BATCH +1 draft/multiline carol", "@batch=1 PRIVMSG carol :a", "@batch=1 PRIVMSG carol :b",
             "BATCH -1")
         var lines = settled(stage.happened())
         #expect(
@@ -268,7 +275,8 @@ struct MultilineTests {
                 "C1< @batch=r1 :alice!~u@bridge PRIVMSG carol :a", "C1< @batch=r1 :alice!~u@bridge PRIVMSG carol :b",
                 "C1< :alice!~u@bridge BATCH -r1",
             ])
-        send(stage, "@label=q BATCH +1 draft/multiline bob", "@batch=1 PRIVMSG bob :a", "@batch=1 PRIVMSG bob :b",
+        send(
+            stage, "@label=q BATCH +1 draft/multiline bob", "@batch=1 PRIVMSG bob :a", "@batch=1 PRIVMSG bob :b",
             "BATCH -1")
         lines = settled(stage.happened()).filter { $0.hasPrefix("C1") }
         #expect(
@@ -276,7 +284,7 @@ struct MultilineTests {
                 "C1< @label=q :bridge BATCH +r2 labeled-response",
                 "C1< @msgid=m1;batch=r2 :alice!~u@bridge BATCH +r3 draft/multiline bob",
                 "C1< @batch=r3 :alice!~u@bridge PRIVMSG bob :a", "C1< @batch=r3 :alice!~u@bridge PRIVMSG bob :b",
-                "C1< @batch=r2 :alice!~u@bridge BATCH -r3", "C1< @batch=r2 :bridge 301 alice bob :out",
+                "C1< @batch=r2 :alice!~u@bridge BATCH -r3", "C1< @batch=r2 :bridge 301 alice bob out",
                 "C1< :bridge BATCH -r2",
             ])
     }
@@ -289,13 +297,15 @@ struct MultilineTests {
             "@batch=1 PRIVMSG #lobby :and tastes\u{1}", "BATCH -1")
         let lines = stage.happened()
         #expect(lines.first?.hasSuffix("|text=* alice stirs\nand tastes") == true)
-        #expect(lines.filter { $0.hasPrefix("C2< @batch") }.map { String($0.split(separator: " :").last ?? "") } == [
-            "\u{1}ACTION stirs", "and tastes\u{1}",
-        ])
-        #expect(lines.filter { $0.hasPrefix("C4") } == [
-            "C4< :alice!~u@bridge PRIVMSG #lobby :\u{1}ACTION stirs\u{1}",
-            "C4< :alice!~u@bridge PRIVMSG #lobby :\u{1}ACTION and tastes\u{1}",
-        ])
+        #expect(
+            lines.filter { $0.hasPrefix("C2< @batch") }.map { String($0.split(separator: " :").last ?? "") } == [
+                "\u{1}ACTION stirs", "and tastes\u{1}",
+            ])
+        #expect(
+            lines.filter { $0.hasPrefix("C4") } == [
+                "C4< :alice!~u@bridge PRIVMSG #lobby :\u{1}ACTION stirs\u{1}",
+                "C4< :alice!~u@bridge PRIVMSG #lobby :\u{1}ACTION and tastes\u{1}",
+            ])
     }
 
     @Test("a paste costs less than as many messages, and more than one")
@@ -376,9 +386,10 @@ struct MultilineTests {
                 "@time=T :bridge BATCH +r1 chathistory #lobby",
                 "@time=T;msgid=m1;batch=r1 \(remy) BATCH +r2 draft/multiline #lobby",
                 "@batch=r2 \(remy) PRIVMSG #lobby :soup", "@batch=r2 \(remy) PRIVMSG #lobby :",
-                "@batch=r2 \(remy) PRIVMSG #lobby :of the day", "@time=T;batch=r1 \(remy) BATCH -r2",
+                "@batch=r2 \(remy) PRIVMSG #lobby :of the day", "@batch=r1;time=T \(remy) BATCH -r2",
                 "@time=T :bridge BATCH -r1",
             ], "\(lines)")
+        stage.harness.advance(by: .seconds(5))
         stage.leave(1)
         stage.say(#"more\nwords"#)
         stage.enter(1, "alice@phone", caps: "")
