@@ -180,7 +180,7 @@ private final class RandomConversation {
                 let caps = [
                     "message-tags", "server-time", "echo-message", "labeled-response", "batch", "extended-join",
                     "standard-replies", "away-notify", "setname", "draft/read-marker", "userhost-in-names",
-                    "sasl", "account-notify", "account-tag", "znc.in/self-message",
+                    "sasl", "account-notify", "account-tag", "znc.in/self-message", "draft/multiline",
                 ]
                 harness.send(client, "CAP REQ :" + caps.filter { _ in chance(60) }.joined(separator: " "))
                 harness.send(client, "CAP END")
@@ -210,6 +210,9 @@ private final class RandomConversation {
             "WHOIS R1", "AWAY :gone", "AWAY", "SETNAME :x", "MARKREAD #lobby timestamp=2026-11-21T12:10:00.000Z",
             "CAP REQ :-echo-message", "CAP REQ :message-tags", "PRIVMSG R1 :x", "PRIVMSG n\(messageNumber - 1) :x",
             "PRIVMSG #lobby :" + String(repeating: "long é ", count: 60), "QUIT :x", "MODE #lobby +b", "WHOWAS n1",
+            "BATCH +m draft/multiline #lobby", "@batch=m PRIVMSG #lobby :m", "@batch=m PRIVMSG #lobby :",
+            "@batch=m;draft/multiline-concat PRIVMSG #lobby :é", "BATCH -m", "CAP REQ :-draft/multiline",
+            "BATCH +m draft/multiline #lobby\r\n@batch=m PRIVMSG #lobby :one\r\n@batch=m PRIVMSG #lobby :two\r\nBATCH -m",
             "PRIVMSG #lobby :\u{1}ACTION " + String(repeating: "wa ves ", count: 60) + "\u{1}",
         ]
         var bytes: [UInt8]

@@ -372,6 +372,34 @@ struct MultilineTests {
 
     // MARK: - Later
 
+    @Test("what an IRC user said in several lines is kept, and comes in lines that give its text")
+    func keptPaste() throws {
+        let caps = "message-tags server-time batch draft/multiline"
+        let stage = try BacklogStage()
+        stage.enter(1, "alice@phone", caps: caps)
+        stage.leave(1)
+        stage.enter(2, "bob@desk", caps: caps)
+        let long = String(repeating: "stir ", count: 120)
+        stage.harness.send(2, "@+draft/reply=x BATCH +1 draft/multiline #lobby")
+        for line in ["PRIVMSG #lobby :", "PRIVMSG #lobby :" + long.prefix(300)] {
+            stage.harness.send(2, "@batch=1 " + line)
+        }
+        stage.harness.send(2, "@batch=1;draft/multiline-concat PRIVMSG #lobby :" + long.dropFirst(300))
+        stage.harness.send(2, "BATCH -1")
+        #expect(stage.sentMessages().count == 1)
+        stage.crash()
+        stage.enter(1, "alice@phone", caps: caps)
+        let lines = settled(stage.raw(1)).map { $0.replacing(/time=[^; ]+/, with: "time=T") }
+        let heads = lines.filter { $0.contains(" BATCH +") }
+        #expect(heads.count == 2, "\(lines)")
+        #expect(heads.last?.contains(";+reply=x;+draft/reply=x;batch=r1 :bob!") == true, "\(lines)")
+        let said = lines.filter { $0.contains(" PRIVMSG ") }
+        #expect(said.map { $0.contains("draft/multiline-concat") } == [false, false, true])
+        #expect(
+            said.map { String($0.split(separator: " #lobby :", maxSplits: 1).dropFirst().first ?? "") }.joined() == long
+        )
+    }
+
     @Test("what a client missed comes as a batch in the history's batch, with the times in front where it sees none")
     func backlog() throws {
         let stage = try BacklogStage()
