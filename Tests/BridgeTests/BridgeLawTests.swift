@@ -109,6 +109,7 @@ private final class RandomConversation {
     private var nextClient: UInt64 = 1
     private var live: [UInt64] = []
     private var views: [UInt64: ClientView] = [:]
+    private var openBatches: [UInt64: Set<String>] = [:]
     /// Who said which message of an IRC user, and under which id the backend got it.
     private var author: [String: UInt64] = [:]
     private var upstreamID: [String: String] = [:]
@@ -307,6 +308,7 @@ private final class RandomConversation {
                 problems.append("\(problem): \(String(decoding: line, as: UTF8.self))")
             }
             let text = String(decoding: line, as: UTF8.self)
+            if let problem = batchProblem(text, client) { problems.append("client \(client): \(problem): \(text)") }
             if let problem = views[client]?.see(text) { problems.append("client \(client): \(problem): \(text)") }
             guard let start = text.firstRange(of: " PRIVMSG #lobby :") else { continue }
             // Beyond the members limit, people speak as `<name> text`.
@@ -315,6 +317,22 @@ private final class RandomConversation {
             if Self.isNumbered(body, "i") { local[client, default: [:]][body, default: 0] += 1 }
         }
         for client in live where !harness.isConnected(client) { live.removeAll { $0 == client } }
+    }
+
+    /// A line of a batch stands between the line that begins it and the one that ends it.
+    private func batchProblem(_ line: String, _ client: UInt64) -> String? {
+        let tags = line.hasPrefix("@") ? line.prefix { $0 != " " }.dropFirst().split(separator: ";") : []
+        if let tag = tags.first(where: { $0.hasPrefix("batch=") }),
+            !openBatches[client, default: []].contains(String(tag.dropFirst("batch=".count)))
+        {
+            return "its batch is not open"
+        }
+        guard let match = line.firstMatch(of: #/^(?:@\S+ )?:\S+ BATCH ([+-])(\S+)/#) else { return nil }
+        let reference = String(match.2)
+        guard match.1 == "+" else {
+            return openBatches[client, default: []].remove(reference) == nil ? "no such batch is open" : nil
+        }
+        return openBatches[client, default: []].insert(reference).inserted ? nil : "that batch is open"
     }
 
     /// A message of an IRC user has one id however often it is sent, and an author's messages keep their order.

@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import Digests
 import Testing
 
 @testable import BridgeCore
@@ -240,6 +241,39 @@ struct MessageFormsTests {
             #expect(lines.count == 2)
             #expect(lines.allSatisfy { $0.contains(";\(name)=#lobby :alice!~u@bridge \(verb) bob :here") })
         }
+    }
+
+    @Test("private messages between IRC users: one msgid for all, labels, the away text, and a person's other clients")
+    func privateMessages() throws {
+        let account = AccountSettings(
+            name: "alice",
+            password: SCRAMVerifier(password: SecretBytes("secret".utf8), salt: Array("salt".utf8), iterations: 1))
+        let stage = try ActionsStage(ActionsStubDialect(), accounts: [account])
+        stage.enter(1, "alice", login: "alice")
+        stage.enter(2, "alice", caps: "message-tags znc.in/self-message", login: "alice")
+        stage.enter(3, "bob")
+        _ = stage.happened()
+        stage.harness.send(3, "@label=1;+draft/channel-context=#lobby PRIVMSG alice :psst")
+        var lines = stage.happened()
+        let msgid = try #require(lines.first?.firstMatch(of: /@msgid=([^; ]+)/)?.1)
+        let tags = "@msgid=\(msgid);+draft/channel-context=#lobby"
+        #expect(
+            lines == [
+                "C1< \(tags) :bob!~u@bridge PRIVMSG alice :psst", "C2< \(tags) :bob!~u@bridge PRIVMSG alice :psst",
+                "C3< \(tags);label=1 :bob!~u@bridge PRIVMSG alice :psst",
+            ], "\(lines)")
+        stage.harness.send(3, "AWAY :asleep")
+        _ = stage.happened()
+        stage.harness.send(1, "@label=2 PRIVMSG bob :yes?")
+        lines = stage.happened().map { $0.replacing(/msgid=[^; ]+/, with: "msgid=M") }
+        #expect(
+            lines == [
+                "C3< @msgid=M :alice!~u@bridge PRIVMSG bob :yes?", "C2< @msgid=M :alice!~u@bridge PRIVMSG bob :yes?",
+                "C1< @label=2 :bridge BATCH +b1 labeled-response",
+                "C1< @msgid=M;batch=b1 :alice!~u@bridge PRIVMSG bob :yes?",
+                "C1< @batch=b1 :bridge 301 alice bob asleep",
+                "C1< :bridge BATCH -b1",
+            ], "\(lines)")
     }
 
     // MARK: - Words instead of tags
