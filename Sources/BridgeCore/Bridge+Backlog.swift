@@ -140,6 +140,7 @@ extension Bridge {
 
     private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
         guard let reference = backlog.batch else { return }
+        if let end = backlog.innerEnd { write(end, to: session, label: nil, batch: reference) }
         backlog.batch = nil
         endBatch(reference, session)
     }
@@ -193,7 +194,9 @@ extension Bridge {
         }
         let renderer = BacklogRenderer(
             channel: room.channel, serverName: settings.serverName, limits: settings.limits,
-            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall)
+            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall,
+            caps: session.caps,
+            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
         let lines = renderer.lines(of: message)
         if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
             let reference = nextBatchReference()

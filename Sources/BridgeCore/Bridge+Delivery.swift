@@ -60,8 +60,10 @@ extension Bridge: ClientDoor {
     ) -> Int {
         var message = message
         if let label { message.setTag("label", label) }
-        if let batch { message.setTag("batch", batch) }
-        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil {
+        let isInner = message.tag("batch") != nil
+        if let batch, !isInner { message.setTag("batch", batch) }
+        // A line of a batch that stands inside another has its time from that one's head.
+        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
         guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
@@ -91,7 +93,12 @@ extension Bridge: ClientDoor {
             case 1:
                 write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
                 return
-            default: break
+            default:
+                guard !response.isDeferred, Self.isOneBatch(replies) else { break }
+                for (index, reply) in replies.enumerated() {
+                    write(reply, to: session, label: index == 0 ? response.label : nil, batch: nil)
+                }
+                return
             }
         }
         guard session.caps.contains(.batch), !response.isDeferred else {

@@ -30,7 +30,8 @@ extension Bridge {
         case .mode(let target, let params): mode(target, params, session)
         case .away(let text): setAway(text, session)
         case .message(let verb, let targets, let text, let tags):
-            message(verb, targets: targets, text: text, tags: tags, session)
+            message(verb, targets: targets, words: text.map { SpokenText(text: $0) }, tags: tags, session)
+        case .multiline(let batch): multiline(batch, session)
         case .readMarker(let channel): readMarker(channel, session)
         case .moveMarker(let channel, let at): moveMarker(channel, to: at, session)
         case .redact(let channel, let msgid, let reason): redact(channel, msgid, reason: reason, session)

@@ -425,7 +425,7 @@ public final class Bridge {
             if session.person == nil, let foreign = ForeignProtocol(verb: message.command) {
                 return turnAway(session, foreign)
             }
-            penalty = IRCCommandTable.row(for: message.command)?.penalty ?? 1
+            penalty = session.isGathered(message) ? 0 : IRCCommandTable.row(for: message.command)?.penalty ?? 1
             if session.caps.contains(.labeledResponse), let label = message.tag("label")?.value, !label.isEmpty {
                 session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
             }

@@ -32,6 +32,8 @@ enum SessionRequest: Equatable {
     case mode(String, [String])
     case away(String?)
     case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
+    /// A message of several lines is complete.
+    case multiline(IncomingBatch)
     case readMarker(String)
     case moveMarker(String, ChatTimestamp)
     case redact(String, msgid: String, reason: String?)
@@ -93,9 +95,17 @@ final class IRCSession {
         let serverName: String
         let budget: TokenBucket.Terms
         let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
+        /// What one message of several lines may have.
+        let multiline: (bytes: Int, lines: Int)
+        let capabilityValues: [IRCCapability: String]
 
         init(_ settings: BridgeSettings) {
             serverName = settings.serverName
+            multiline = (settings.limits.multilineMaxBytes, settings.limits.multilineMaxLines)
+            capabilityValues = [
+                .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ","),
+                .multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)",
+            ]
             budget = TokenBucket.Terms(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         }
     }
@@ -135,6 +145,7 @@ final class IRCSession {
     }
 
     var serverName: String { terms.serverName }
+    var multilineLimits: (bytes: Int, lines: Int) { terms.multiline }
 
     var budget: TokenBucket {
         get { TokenBucket(terms.budget, budgetLevel) }
@@ -266,8 +277,12 @@ final class IRCSession {
         var longAnswerBatch: String?
         var undrainedBytes = 0
         var response: LabeledResponse?
+        var incomingBatch: IncomingBatch?
 
-        var isDone: Bool { longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil }
+        var isDone: Bool {
+            longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil
+                && incomingBatch == nil
+        }
     }
 
     private func modifyAnswering(_ body: (Answering) -> Void) {
@@ -312,6 +327,12 @@ final class IRCSession {
         set { if newValue != nil || answering != nil { modifyAnswering { $0.response = newValue } } }
     }
 
+    /// The message of several lines that the client has begun.
+    var incomingBatch: IncomingBatch? {
+        get { answering?.incomingBatch }
+        set { if newValue != nil || answering != nil { modifyAnswering { $0.incomingBatch = newValue } } }
+    }
+
     /// Another line of the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
 
@@ -342,17 +363,12 @@ final class IRCSession {
         var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
         if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
         self.negotiation = IRCCapabilityNegotiation(
-            available: offered, values: Self.capabilityValues)
+            available: offered, values: terms.capabilityValues)
         self.budgetLevel = .full(terms.budget)
         self.tagBudgetLevel = .full(terms.tagBudget)
         self.lastReceivedAt = now.monotonic
         self.lastSpokeAt = now.wall
     }
-
-    /// One table for all sessions.
-    private static let capabilityValues: [IRCCapability: String] = [
-        .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")
-    ]
 
     /// What this bridge offers: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
@@ -462,10 +478,12 @@ final class IRCSession {
             let text = params.first.map { NickMaker.prefix(of: $0, maxBytes: Self.maxAwayBytes) }
             return [.away(text?.isEmpty == false ? text : nil)]
         case .setname: return [.setRealname(params[0])]
-        case .privmsg: return textReceived(.privmsg, message)
-        case .notice: return textReceived(.notice, message)
+        case .batch: return batchReceived(message)
+        case .privmsg: return batchedLine(message) ?? textReceived(.privmsg, message)
+        case .notice: return batchedLine(message) ?? textReceived(.notice, message)
         case .tagmsg:
-            return [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
+            return batchedLine(message)
+                ?? [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
         case .markread: return markReadReceived(params)
         case .redact:
             return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]

@@ -111,6 +111,13 @@ struct RecentMessages {
         if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
     }
 
+    /// The whole of a message as the backend has it, where that is remembered.
+    func text(of msgid: String) -> String? {
+        guard let entry = entry(msgid: msgid), !entry.isTakenBack else { return nil }
+        let text = entry.wentUpAs ?? entry.beginning
+        return text.hasSuffix("…") ? nil : text
+    }
+
     /// The message has other words now. False when it has the same, as far as they are remembered.
     mutating func edit(msgid: String, text: String) -> Bool {
         guard let slot = byMsgid[msgid] else { return false }

@@ -238,15 +238,23 @@ extension Room {
         }
         endTyping(speaker, announced: false, context)
         guard let person = context.identities[speaker] else { return }
+        let withNicks = withNicks(text, context)
+        if withNicks != text {
+            text = withNicks
+            shownText = text
+        }
         let at = shownTime(message.at, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
-        let bodies = MessageRendering.bodies(
+        let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
+        let address = address(ofReplyTo: original?.msgid, by: person.nick, text)
+        let lines = MessageRendering.lines(
             text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
-            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
+            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel)
+                - (address?.utf8.count ?? 0),
             limits: context.settings.limits, backendHost: settings.url.host)
-        guard !bodies.isEmpty else { return }
+        guard !lines.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         enter(
             msgid: msgid, upstreamID: message.id,
@@ -258,16 +266,13 @@ extension Room {
                 message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
                 account: person.account, text: shownText)
         }
-        for (index, body) in bodies.enumerated() {
-            // One msgid, one message: the lines after the first are its continuation.
-            var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)
-            if index == 0, let target = message.replyTo, let original = recent.entry(upstreamID: target) {
-                tags.append(IRCTag("+reply", original.msgid))
-                tags.append(IRCTag("+draft/reply", original.msgid))
-            }
-            broadcast(
-                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
+        var tags = tags(of: person, at: at, msgid: msgid)
+        if let original {
+            tags.append(IRCTag("+reply", original.msgid))
+            tags.append(IRCTag("+draft/reply", original.msgid))
         }
+        let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
+        broadcast(IRCUtterance(head: head, lines: lines, address: address), context)
         reportDelivery(of: message, context)
     }
 

@@ -16,6 +16,10 @@ protocol ClientDoor: AnyObject {
     /// The client's own message comes back, in as many lines as it takes, if it asked for that. A label waits for it
     /// only then.
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
+    /// The same of what may take several lines, and then be one batch.
+    func echo(_ said: IRCUtterance, to client: ClientID, label: String?)
+    /// A name for a batch that no other has.
+    func nextBatchReference() -> String
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
     /// A line of the room for a client that still gets what was said before it came.
@@ -203,6 +207,8 @@ final class Room {
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
     /// Lines about taken-back messages for clients that do not know REDACT.
     var takenBackBudget = TokenBucket(rate: 0.2, burst: 5)
+    /// Lines about reactions for clients without tags.
+    var reactionBudget = TokenBucket(rate: 0.2, burst: 5)
     /// When the backend was last told that the one account types.
     var accountTypingToldAt: MonotonicInstant?
     /// Up to where the one account has read.
@@ -288,6 +294,45 @@ final class Room {
         let line = context.writer.take()
         if !group.clients.isEmpty { context.emit(.fanOut(line, group.clients, except: except)) }
         for client in group.held where client != except { door.hold(line, for: client, in: id) }
+    }
+
+    /// Sends what somebody said to every IRC user in the room, built once for each way of showing it.
+    func broadcast(
+        _ said: IRCUtterance, except: ClientID? = nil, and others: [ClientID] = [], _ context: BridgeContext
+    ) {
+        if said.isPlain {
+            for line in said.messages(for: [], reference: { "" }) {
+                broadcast(line, except: except, and: others, context)
+            }
+            return
+        }
+        var reference: String?
+        for var group in audience.groups where !group.isEmpty {
+            if !others.isEmpty {
+                group.clients.removeAll { others.contains($0) }
+                group.held.removeAll { others.contains($0) }
+                if group.isEmpty { continue }
+            }
+            let lines = said.messages(for: group.profile) {
+                let name = reference ?? door.nextBatchReference()
+                reference = name
+                return name
+            }
+            send(lines, to: group, except: except, context)
+        }
+        if context.isDurable { linesWritten(context) }
+    }
+
+    /// Lines that nothing may come between.
+    private func send(_ lines: [IRCMessage], to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
+        for line in lines {
+            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
+            IRCEncoder.append(reduced, to: &context.writer)
+        }
+        guard context.writer.count > 0 else { return }
+        let lines = context.writer.take()
+        if !group.clients.isEmpty { context.emit(.fanOut(lines, group.clients, except: except)) }
+        for client in group.held where client != except { door.hold(lines, for: client, in: id) }
     }
 
     func notice(_ text: String, _ context: BridgeContext) {

@@ -28,6 +28,7 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case tagmsg = "TAGMSG"
     case markread = "MARKREAD"
     case redact = "REDACT"
+    case batch = "BATCH"
     case motd = "MOTD"
     case lusers = "LUSERS"
     case version = "VERSION"
@@ -88,6 +89,7 @@ public enum IRCCommandTable {
         Row(.tagmsg, minParams: 1, penalty: 0, "sends tags without a text: typing, reactions"),
         Row(.markread, penalty: 0, "reads or moves a read marker"),
         Row(.redact, minParams: 2, "takes a message back"),
+        Row(.batch, minParams: 1, "begins or ends a message of several lines"),
         Row(.motd, penalty: 2, "shows the message of the day"),
         Row(.lusers, "counts the people and rooms"),
         Row(.version, "names the server's version"),

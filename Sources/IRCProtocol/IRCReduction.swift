@@ -38,6 +38,7 @@ public enum IRCReductionTable {
         TagRow(name: "account", needs: .accountTag),
         TagRow(name: "label", needs: .labeledResponse),
         TagRow(name: "batch", needs: .batch),
+        TagRow(name: "draft/multiline-concat", needs: .multiline),
     ]
 
     /// Commands that not everybody understands. A command may have several rows; they apply in order.

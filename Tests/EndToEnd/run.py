@@ -23,6 +23,7 @@ import hostile
 import load
 import lifecycle
 import logins
+import multiline
 import options
 import outages
 import peer
@@ -33,7 +34,7 @@ import scale
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline]
 
 
 def scenarios(words, quick):

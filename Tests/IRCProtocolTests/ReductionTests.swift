@@ -32,6 +32,12 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow("TAGMSG without message-tags", "@+typing=done TAGMSG #a", [.serverTime], nil),
     ReductionRow("TAGMSG with it", "@+typing=done TAGMSG #a", [.messageTags], "@+typing=done TAGMSG #a"),
     ReductionRow("BATCH without batch", "BATCH +1 netjoin", [.messageTags], nil),
+    ReductionRow(
+        "the mark of a line that continues another", "@batch=1;draft/multiline-concat PRIVMSG #a :b",
+        [.batch, .multiline], "@batch=1;draft/multiline-concat PRIVMSG #a :b"),
+    ReductionRow(
+        "… without draft/multiline", "@batch=1;draft/multiline-concat PRIVMSG #a :b", [.batch, .messageTags],
+        "@batch=1 PRIVMSG #a :b"),
     ReductionRow("BATCH with it", "BATCH +1 netjoin", [.batch], "BATCH +1 netjoin"),
     ReductionRow("ACK without labeled-response", "@label=L ACK", [.messageTags], nil),
     ReductionRow("AWAY without away-notify", ":o!u@h AWAY :gone", [], nil),
