@@ -47,7 +47,8 @@ extension Bridge {
     ) {
         let account = account(named: name)
         check(
-            password, against: account?.password ?? .unmatchable(iterations: accounts.passwordCost), account, purpose, session)
+            password, against: account?.password ?? .unmatchable(iterations: accounts.passwordCost), account, purpose,
+            session)
         session.passwordTry?.clientName = client
     }
 

@@ -12,7 +12,8 @@ extension Bridge {
         if let shared, sessions(of: shared).count >= Self.maxClientsPerAccount { return closeSurplus(session) }
         let rooms = session.rooms
         if old.clients == [session.id] {
-            tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in as somebody else"]))
+            tellPeers(
+                of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in as somebody else"]))
             for id in rooms { if let room = room(id) { leave(room, session) } }
             whowas.remember(old, at: context.now.wall)
             context.identities.remove(oldID)

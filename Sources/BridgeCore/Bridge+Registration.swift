@@ -56,12 +56,16 @@ extension Bridge {
         if let (code, text) = complaint(name: name, session) {
             return refuse(code, text, of: wanted == "*" ? nick : shown)
         }
-        guard email == "*" else { return refuse("INVALID_EMAIL", "This server sends no mail: give * instead", of: name) }
+        guard email == "*" else {
+            return refuse("INVALID_EMAIL", "This server sends no mail: give * instead", of: name)
+        }
         if let (code, text) = Self.complaint(password: password, of: name) { return refuse(code, text, of: name) }
         func later(_ why: String) { refuse("TEMPORARILY_UNAVAILABLE", why, of: name) }
         guard session.passwordTry == nil, !session.sasl.isUnderway else { return later("Finish logging in first") }
         guard context.ledger.condition == .sound else { return later("Accounts cannot be kept at the moment") }
-        guard accounts.hasRoom(for: registrations.count + 1) else { return later("There are too many accounts already") }
+        guard accounts.hasRoom(for: registrations.count + 1) else {
+            return later("There are too many accounts already")
+        }
         guard session.origin.isLocal || registrationThrottle.take(session.origin.address, now: context.now.monotonic)
         else { return later("Too many accounts were made from your address; try again in an hour") }
         begin(name, password, session)

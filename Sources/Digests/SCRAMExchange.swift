@@ -107,9 +107,13 @@ public struct SCRAMServerExchange: Sendable {
 
     /// - Parameter randomness: ``nonceByteCount`` fresh bytes: a nonce that came twice would let a proof be used twice.
     public init(_ first: SCRAMClientFirst, verifier: SCRAMVerifier, randomness: [UInt8]) {
+        self.init(first, verifier: verifier, serverNonce: Base64.encode(randomness))
+    }
+
+    init(_ first: SCRAMClientFirst, verifier: SCRAMVerifier, serverNonce: String) {
         self.first = first
         self.verifier = verifier
-        nonce = first.nonce + Base64.encode(randomness)
+        nonce = first.nonce + serverNonce
         serverFirst = "r=\(nonce),s=\(Base64.encode(verifier.salt)),i=\(verifier.iterations)"
     }
 

@@ -17,6 +17,7 @@ import time
 import traceback
 
 import accounts
+import accounts_sasl
 import backends
 import dialects
 import hostile
@@ -31,7 +32,7 @@ import restarts
 import roughness
 
 # These measure, or load the machine: one at a time.
-ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
+ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load]
 TOGETHER = [dialects, options, roughness, logins, restarts]
 
 

@@ -250,7 +250,9 @@ struct ConfigurationCompletion {
                 reader.report(whole, "\(called) has no password; \"chatbridge hash-password\" makes one")
             }
             for certificate in account.certificates {
-                guard let other = certificates.updateValue(called, forKey: certificate), other != called else { continue }
+                guard let other = certificates.updateValue(called, forKey: certificate), other != called else {
+                    continue
+                }
                 reader.report(
                     origin("\(at).certfp") ?? whole, "\(called) has a certificate that is also of \(other)")
             }
@@ -263,7 +265,8 @@ struct ConfigurationCompletion {
         }
         checkOwnLogins()
         if configuration.identity.requireLogin == .always, configuration.accounts.isEmpty,
-            configuration.identity.registration == .off, configuration.identity.password == nil, let place = origin("identity.require_login")
+            configuration.identity.registration == .off, configuration.identity.password == nil,
+            let place = origin("identity.require_login")
         {
             reader.report(
                 place, "require_login = \"always\" needs [[accounts]] or a password in [identity]: nobody could log in")

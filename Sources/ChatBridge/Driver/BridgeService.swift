@@ -44,7 +44,8 @@ struct BridgeService {
         }
         if configuration.identity.registration != .off, configuration.storage.place == .memory {
             log.warn(
-                "registration-without-store", "nobody can make an account: nothing outlasts this process (url = \"memory:\")")
+                "registration-without-store",
+                "nobody can make an account: nothing outlasts this process (url = \"memory:\")")
         }
         for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
             log.warn(
