@@ -64,6 +64,9 @@ struct RegistrationThrottle {
     }
 
     private var entries: [String: Entry] = [:]
+    /// Until then it need not be looked whether something can be forgotten: nothing could be a moment ago.
+    private var isFullUntil: MonotonicInstant?
+    private static let rest: Duration = .seconds(60)
 
     var count: Int { entries.count }
 
@@ -71,7 +74,9 @@ struct RegistrationThrottle {
     mutating func take(_ address: String, now: MonotonicInstant) -> Bool {
         let network = LoginThrottle.network(of: address)
         if entries.count >= Self.capacity, entries[network] == nil {
+            if let isFullUntil, now < isFullUntil { return false }
             entries = entries.filter { now - $0.value.since < Self.period }
+            isFullUntil = now + Self.rest
             guard entries.count < Self.capacity else { return false }
         }
         var entry = entries[network] ?? Entry(count: 0, since: now)

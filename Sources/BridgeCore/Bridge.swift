@@ -100,7 +100,7 @@ public final class Bridge {
             awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
             maxTargets: IRCSession.maxTargets,
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
-            utf8Only: true)
+            utf8Only: true, requiresAccount: settings.requireLogin == .always && settings.password == nil)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)

@@ -274,7 +274,8 @@ def an_account_that_was_made_outlasts_a_kill(world):
     register(again, "REGISTER linguini * another-horse")
     again.expect("FAIL", lambda line: line.params[:3] == ["REGISTER", "ACCOUNT_EXISTS", "linguini"])
     other = world.irc("remy")
-    other.send("NICK 1inguini")
+    # The second letter is Cyrillic.
+    other.send("NICK lіnguini")
     other.expect("433")
     with open(os.path.join(folder, "state", "chatbridge.db"), "rb") as file:
         assert b"correct-horse" not in file.read()

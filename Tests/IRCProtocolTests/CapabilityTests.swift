@@ -218,7 +218,9 @@ struct CapabilityNegotiationTests {
             return
         }
         #expect(line.count == 1 && line[0].params.count == 1)
-        #expect(line[0].params[0].split(separator: " ").count == names.count)
+        // What does not fit is for clients that know how lists go on.
+        let some = line[0].params[0].split(separator: " ").map(String.init)
+        #expect(some.count > 15 && some == Array(IRCCapabilityTable.rows.flatMap(\.names).prefix(some.count)))
     }
 
     @Test("answers to a request that fills its line are cut and lose nothing", arguments: [true, false])
