@@ -26,7 +26,10 @@ extension Bridge {
         session.rooms = []
         session.account = account
         session.setClientName(clientName)
-        if let shared { return join(session, old, rooms, shared) }
+        if let shared {
+            join(session, old, rooms, shared)
+            return showStaying(oldID, rooms, session)
+        }
         let nick = freeNick(for: account, wishing: old.nick)
         let id = context.identities.addLocal(
             client: session.id, nick: nick, ident: old.ident, host: old.host, realname: old.realname,
@@ -48,6 +51,16 @@ extension Bridge {
                         source: person.source, command: "PART", params: [room.channel, "This account may not be here"]),
                     session)
             }
+        }
+        showStaying(oldID, rooms, session)
+    }
+
+    /// For the client its own nick has changed. Where whom it was stays, with other clients, it has to hear that there is
+    /// somebody of the old nick.
+    private func showStaying(_ oldID: PersonID, _ rooms: ShortList<RoomID>, _ session: IRCSession) {
+        guard let old = context.identities[oldID] else { return }
+        for id in rooms where session.rooms.contains(id) {
+            if let room = room(id) { reply(room.joinMessage(old, context), session) }
         }
     }
 
