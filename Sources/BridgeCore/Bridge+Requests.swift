@@ -47,6 +47,9 @@ extension Bridge {
         case .ping(let token): answerPing(token, session)
         case .pong(let token): pongReceived(token, session)
         case .authenticate(let param): authenticate(param, session)
+        case .registerAccount(let name, let email, let password):
+            registerAccount(name, email: email, password: password, session)
+        case .verifyAccount(let name): verifyAccount(name, session)
         case .quit(let reason): close(session, reason: reason)
         }
     }
@@ -152,21 +155,6 @@ extension Bridge {
         let line = IRCMessage(source: person.source, command: "SETNAME", params: [kept])
         reply(line, session)
         tellPeers(of: session, line)
-    }
-
-    private func setAway(_ text: String?, _ session: IRCSession) {
-        guard let personID = session.person, let person = context.identities[personID] else { return }
-        let clean = text.map { IdentityMap.realname($0, maxBytes: IRCSession.maxAwayBytes) }
-        context.identities.modify(personID) { $0.away = clean }
-        if text == nil {
-            reply(session.numeric(.rplUnAway, "You are no longer marked as being away"), session)
-        } else {
-            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
-        }
-        guard clean != person.away else { return }
-        for id in session.rooms { room(id)?.awayChanged(of: personID, context) }
-        tellPeers(
-            of: session, IRCMessage(source: person.source, command: "AWAY", params: clean.map { [$0] } ?? []))
     }
 
     // MARK: - Rooms

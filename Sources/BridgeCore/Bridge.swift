@@ -32,7 +32,7 @@ public final class Bridge {
     /// Joins that wait for the backend to say which rooms it has, oldest first.
     var waitingJoins = WaitingJoins()
     private(set) var sessions = KeyedObjects<SessionByClient>()
-    private let sessionTerms: IRCSession.Terms
+    let sessionTerms: IRCSession.Terms
     var registeredCount = 0
     var peakClients = 0
     var whowas = WhowasMemory()
@@ -41,11 +41,15 @@ public final class Bridge {
     private var addressUse: [String: AddressUse] = [:]
     private var addressSweepCount = Bridge.rememberedAddresses
     var phase: Phase = .running
-    let accounts: [String: AccountSettings]
+    var accounts: AccountBook
+    /// What was offered so far, by what decides about it.
+    var offers: [CapabilityOffer.Grounds: CapabilityOffer] = [:]
     /// Who is here as an account, by the account's name.
     var accountPeople: [String: PersonID] = [:]
-    /// Iterations that every check of an account's password takes.
-    let passwordCost: Int
+    /// Accounts that are being made, by their folded names.
+    var registrations: [String: AccountRegistration] = [:]
+    var registrationThrottle = RegistrationThrottle()
+    var lastAway: UInt64 = 0
     /// Clients that wait for a PONG until the disk has what they said.
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
@@ -89,15 +93,14 @@ public final class Bridge {
         self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall
         self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
-        self.accounts = Dictionary(
-            settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
-        self.passwordCost = settings.accounts.map(\.password.iterations).max() ?? SCRAMVerifier.defaultIterations
+        self.accounts = AccountBook(
+            settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
         self.isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
             awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
             maxTargets: IRCSession.maxTargets,
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
-            utf8Only: true)
+            utf8Only: true, requiresAccount: settings.requireLogin == .always && settings.password == nil)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -111,6 +114,8 @@ public final class Bridge {
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
         guard let stored else { return }
+        // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
+        restoreAccounts(stored.accounts)
         context.identities.restore(stored.identities, now: now)
         for room in rooms {
             if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
@@ -169,7 +174,7 @@ public final class Bridge {
             return
         }
         sessions.insert(
-            IRCSession(id: id, origin: origin, settings: settings, terms: sessionTerms, now: now))
+            IRCSession(id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: now))
         peakClients = max(peakClients, sessions.count)
         if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
@@ -314,6 +319,7 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
+            case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
             case .linkStart(let id):
                 if phase == .running || phase == .draining { room(id)?.linkStartTimerFired(context) }
@@ -370,7 +376,7 @@ public final class Bridge {
 
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
-        while session.state != .closed, !session.hasLongAnswers {
+        while session.state != .closed, !session.hasLongAnswers, session.registration == nil {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
                 if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
@@ -484,6 +490,7 @@ public final class Bridge {
         registeredCount -= 1
         noteEnd(of: session, reason)
         forget(session)
+        settleAway(of: personID)
     }
 
     private func noteEnd(of session: IRCSession, _ reason: String) {
@@ -503,6 +510,7 @@ public final class Bridge {
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.loginAnswer(session.id))
+        context.timers.cancel(.accountAnswer(session.id))
         guard !session.origin.isLocal else { return }
         addressUse[session.origin.address]?.clients -= 1
     }

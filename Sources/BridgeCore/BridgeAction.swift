@@ -37,6 +37,8 @@ public enum BridgeAction: Equatable {
     case closeUpstream(RoomID, flush: Bool)
     /// Check a password on another thread; answered by `passwordChecked`, also when it cannot be done.
     case checkPassword(PasswordCheck)
+    /// Hash a password on another thread; answered by `passwordHashed`, also when it cannot be done.
+    case hashPassword(PasswordHashing)
     /// Keep changes, in the order of their tickets; answered by `storeSettled`, or by `storeOverflowed` when there is no
     /// room for them.
     case store(StoreTicket, [StoreOperation])

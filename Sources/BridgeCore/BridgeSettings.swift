@@ -1,5 +1,6 @@
 public import ChatModel
 public import Dialects
+public import Digests
 public import HTTPProtocol
 public import IRCProtocol
 public import WSProtocol
@@ -18,6 +19,12 @@ public struct BridgeSettings: Sendable {
     /// Who may log in; names are unique without regard to ASCII case.
     public var accounts: [AccountSettings]
     public var requireLogin: LoginRequirement
+    /// Who may make an account of their own. Needs a store.
+    public var registration: RegistrationPolicy
+    /// Iterations of passwords that are hashed here.
+    public var passwordIterations: Int
+    /// Ways to log in; in the order in which they are shown.
+    public var saslMechanisms: [SASLMechanism]
     public var casemapping: IRCCasemapping
     public var nicks: NickSettings
     public var limits: LimitSettings
@@ -34,7 +41,9 @@ public struct BridgeSettings: Sendable {
     public init(
         serverName: String, network: String = "chatbridge", version: String = "0", motd: [String] = [],
         instanceID: String, password: ServerPassword? = nil, accounts: [AccountSettings] = [],
-        requireLogin: LoginRequirement = .never, casemapping: IRCCasemapping = .ascii,
+        requireLogin: LoginRequirement = .never, registration: RegistrationPolicy = .nobody,
+        passwordIterations: Int = SCRAMVerifier.defaultIterations,
+        saslMechanisms: [SASLMechanism] = SASLMechanism.allCases, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
         backends: [BackendSettings] = [], drain: Duration = .seconds(10), notesChatText: Bool = false,
         template: RoomTemplate? = nil
@@ -47,6 +56,9 @@ public struct BridgeSettings: Sendable {
         self.password = password
         self.accounts = accounts
         self.requireLogin = requireLogin
+        self.registration = registration
+        self.passwordIterations = passwordIterations
+        self.saslMechanisms = saslMechanisms
         self.casemapping = casemapping
         self.nicks = nicks
         self.limits = limits

@@ -45,6 +45,8 @@ enum SessionRequest: Equatable {
     case ping(String)
     case pong(String)
     case authenticate(String)
+    case registerAccount(String, email: String, password: String)
+    case verifyAccount(String)
     case quit(String)
 }
 
@@ -64,13 +66,29 @@ public struct ClientOrigin: Equatable, Sendable {
     public var isListenerLocal: Bool
     /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
     public var allowsLogin: Bool
+    public var security: Security
+
+    /// How the way to the client is protected.
+    public enum Security: Equatable, Sendable {
+        case plain
+        case encrypted
+        /// Encrypted, and the client showed that it has this certificate: SHA-256, 64 hexadecimal digits in lower case.
+        // Boxed: every client has one of these, and few show a certificate.
+        indirect case certified(String)
+
+        public var certificate: String? { if case .certified(let fingerprint) = self { fingerprint } else { nil } }
+    }
 
     /// - Parameter isListenerLocal: nil: as the address is.
-    public init(address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true) {
+    public init(
+        address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true,
+        security: Security = .plain
+    ) {
         self.address = address
         self.isLocal = isLocal
         self.isListenerLocal = isListenerLocal ?? isLocal
         self.allowsLogin = allowsLogin
+        self.security = security
     }
 }
 
@@ -97,15 +115,13 @@ final class IRCSession {
         let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
         /// What one message of several lines may have.
         let multiline: (bytes: Int, lines: Int)
+        /// Those that are the same for everybody; ``Bridge/offer(for:)`` has the others.
         let capabilityValues: [IRCCapability: String]
 
         init(_ settings: BridgeSettings) {
             serverName = settings.serverName
             multiline = (settings.limits.multilineMaxBytes, settings.limits.multilineMaxLines)
-            capabilityValues = [
-                .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ","),
-                .multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)",
-            ]
+            capabilityValues = [.multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)"]
             budget = TokenBucket.Terms(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         }
     }
@@ -170,7 +186,10 @@ final class IRCSession {
         var clientName: String?
         var isAdmitted = false
         var sasl = IRCSASLExchange()
+        var scram: SCRAMStep?
         var passwordTry: PasswordTry?
+        var registration: String?
+        var away: ClientAway?
         var failedTries = 0
     }
 
@@ -195,7 +214,7 @@ final class IRCSession {
     /// Gives back what only registering needed, and what logging in did when nobody did.
     func forgetUnusedLogin() {
         guard let login else { return }
-        guard login.account == nil, !login.isAdmitted, login.passwordTry == nil else {
+        guard login.account == nil, !login.isAdmitted, login.passwordTry == nil, login.registration == nil else {
             login.clientName = clientName
             login.user = nil
             login.userClientName = nil
@@ -236,6 +255,24 @@ final class IRCSession {
     var sasl: IRCSASLExchange {
         get { login?.sasl ?? IRCSASLExchange() }
         set { modifyLogin { $0.sasl = newValue } }
+    }
+
+    /// Where a login with SCRAM stands; nil: there is none, or its first message is to come.
+    var scram: SCRAMStep? {
+        get { login?.scram }
+        set { if newValue != nil || login != nil { modifyLogin { $0.scram = newValue } } }
+    }
+
+    /// The account that the client is about to have, while it is being made; what the client sends meanwhile waits.
+    var registration: String? {
+        get { login?.registration }
+        set { if newValue != nil || login != nil { modifyLogin { $0.registration = newValue } } }
+    }
+
+    /// That this client of an account is away, and since which of its person's changes. Of other people the person knows.
+    var away: ClientAway? {
+        get { login?.away }
+        set { if newValue != nil || login != nil { modifyLogin { $0.away = newValue } } }
     }
 
     /// A password that is being checked, or whose refusal waits to be told.
@@ -353,17 +390,13 @@ final class IRCSession {
         var isDeferred = false
     }
 
-    init(id: ClientID, origin: ClientOrigin, settings: BridgeSettings, terms: Terms, now: Now) {
+    init(id: ClientID, origin: ClientOrigin, offer: CapabilityOffer, terms: Terms, now: Now) {
         self.id = id
         self.origin = origin
         self.terms = terms
         self.connectedAt = now.wall
         self.decoder = IRCLineDecoder(limits: IRCLimits())
-        let hasAccounts = !settings.accounts.isEmpty
-        var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
-        if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
-        self.negotiation = IRCCapabilityNegotiation(
-            available: offered, values: terms.capabilityValues)
+        self.negotiation = IRCCapabilityNegotiation(available: offer.available, values: offer.values)
         self.budgetLevel = .full(terms.budget)
         self.tagBudgetLevel = .full(terms.tagBudget)
         self.lastReceivedAt = now.monotonic
@@ -374,7 +407,7 @@ final class IRCSession {
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
         // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl] { offered.remove(absent) }
+        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
@@ -487,6 +520,8 @@ final class IRCSession {
         case .markread: return markReadReceived(params)
         case .redact:
             return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]
+        case .register: return [.registerAccount(params[0], email: params[1], password: params[2])]
+        case .verify: return [.verifyAccount(params[0])]
         case .motd, .lusers, .version, .time, .info: return [.query(command)]
         }
     }

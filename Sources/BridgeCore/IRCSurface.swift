@@ -81,8 +81,8 @@ public enum IRCSurface {
         let bridge = bridge()
         let origin = ClientOrigin(address: "192.0.2.1", isLocal: true)
         let session = IRCSession(
-            id: ClientID(rawValue: 1), origin: origin, settings: bridge.settings,
-            terms: IRCSession.Terms(bridge.settings), now: bridge.context.now)
+            id: ClientID(rawValue: 1), origin: origin, offer: bridge.offer(for: origin), terms: bridge.sessionTerms,
+            now: bridge.context.now)
         var negotiation = session.negotiation
         guard
             case .replies(let lines) = negotiation.commandReceived(params: ["LS", "302"], isRegistered: false)

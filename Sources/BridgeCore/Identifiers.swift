@@ -49,6 +49,8 @@ enum TimerKey: Hashable {
     case clientBudget(ClientID)
     /// A wrong password has waited long enough for its answer.
     case loginAnswer(ClientID)
+    /// An account has taken too long to be made.
+    case accountAnswer(ClientID)
     /// A room's link: retry, time-outs and pings (`UpstreamSession`).
     case link(RoomID)
     /// A room's link may be opened: a history would tell the truth now.

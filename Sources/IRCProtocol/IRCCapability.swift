@@ -47,6 +47,8 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case messageRedaction
     /// `draft/multiline`
     case multiline
+    /// `draft/account-registration`
+    case accountRegistration
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -151,6 +153,7 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(
             .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
         IRCCapabilityRow(.multiline, "draft/multiline", changesRoomLines: true, source: "IRCv3 multiline"),
+        IRCCapabilityRow(.accountRegistration, "draft/account-registration", source: "IRCv3 account-registration"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

@@ -7,6 +7,8 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case user = "USER"
     case cap = "CAP"
     case authenticate = "AUTHENTICATE"
+    case register = "REGISTER"
+    case verify = "VERIFY"
     case ping = "PING"
     case pong = "PONG"
     case quit = "QUIT"
@@ -68,6 +70,8 @@ public enum IRCCommandTable {
         Row(.user, minParams: 4, beforeRegistration: true, "names the user at registration"),
         Row(.cap, minParams: 1, beforeRegistration: true, penalty: 0, "negotiates capabilities"),
         Row(.authenticate, minParams: 1, beforeRegistration: true, "logs in with SASL"),
+        Row(.register, minParams: 3, beforeRegistration: true, penalty: 3, "makes an account"),
+        Row(.verify, minParams: 2, beforeRegistration: true, "confirms an account that was made"),
         Row(.ping, beforeRegistration: true, "asks for a PONG"),
         Row(.pong, beforeRegistration: true, penalty: 0, "answers a PING"),
         Row(.quit, beforeRegistration: true, penalty: 0, "ends the connection"),

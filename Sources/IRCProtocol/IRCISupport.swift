@@ -68,7 +68,7 @@ public struct IRCISupport: Sendable {
         chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
         targMax: String? = nil, elist: String? = nil,
         clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
-        bot: String? = nil
+        bot: String? = nil, requiresAccount: Bool = false
     ) -> [[String]] {
         var support = IRCISupport()
         support.add("AWAYLEN", awayLen)
@@ -94,6 +94,8 @@ public struct IRCISupport: Sendable {
         support.add("USERLEN", userLen)
         if utf8Only { support.add("UTF8ONLY") }
         if whox { support.add("WHOX") }
+        // Source: IRCv3 account-registration, "ISUPPORT token".
+        if requiresAccount { support.add("draft/ACCOUNTREQUIRED") }
         return support.rows
     }
 }

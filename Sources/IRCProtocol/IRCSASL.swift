@@ -10,11 +10,17 @@ import WireBytes
 // |             | fewer, or `+` for none  | idle, `.response`, or `.malformed` when it is no base64     |
 // |             | more than 400           | idle, `.tooLong`                                            |
 // | any         | `*`                     | idle, `.aborted`                                            |
+//
+// A mechanism that wants more than one response says so with `expectMore` when it has sent its challenge: idle → collecting.
 
 /// A way to log in.
 public enum SASLMechanism: String, CaseIterable, Sendable {
     /// Source: RFC 4616.
     case plain = "PLAIN"
+    /// Source: RFC 7677.
+    case scramSHA256 = "SCRAM-SHA-256"
+    /// Who the client is was settled below IRC: by its certificate. Source: RFC 4422, appendix A.
+    case external = "EXTERNAL"
 }
 
 /// The server's side of one client's `AUTHENTICATE` commands, until a whole response is there.
@@ -78,7 +84,9 @@ public struct IRCSASLExchange: Sendable {
         }
         state = .idle
         guard param.utf8.count <= Self.chunkBytes else { return .tooLong }
-        if param != "+" { encoded += param }
+        // Some clients write an empty response as SMTP has it. Source: RFC 4954 §4, "a single equals sign".
+        let isEmpty = param == "+" || param == "=" && encoded.isEmpty
+        if !isEmpty { encoded += param }
         guard encoded.utf8.count <= Self.maxEncodedBytes else { return .tooLong }
         if param.utf8.count == Self.chunkBytes {
             state = .collecting(mechanism, encoded: encoded)
@@ -87,6 +95,9 @@ public struct IRCSASLExchange: Sendable {
         guard let bytes = Base64.decode(encoded), bytes.count <= Self.maxResponseBytes else { return .malformed }
         return .response(mechanism, bytes)
     }
+
+    /// The mechanism has answered, and the client is to go on with it.
+    public mutating func expectMore(_ mechanism: SASLMechanism) { state = .collecting(mechanism, encoded: "") }
 
     /// The client went on with registration instead. True when that ends something.
     public mutating func abandon() -> Bool {

@@ -16,6 +16,7 @@ final class StoreQueries: @unchecked Sendable {
     private let receipts: SQLiteStatement
     private let identities: SQLiteStatement
     private let cursors: SQLiteStatement
+    private let accounts: SQLiteStatement
     private let values = SQLiteValues()
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
@@ -47,6 +48,7 @@ final class StoreQueries: @unchecked Sendable {
             SELECT account, client, seq, backend, rooms.room FROM cursors JOIN rooms ON rooms.id = cursors.room
             ORDER BY account, client, rooms.id
             """)
+        accounts = try connection.prepare("SELECT name, password, made_at FROM accounts ORDER BY made_at, name")
     }
 
     /// Calls `body` within one transaction, so that all it reads is of one moment.
@@ -81,6 +83,10 @@ final class StoreQueries: @unchecked Sendable {
                     StoredCursor(
                         account: row.text(0), client: row.text(1),
                         room: StoredRoomKey(backend: row.text(3), room: row.text(4)), sequence: row.integer(2)))
+            }
+            try each(accounts) { row in
+                state.accounts.append(
+                    StoredAccount(name: row.text(0), password: row.text(1), madeAt: row.timestamp(2)))
             }
             return state
         }

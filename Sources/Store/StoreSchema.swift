@@ -118,6 +118,13 @@ enum StoreSchema {
             PRIMARY KEY(room, author_key, reader_key)
         ) STRICT, WITHOUT ROWID;
         """,
+        """
+        CREATE TABLE accounts(
+            name TEXT PRIMARY KEY,
+            password TEXT NOT NULL,
+            made_at INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -7,7 +7,7 @@ extension Transport {
     // MARK: - Questions
 
     /// SHA-256 of the certificate that the peer showed, as 64 hexadecimal digits; nil where it showed none or the
-    /// connection is plain. On listeners it was verified against the listener's authorities.
+    /// connection is plain. On listeners it was verified against the listener's authorities, where these are named.
     public func peerCertificateFingerprint(_ id: ConnectionID) -> String? {
         connections.find(id)?.pointee.secure?.engine.peerCertificate?.fingerprint
     }

@@ -167,6 +167,10 @@ extension StoredState {
             drop(cursor.account, cursor.client, cursor.room)
             cursors.append(cursor)
         case .dropCursor(let account, let client, let room): drop(account, client, room)
+        case .account(let account):
+            accounts.removeAll { $0.name == account.name }
+            accounts.append(account)
+        case .forgetAccount(let name): accounts.removeAll { $0.name == name }
         }
     }
 

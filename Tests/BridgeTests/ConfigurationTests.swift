@@ -159,9 +159,9 @@ struct ConfigurationTests {
             "chatbridge.toml:5:9: account \"alice\" has a room \"loby\" that is not in [[rooms]] "
                 + "(did you mean \"lobby\"?)"),
         ProblemCase(
-            "certificates of an account, which are not built",
-            "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\ncertfp = []",
-            "chatbridge.toml:5:1: unknown key \"certfp\""),
+            "a misspelt key of an account",
+            "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\ncerfp = []",
+            "chatbridge.toml:5:1: unknown key \"cerfp\" (did you mean \"certfp\"?)"),
         ProblemCase(
             "a table where a value stands", "[server.drain]\nx = 1",
             "chatbridge.toml:2:1: expected a duration, such as \"500ms\", \"30s\", \"5m\", \"12h\" or \"7d\", "

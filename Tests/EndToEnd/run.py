@@ -17,6 +17,7 @@ import time
 import traceback
 
 import accounts
+import accounts_sasl
 import backends
 import dialects
 import hostile
@@ -33,7 +34,7 @@ import roughness
 import scale
 
 # These measure, or load the machine: one at a time.
-ALONE = [relaying, accounts, outages, lifecycle, hostile, load, scale]
+ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [dialects, options, roughness, logins, restarts, multiline]
 
 

@@ -267,6 +267,10 @@ struct CapabilityNegotiationTests {
             ])
         #expect(state.enabled == [.capNotify])
         #expect(state.availabilityChanged(to: state.available) == [])
+        // Another value is news, the same value is none.
+        let same: [IRCCapability: String] = [.chghost: "b"]
+        #expect(state.availabilityChanged(to: state.available, values: same).map(\.params) == [["chghost=b"]])
+        #expect(state.availabilityChanged(to: state.available, values: same) == [])
 
         var older = play([Turn(["REQ", "batch"], reply("ACK", "batch"))])
         #expect(older.availabilityChanged(to: []) == [])

@@ -27,6 +27,8 @@ private let saslRows = [
     SASLRow(
         "the mechanism in small letters", ["plain", "AGEAYg=="], [.challenge, .response(.plain, [0, 97, 0, 98])]),
     SASLRow("an empty response", ["PLAIN", "+"], [.challenge, .response(.plain, [])]),
+    SASLRow("an empty response as SMTP has it", ["PLAIN", "="], [.challenge, .response(.plain, [])]),
+    SASLRow("an equals sign behind a full line", ["PLAIN", full, "="], [.challenge, .needMoreData, .malformed]),
     SASLRow(
         "a full line and its end", ["PLAIN", full, "+"], [.challenge, .needMoreData, .response(.plain, zeros300)]),
     SASLRow(
@@ -58,6 +60,22 @@ struct SASLTests {
     func conversation(_ row: SASLRow) {
         var exchange = IRCSASLExchange()
         #expect(row.params.map { exchange.received($0, offered: [.plain]) } == row.outcomes)
+    }
+
+    @Test("a mechanism goes on where it wants more, in chunks too, and may be given up there")
+    func more() {
+        var exchange = IRCSASLExchange()
+        let offered: [SASLMechanism] = [.scramSHA256]
+        #expect(exchange.received("SCRAM-SHA-256", offered: offered) == .challenge)
+        #expect(exchange.received("AA==", offered: offered) == .response(.scramSHA256, [0]))
+        exchange.expectMore(.scramSHA256)
+        #expect(exchange.isUnderway)
+        #expect(exchange.received(full, offered: offered) == .needMoreData)
+        #expect(exchange.received("+", offered: offered) == .response(.scramSHA256, zeros300))
+        #expect(!exchange.isUnderway)
+        exchange.expectMore(.scramSHA256)
+        #expect(exchange.received("*", offered: offered) == .aborted)
+        #expect(exchange.received("+", offered: offered) == .unknownMechanism)
     }
 
     @Test("a mechanism that is not offered is unknown")

@@ -1,6 +1,7 @@
 import Dialects
 import Digests
 import HTTPProtocol
+import IRCProtocol
 import Transport
 
 /// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
@@ -198,7 +199,19 @@ struct IdentityConfiguration: Equatable, Sendable {
         case always
     }
 
+    /// Who may make an account.
+    enum Registration: String, CaseIterable, Sendable {
+        case off
+        /// Clients of listeners on loopback and socket files.
+        case local
+        /// Everybody.
+        case on
+    }
+
     var requireLogin = RequireLogin.remote
+    var registration = Registration.off
+    /// Names of ``SASLMechanism``, in the order in which they are offered.
+    var sasl = SASLMechanism.allCases
     /// One PASS for everybody, or nil.
     var password: PasswordVerifier?
     var nicks = NicksConfiguration()
@@ -221,6 +234,8 @@ struct AccountConfiguration: Equatable, Sendable {
     var name = ""
     /// Nil only until loading has complained.
     var password: SCRAMVerifier?
+    /// SHA-256 of client certificates, 64 hexadecimal digits in lower case each.
+    var certificates: [String] = []
     /// Names of rooms.
     var rooms = [AccountConfiguration.allRooms]
     var isAdmin = false

@@ -212,6 +212,9 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback) | always"),
         ConfigurationKey(
+            "registration", \.registration, .choice, "who may make an account: off | local (on loopback) | on"),
+        ConfigurationKey("sasl", \.sasl, .mechanisms, "ways to log in; [] for none but PASS"),
+        ConfigurationKey(
             "password", \.password, .password, group: "password",
             "one PASS for everybody, plain or as hash-password prints it"),
         ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with the password"),
@@ -227,6 +230,9 @@ enum ConfigurationSchema {
             "password", \.password, .passwordHash, group: "password", "as chatbridge hash-password prints it"),
         ConfigurationKey(
             "password_file", \.password, .passwordHashFile, group: "password", "a file with that"),
+        ConfigurationKey(
+            "certfp", \.certificates, .certificateFingerprints,
+            "SHA-256 of client certificates, as chatbridge cert fingerprint prints them"),
         ConfigurationKey("rooms", \.rooms, .accountRooms, "names of the rooms that it may enter; [\"*\"] for all"),
         ConfigurationKey("admin", \.isAdmin, .boolean, "shown as an administrator"),
         ConfigurationKey(

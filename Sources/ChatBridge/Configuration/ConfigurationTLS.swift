@@ -26,10 +26,15 @@ extension ListenerConfiguration {
     static let plainTextAnswer = "ERROR :This port speaks TLS: turn TLS on in your client, or use the plain port\r\n"
 
     /// Nil for listeners without TLS.
-    func tlsSettings(_ source: (String) -> TLSSource = TLSSource.file) -> TLSServerSettings? {
+    ///
+    /// - Parameter asksForCertificates: clients may have certificates by which accounts are known.
+    func tlsSettings(
+        asksForCertificates: Bool = false, _ source: (String) -> TLSSource = TLSSource.file
+    ) -> TLSServerSettings? {
         guard bind.scheme == .ircs else { return nil }
         var settings = TLSServerSettings(identity: TLSIdentity(certificate: source(certificate), key: source(key)))
         settings.minimumVersion = minimumTLS
+        if asksForCertificates { settings.clientCertificates = .welcomed }
         if !clientAuthorities.isEmpty { settings.clientCertificates = .requested(source(clientAuthorities)) }
         settings.plainTextAnswer = Self.plainTextAnswer
         return settings

@@ -105,9 +105,15 @@ final class BridgeDriver: TransportDelegate {
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         transport.setSendLimit(id, bytes: sendQueueBytes)
         let bind = listeners[listener]
-        bridge.clientOpened(
-            ClientID(rawValue: id.rawValue), origin: Self.origin(of: peer, on: bind), now: Self.now(transport))
+        var origin = Self.origin(of: peer, on: bind)
+        origin.security = Self.security(of: id, transport)
+        bridge.clientOpened(ClientID(rawValue: id.rawValue), origin: origin, now: Self.now(transport))
         run(transport)
+    }
+
+    private static func security(of id: ConnectionID, _ transport: Transport) -> ClientOrigin.Security {
+        guard transport.securityDescription(id) != nil else { return .plain }
+        return transport.peerCertificateFingerprint(id).map { .certified($0) } ?? .encrypted
     }
 
     private static func origin(of peer: SocketAddress, on bind: ListenerAddress?) -> ClientOrigin {
@@ -293,6 +299,7 @@ final class BridgeDriver: TransportDelegate {
                 transport.abort(id, silently: true)
             }
         case .checkPassword(let check): run(check, transport)
+        case .hashPassword(let hashing): run(hashing, transport)
         case .store(let ticket, let changes): store?.keep(ticket, changes, on: loop)
         case .loadRoom(let room, let key): store?.loadRoom(room, key, on: loop)
         case .readMessages(let id, let key, let after, let through, let limit):
@@ -322,6 +329,19 @@ final class BridgeDriver: TransportDelegate {
         guard !isTaken else { return }
         note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be checked; one was not"))
         passwordChecked(check, .unavailable, transport)
+    }
+
+    private func run(_ hashing: PasswordHashing, _ transport: Transport) {
+        let isTaken = passwordWorkers.submit { [loop] in
+            let verifier = hashing.verifier()
+            loop.enqueue { transport in
+                Self.tell(transport) { $0.passwordHashed(hashing.client, attempt: hashing.attempt, verifier, now: $1) }
+            }
+        }
+        guard !isTaken else { return }
+        note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be hashed; one was not"))
+        bridge.passwordHashed(hashing.client, attempt: hashing.attempt, nil, now: Self.now(transport))
+        run(transport)
     }
 
     private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {

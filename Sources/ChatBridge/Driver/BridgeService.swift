@@ -42,6 +42,11 @@ struct BridgeService {
                 "few-descriptors", "the process may not open as many files as limits.max_clients needs",
                 ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
         }
+        if configuration.identity.registration != .off, configuration.storage.place == .memory {
+            log.warn(
+                "registration-without-store",
+                "nobody can make an account: nothing outlasts this process (url = \"memory:\")")
+        }
         for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
             log.warn(
                 "upstream-insecure",
@@ -54,7 +59,8 @@ struct BridgeService {
             let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
             let accountSecrets = AccountSecrets(sources: plans.map(\.source), surroundings: surroundings)
             let places = try configuration.listeners.map { listener throws(StartError) in
-                try Self.listenOptions(listener)
+                try Self.listenOptions(
+                    listener, asksForCertificates: configuration.accounts.contains { !$0.certificates.isEmpty })
             }
             // Before anybody can say anything that would have to be kept.
             let stored = try StoreDriver.open(
@@ -116,11 +122,13 @@ struct BridgeService {
         }
     }
 
-    private static func listenOptions(_ listener: ListenerConfiguration) throws(StartError) -> ListenOptions {
+    private static func listenOptions(
+        _ listener: ListenerConfiguration, asksForCertificates: Bool
+    ) throws(StartError) -> ListenOptions {
         let bind = listener.bind
         guard bind.isUnixSocket else {
             var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
-            options.tls = listener.tlsSettings()
+            options.tls = listener.tlsSettings(asksForCertificates: asksForCertificates)
             return options
         }
         var group: UInt32?

@@ -36,6 +36,8 @@ extension BridgeSettings {
             instanceID: instanceID, password: password,
             accounts: configuration.accounts.compactMap { AccountSettings($0, in: configuration) },
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
+            registration: RegistrationPolicy(configuration.identity.registration),
+            saslMechanisms: configuration.identity.sasl,
             nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms,
             backends: BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
@@ -70,7 +72,7 @@ extension AccountSettings {
             case .room: nil
             }
         self.init(
-            name: account.name, password: password,
+            name: account.name, password: password, certificates: account.certificates,
             rooms: account.rooms.contains(AccountConfiguration.allRooms) ? nil : Set(account.rooms),
             isAdmin: account.isAdmin, receipts: receipts,
             ownLogins: Dictionary(
@@ -93,6 +95,17 @@ extension LoginRequirement {
             case .never: .never
             case .remote: .remote
             case .always: .always
+            }
+    }
+}
+
+extension RegistrationPolicy {
+    init(_ registration: IdentityConfiguration.Registration) {
+        self =
+            switch registration {
+            case .off: .nobody
+            case .local: .local
+            case .on: .everybody
             }
     }
 }
