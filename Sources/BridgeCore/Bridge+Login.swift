@@ -14,6 +14,8 @@ import WireBytes
 /// A password of a client on its way to a verdict.
 struct PasswordTry {
     enum Purpose: Equatable {
+        /// WEBIRC; what it said is the session's ``GatewayTry``.
+        case gateway
         case sasl
         /// `PASS account:password`. When it fails, the whole may still be the server's password.
         case accountPass(whole: String)
@@ -98,7 +100,7 @@ extension Bridge {
         session.passwordTry?.clientName = client
     }
 
-    private func check(
+    func check(
         _ password: SecretBytes, against verifier: SCRAMVerifier, _ account: AccountSettings?,
         _ purpose: PasswordTry.Purpose, _ session: IRCSession
     ) {
@@ -117,6 +119,7 @@ extension Bridge {
         guard let session = sessions[id], let tried = session.passwordTry, tried.attempt == attempt,
             context.timers[.loginAnswer(id)] == nil
         else { return }
+        if tried.purpose == .gateway { return gatewayChecked(session, verdict) }
         switch (verdict, tried.purpose) {
         case (.correct, _):
             loginThrottle.succeeded(session.origin.address)
@@ -139,7 +142,7 @@ extension Bridge {
     }
 
     /// Tells of a wrong password, the later the more there were from that address.
-    private func refuseLater(_ session: IRCSession) {
+    func refuseLater(_ session: IRCSession) {
         let wait = loginThrottle.failed(session.origin.address, now: context.now.monotonic)
         context.note(
             .warn, "wrong-password", "a client gave a wrong password",

@@ -46,6 +46,8 @@ extension Bridge {
         case .ping(let token): answerPing(token, session)
         case .pong(let token): pongReceived(token, session)
         case .authenticate(let param): authenticate(param, session)
+        case .announceClient(let password, let gateway, let address):
+            announceClient(session, password: password, gateway: gateway, address: address)
         case .quit(let reason): close(session, reason: reason)
         }
     }

@@ -43,6 +43,8 @@ enum SessionRequest: Equatable {
     case ping(String)
     case pong(String)
     case authenticate(String)
+    /// A gateway connects for somebody else.
+    case announceClient(password: String, gateway: String, address: String)
     case quit(String)
 }
 
@@ -56,19 +58,43 @@ enum MessageVerb: String {
 public struct ClientOrigin: Equatable, Sendable {
     /// Numeric address without the port; the path for a unix socket.
     public var address: String
-    /// Loopback and unix sockets: limits by address do not apply.
+    /// Loopback, unix sockets and proxies whose clients are not known: limits by address do not apply.
     public var isLocal: Bool
     /// Whether the listener can be reached from this machine only. Not the peer's address: a proxy makes everybody local.
     public var isListenerLocal: Bool
     /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
     public var allowsLogin: Bool
+    /// What the listener says of TLS, with the capability `sts`; nil: nothing.
+    public var sts: STSAnnouncement?
 
     /// - Parameter isListenerLocal: nil: as the address is.
-    public init(address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true) {
+    public init(
+        address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true,
+        sts: STSAnnouncement? = nil
+    ) {
         self.address = address
         self.isLocal = isLocal
         self.isListenerLocal = isListenerLocal ?? isLocal
         self.allowsLogin = allowsLogin
+        self.sts = sts
+    }
+}
+
+/// What a client is told about connecting with TLS.
+///
+/// Source: IRCv3 sts, "The `port` key" and "The `duration` key".
+public enum STSAnnouncement: Hashable, Sendable {
+    /// To a client without TLS: the port to come to instead.
+    case port(UInt16)
+    /// To a client with TLS: so many seconds it must not come without.
+    case duration(seconds: UInt32)
+
+    /// The capability's value.
+    public var text: String {
+        switch self {
+        case .port(let port): "port=\(port)"
+        case .duration(let seconds): "duration=\(seconds)"
+        }
     }
 }
 
@@ -93,6 +119,17 @@ final class IRCSession {
         let serverName: String
         let budget: TokenBucket.Terms
         let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
+        /// Shared by the clients of a listener. As many as listeners say different things.
+        private var valuesBySTS: [STSAnnouncement: [IRCCapability: String]] = [:]
+
+        /// The values of capabilities where the listener says something of TLS.
+        func capabilityValues(_ sts: STSAnnouncement) -> [IRCCapability: String] {
+            if let known = valuesBySTS[sts] { return known }
+            var values = IRCSession.capabilityValues
+            values[.sts] = sts.text
+            valuesBySTS[sts] = values
+            return values
+        }
 
         init(_ settings: BridgeSettings) {
             serverName = settings.serverName
@@ -103,7 +140,8 @@ final class IRCSession {
     // There is one of these for every client, idle ones too: what most of them do not need most of the time stands in
     // places of its own.
     let id: ClientID
-    let origin: ClientOrigin
+    /// Changes once at most, when a gateway says for whom it connects.
+    var origin: ClientOrigin
     var isReadingPaused = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
@@ -160,6 +198,7 @@ final class IRCSession {
         var isAdmitted = false
         var sasl = IRCSASLExchange()
         var passwordTry: PasswordTry?
+        var gatewayTry: GatewayTry?
         var failedTries = 0
     }
 
@@ -232,6 +271,15 @@ final class IRCSession {
         get { login?.passwordTry }
         set { if newValue != nil || login != nil { modifyLogin { $0.passwordTry = newValue } } }
     }
+
+    /// For whom a gateway connects, while its password is being checked. Nothing that the client says is taken meanwhile.
+    var gatewayTry: GatewayTry? {
+        get { login?.gatewayTry }
+        set { if newValue != nil || login != nil { modifyLogin { $0.gatewayTry = newValue } } }
+    }
+
+    /// Whether the client has said nothing yet that counts.
+    var isFresh: Bool { state == .registering && nick == nil && login == nil && !negotiation.isNegotiating }
 
     var failedTries: Int {
         get { login?.failedTries ?? 0 }
@@ -341,8 +389,9 @@ final class IRCSession {
         let hasAccounts = !settings.accounts.isEmpty
         var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
         if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
+        if origin.sts != nil { offered.insert(.sts) }
         self.negotiation = IRCCapabilityNegotiation(
-            available: offered, values: Self.capabilityValues)
+            available: offered, values: origin.sts.map { terms.capabilityValues($0) } ?? Self.capabilityValues)
         self.budgetLevel = .full(terms.budget)
         self.tagBudgetLevel = .full(terms.tagBudget)
         self.lastReceivedAt = now.monotonic
@@ -358,7 +407,7 @@ final class IRCSession {
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
         // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl] { offered.remove(absent) }
+        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .sts] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
@@ -432,6 +481,7 @@ final class IRCSession {
         case .user: return userReceived(params)
         case .cap: return capReceived(params)
         case .authenticate: return [.authenticate(params[0])]
+        case .webirc: return webircReceived(params)
         case .ping: return pingReceived(params)
         case .pong: return params.last.map { [.pong($0)] } ?? []
         case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]
@@ -533,6 +583,13 @@ final class IRCSession {
             return [.reply(numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"))]
         case .needMoreParams: return [.reply(numeric(.errNeedMoreParams, "CAP", "Not enough parameters"))]
         }
+    }
+
+    /// Host name and options are not of use here: nobody is shown where somebody connects from, and whether the gateway
+    /// and its client have TLS between them decides nothing.
+    private func webircReceived(_ params: [String]) -> [SessionRequest] {
+        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        return [.announceClient(password: params[0], gateway: params[1], address: params[3])]
     }
 
     private func pingReceived(_ params: [String]) -> [SessionRequest] {

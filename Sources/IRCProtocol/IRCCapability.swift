@@ -45,6 +45,8 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case selfMessage
     /// `draft/message-redaction`
     case messageRedaction
+    /// `sts`
+    case sts
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -148,6 +150,8 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.selfMessage, "znc.in/self-message", source: "ZNC, self-message"),
         IRCCapabilityRow(
             .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
+        // Said, never requested; what it says depends on the listener.
+        IRCCapabilityRow(.sts, "sts", source: "IRCv3 sts"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

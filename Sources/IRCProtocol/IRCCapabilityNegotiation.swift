@@ -112,7 +112,7 @@ public struct IRCCapabilityNegotiation: Sendable {
         for word in words {
             let enables = word.utf8.first != UInt8(ascii: "-")
             guard let name = IRCCapabilityTable.Name(enables ? word : String(word.dropFirst())),
-                available.contains(name.capability), enables || name.capability != .capNotify || version < 302
+                available.contains(name.capability), name.capability != .sts, enables || name.capability != .capNotify || version < 302
             else {
                 return replies("NAK", words, marksMore: false)
             }
@@ -136,7 +136,10 @@ public struct IRCCapabilityNegotiation: Sendable {
     }
 
     private func advertised(_ set: IRCCapabilitySet) -> [String] {
-        set.members.flatMap { capability in
+        var set = set
+        // Without its value it says nothing. Source: IRCv3 sts, "Details".
+        if version < 302 { set.remove(.sts) }
+        return set.members.flatMap { capability in
             IRCCapabilityTable.row(for: capability).names.map { name in
                 if version >= 302, let value = values[capability] { "\(name)=\(value)" } else { name }
             }

@@ -7,6 +7,7 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case user = "USER"
     case cap = "CAP"
     case authenticate = "AUTHENTICATE"
+    case webirc = "WEBIRC"
     case ping = "PING"
     case pong = "PONG"
     case quit = "QUIT"
@@ -66,6 +67,7 @@ public enum IRCCommandTable {
         Row(.nick, beforeRegistration: true, "sets or changes the nick"),
         Row(.user, minParams: 4, beforeRegistration: true, "names the user at registration"),
         Row(.cap, minParams: 1, beforeRegistration: true, penalty: 0, "negotiates capabilities"),
+        Row(.webirc, minParams: 4, beforeRegistration: true, "a gateway says for whom it connects"),
         Row(.authenticate, minParams: 1, beforeRegistration: true, "logs in with SASL"),
         Row(.ping, beforeRegistration: true, "asks for a PONG"),
         Row(.pong, beforeRegistration: true, penalty: 0, "answers a PING"),

@@ -19,6 +19,7 @@ final class Probe: TransportDelegate {
     var acceptedBy: [ConnectionID: ListenerID] = [:]
     var suspensions: [Int32] = []
     var handshakeFailures: [StreamEnd] = []
+    var announcementFailures: [AnnouncementFailure] = []
     var certificateChanges: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// How often an end, an opening or a drain was reported while a call into the transport was under way.
     var reentries = 0
@@ -100,6 +101,13 @@ final class Probe: TransportDelegate {
     func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         if isCalling { reentries += 1 }
         handshakeFailures.append(end)
+    }
+
+    func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {
+        if isCalling { reentries += 1 }
+        announcementFailures.append(failure)
     }
 
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
