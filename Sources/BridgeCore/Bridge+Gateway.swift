@@ -39,7 +39,6 @@ struct GatewayTry {
     var name: String
     /// The user's.
     var address: NetworkAddress
-    var text: String
     var password: SecretBytes
     /// Which of the settings are still to be tried, the one under way first.
     var candidates: [Int]
@@ -66,7 +65,7 @@ extension Bridge {
             return refuseGateway(session, "WEBIRC with an address that is none", gateway)
         }
         session.gatewayTry = GatewayTry(
-            name: NickMaker.prefix(of: gateway, maxBytes: Self.maxGatewayNameBytes), address: numeric, text: address,
+            name: NickMaker.prefix(of: gateway, maxBytes: Self.maxGatewayNameBytes), address: numeric,
             password: SecretBytes(password.utf8), candidates: candidates)
         checkGateway(session)
     }
@@ -113,18 +112,18 @@ extension Bridge {
         session.forgetUnusedLogin()
         loginThrottle.succeeded(gatewayAddress)
         var origin = session.origin
-        origin.address = tried.text
+        origin.address = tried.address.description
         origin.isLocal = tried.address.isLoopback
         origin.isListenerLocal = false
         if let refusal = move(session, to: origin) {
             context.note(
                 .warn, "client-refused", "a connection was refused: \(refusal)",
-                ["address": tried.text, "gateway": tried.name])
+                ["address": origin.address, "gateway": tried.name])
             return close(session, reason: refusal)
         }
         context.note(
             .debug, "client-gateway", "a gateway connects for a client",
-            ["address": tried.text, "gateway": tried.name, "gateway-address": gatewayAddress])
+            ["address": origin.address, "gateway": tried.name, "gateway-address": gatewayAddress])
     }
 
     private func refuseGateway(_ session: IRCSession, _ why: String, _ gateway: String) {

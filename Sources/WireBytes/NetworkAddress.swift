@@ -1,5 +1,5 @@
 /// A numeric IPv4 or IPv6 address, for comparing; sockets have a type of their own.
-public struct NetworkAddress: Hashable, Sendable {
+public struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {
     /// 4 or 16 octets, the first one first. An IPv4 address mapped into IPv6 has 4.
     public let bytes: [UInt8]
 
@@ -34,6 +34,24 @@ public struct NetworkAddress: Hashable, Sendable {
             left -= 8
         }
         return true
+    }
+
+    /// The one text that everybody writes for it.
+    ///
+    /// Source: RFC 5952 §4.
+    public var description: String {
+        if bytes.count == 4 { return bytes.map { String($0) }.joined(separator: ".") }
+        let groups = stride(from: 0, to: bytes.count - 1, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+        // The first of the longest runs of zeros; a single one stays.
+        var gap = 0..<0
+        var start = 0
+        for index in groups.indices {
+            if groups[index] != 0 { start = index + 1 }
+            if index + 1 - start > max(gap.count, 1) { gap = start..<index + 1 }
+        }
+        func text(_ part: ArraySlice<UInt16>) -> String { part.map { String($0, radix: 16) }.joined(separator: ":") }
+        return gap.isEmpty
+            ? text(groups[...]) : text(groups[..<gap.lowerBound]) + "::" + text(groups[gap.upperBound...])
     }
 
     private static func ipv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {

@@ -20,6 +20,7 @@ import accounts
 import backends
 import dialects
 import hostile
+import listeners
 import load
 import lifecycle
 import logins
@@ -32,7 +33,7 @@ import roughness
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins, restarts]
+TOGETHER = [dialects, options, roughness, logins, restarts, listeners]
 
 
 def scenarios(words, quick):

@@ -242,7 +242,7 @@ extension ConfigurationCompletion {
         if !bind.isWebSocket, listener.sts == .off, !listener.hosts.isEmpty, let place = origin("\(path).hosts") {
             reader.report(place, "hosts mean nothing here: they are for ws:// and wss://, and for ircs:// with sts")
         }
-        if listener.proxyProtocol != .off, listener.trustedProxies.isEmpty, !isRefused("\(path).trusted_proxies") {
+        if listener.proxyProtocol != .off, listener.trustedProxies.isEmpty, isMissing("\(path).trusted_proxies") {
             reader.report(
                 origin("\(path).proxy_protocol") ?? .builtIn,
                 "proxy_protocol needs trusted_proxies: from others a PROXY header would be a lie")
@@ -280,6 +280,9 @@ extension ConfigurationCompletion {
         }
     }
 
+    /// Whether a list is empty because nobody wrote anything in it: what was written and refused has its own complaint.
+    private func isMissing(_ list: String) -> Bool { origin(list) == nil || reader.problems.isEmpty }
+
     mutating func checkGateways() {
         for (index, gateway) in configuration.identity.webirc.enumerated() {
             let at = "identity.webirc[\(index)]"
@@ -289,7 +292,7 @@ extension ConfigurationCompletion {
             {
                 reader.report(place, "this gateway has no password; \"chatbridge hash-password\" makes the hash of one")
             }
-            if gateway.from.isEmpty, !isRefused("\(at).from") {
+            if gateway.from.isEmpty, isMissing("\(at).from") {
                 reader.report(place, "this gateway may connect from nowhere; from = [\"10.0.0.1\"] says where it is")
             }
         }

@@ -30,6 +30,9 @@ extension BridgeDriver {
         _ id: ConnectionID, _ opening: WebSocketOpening, _ bytes: UnsafeRawBufferPointer, _ transport: Transport
     ) {
         guard let site = listeners[opening.listener]?.site else { return transport.abort(id) }
+        if !opening.hasReceived, let (answer, why) = WebSocketOpening.answerToOthers(bytes) {
+            return turnAway(id, ByteSlice(answer), why, transport)
+        }
         guard let outcome = webSockets.handshake(id, bytes) else { return }
         switch outcome {
         case .needMoreData: return

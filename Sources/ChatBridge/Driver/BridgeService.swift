@@ -110,7 +110,8 @@ struct BridgeService {
                 }
                 store?.start(on: loop)
                 driver.start(
-                    transport, listeners: Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
+                    transport,
+                    listeners: Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
                 )
                 return (addresses, httpAddresses)
             }

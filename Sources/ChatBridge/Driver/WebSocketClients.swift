@@ -79,6 +79,20 @@ struct WebSocketOpening {
     var peer: SocketAddress
     /// Whether ``WebSocketClientLimits/openingsPerAddress`` counts it.
     var isCounted: Bool
+    var hasReceived = false
+
+    /// Verbs with which IRC clients begin.
+    private static let firstVerbs = ["CAP ", "NICK ", "USER ", "PASS ", "WEBIRC "]
+
+    /// What whoever speaks no HTTP understands, told by the first bytes; nil: it may be HTTP.
+    static func answerToOthers(_ bytes: UnsafeRawBufferPointer) -> (answer: String, why: String)? {
+        // A fatal alert, protocol_version: RFC 8446 §6.
+        if bytes.first == 0x16 {
+            return ("\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}", "TLS was spoken on a port without it")
+        }
+        guard firstVerbs.contains(where: { bytes.prefix($0.utf8.count).elementsEqual($0.utf8) }) else { return nil }
+        return ("ERROR :This port is for IRC over WebSocket\r\n", "IRC was spoken on a port for WebSockets")
+    }
 }
 
 /// The clients that come over WebSocket, and those that are about to.
@@ -114,7 +128,8 @@ struct WebSocketClients: ~Copyable {
     mutating func handshake(
         _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer
     ) -> WebSocketServerHandshake.Outcome? {
-        openings[id]?.handshake.bytesReceived(bytes)
+        openings[id]?.hasReceived = true
+        return openings[id]?.handshake.bytesReceived(bytes)
     }
 
     @discardableResult

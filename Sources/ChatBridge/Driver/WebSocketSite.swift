@@ -59,7 +59,8 @@ struct WebSocketSite: Sendable {
                 origins.contains(where: { $0.matches(origin, host: host) })
             else {
                 return .refused(
-                    status: 403, why: "the origin \"\(written.joined(separator: ", "))\" is not among the listener's origins")
+                    status: 403,
+                    why: "the origin \"\(written.joined(separator: ", "))\" is not among the listener's origins")
             }
         }
         return .admitted(client: proxies.contains(peer) ? Self.client(request, proxies) : nil)
@@ -76,7 +77,9 @@ struct WebSocketSite: Sendable {
 
     /// `192.0.2.1`, `2001:db8::1` and both with a port, as proxies write them.
     private static func address(_ text: String) -> SocketAddress? {
-        if let numeric = NetworkAddress(text) { return numeric.bytes.isEmpty ? nil : SocketAddress(host: text, port: 0) }
+        if let numeric = NetworkAddress(text) {
+            return numeric.bytes.isEmpty ? nil : SocketAddress(host: text, port: 0)
+        }
         return SocketAddress(text)
     }
 }
