@@ -80,6 +80,9 @@ public struct IRCCapabilityNegotiation: Sendable {
     ///
     /// - Returns: NEW and DEL lines, where the client has cap-notify; else none.
     public mutating func availabilityChanged(to available: IRCCapabilitySet) -> [Reply] {
+        var available = available
+        // A policy ends by its time, never by being taken away. Source: IRCv3 sts, "Mechanism".
+        if self.available.contains(.sts) { available.insert(.sts) }
         let added = available.subtracting(self.available)
         let removed = self.available.subtracting(available)
         self.available = available
@@ -111,8 +114,10 @@ public struct IRCCapabilityNegotiation: Sendable {
         var changes: [(name: IRCCapabilityTable.Name, enables: Bool)] = []
         for word in words {
             let enables = word.utf8.first != UInt8(ascii: "-")
+            // STS is said, never asked for. Source: IRCv3 sts, "Mechanism".
             guard let name = IRCCapabilityTable.Name(enables ? word : String(word.dropFirst())),
-                available.contains(name.capability), name.capability != .sts, enables || name.capability != .capNotify || version < 302
+                available.contains(name.capability), name.capability != .sts,
+                enables || name.capability != .capNotify || version < 302
             else {
                 return replies("NAK", words, marksMore: false)
             }

@@ -201,7 +201,8 @@ struct ConfigurationTests {
             "chatbridge.toml:3:19: a header's value contains a line break or another control character"),
         ProblemCase(
             "an unknown listener scheme", "[[listeners]]\nbind = \"ftp://0.0.0.0:6697\"",
-            "chatbridge.toml:3:8: unknown scheme \"ftp://\"; known schemes: irc://, ircs://, irc+insecure://, irc+unix://"
+            "chatbridge.toml:3:8: unknown scheme \"ftp://\"; known schemes: irc://, ircs://, irc+insecure://, irc+unix://, "
+                + "ws://, wss://, ws+insecure://, ws+unix://"
         ),
         ProblemCase("no bind", "[[listeners]]", "chatbridge.toml:2:1: this listener has no bind"),
         ProblemCase(
@@ -369,7 +370,8 @@ struct ConfigurationTests {
                 "chatbridge.toml:5:1: unknown key \"drian\" (did you mean \"drain\"?)",
                 "CHATBRIDGE__LIMTS__SENDQ: unknown key \"limts\" (did you mean \"limits\"?)",
                 "CHATBRIDGE__LIMITS__MAX_CLIENTS: expected a whole number from 1 to 1000000, found \"-1\"",
-                "--listen: unknown scheme \"tcp://\"; known schemes: irc://, ircs://, irc+insecure://, irc+unix://",
+                "--listen: unknown scheme \"tcp://\"; known schemes: irc://, ircs://, irc+insecure://, irc+unix://, "
+                    + "ws://, wss://, ws+insecure://, ws+unix://",
             ])
     }
 

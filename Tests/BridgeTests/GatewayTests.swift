@@ -47,7 +47,7 @@ struct GatewayTests {
             ("WEBIRC hunter2 Kiwi h 203.0.113.7 :secure=x local-port=6697 remote-port=21726", "203.0.113.7"),
             ("WEBIRC hunter2 cgiirc h 0::7", "::7"), ("WEBIRC hunter2 qwebirc h 2001:DB8:0:0::7", "2001:db8::7"),
             ("WEBIRC hunter2 TheLounge h :2001:db8::7", "2001:db8::7"),
-            ("WEBIRC hunter2 x h ::ffff:203.0.113.7", "203.0.113.7"),
+            ("WEBIRC hunter2 x h 0::ffff:203.0.113.7", "203.0.113.7"),
         ])
     func forms(line: String, wanted: String) {
         let bridge = harness([plain("hunter2")])
@@ -174,7 +174,6 @@ struct GatewayTests {
         ("TLS", [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00], "\u{15}\u{3}\u{1}"),
         ("SMTP", Array("EHLO mail.example\r\n".utf8), "ERROR :This is an IRC port"),
         ("PROXY", Array("PROXY TCP4 203.0.113.7 192.0.2.1 1 2\r\n".utf8), ""),
-        ("PROXY", [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A, 0x21, 0x11, 0, 12], ""),
     ]
 
     @Test("what is not IRC is known by its first bytes, however they are cut", arguments: foreign)
@@ -187,6 +186,19 @@ struct GatewayTests {
             #expect(
                 bridge.notes.contains { $0.event == "foreign-protocol" && $0.text.contains(name) }, "cut at \(cut)")
         }
+    }
+
+    @Test("the binary form of a PROXY header is known when it comes in one piece, as it does")
+    func binaryProxyHeader() {
+        let header: [UInt8] = [
+            0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A, 0x21, 0x11, 0, 12,
+        ]
+        let bridge = harness()
+        bridge.connect(1, address: "192.0.2.1", isLocal: false)
+        bridge.receive(1, header)
+        #expect(!bridge.isConnected(1))
+        #expect(bridge.takeLines(1) == [])
+        #expect(bridge.notes.contains { $0.event == "foreign-protocol" && $0.text.contains("PROXY") })
     }
 
     @Test("verbs of IRC are never taken for anything else", arguments: IRCCommand.allCases)

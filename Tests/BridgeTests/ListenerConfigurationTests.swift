@@ -56,7 +56,7 @@ struct ListenerConfigurationTests {
             "an origin of another scheme", listener("bind = \"ws://127.0.0.1:1\"\norigins = [\"ws://a\"]"),
             "chatbridge.toml:4:12: the origin \"ws://a\" begins with http:// or https://"),
         ProblemCase(
-            "origins without a browser", listener("bind = \"irc://127.0.0.1:1\"\norigins = [\"self\"]"),
+            "origins without a browser", listener("bind = \"irc://127.0.0.1:1\"\norigins = [\"*\"]"),
             "chatbridge.toml:4:11: origins are for browsers: bind = \"ws://…\" or \"wss://…\""),
         ProblemCase(
             "hosts without a use", listener("bind = \"irc://127.0.0.1:1\"\nhosts = [\"a.example\"]"),
@@ -109,6 +109,18 @@ struct ListenerConfigurationTests {
             "[identity]\nwebirc = [{ pasword = \"p\", password = \"p\", from = [\"::1\"] }]",
             "chatbridge.toml:3:13: unknown key \"pasword\" (did you mean \"password\"?)"),
     ]
+
+    @Test("a gateway lets in people from elsewhere, so somebody must decide who may come")
+    func gatewayWithoutLogin() {
+        let gateway = "webirc = [{ password = \"p\", from = [\"::1\"] }]"
+        #expect(
+            problems(withRoom("[identity]\n" + gateway)) == [
+                "chatbridge.toml:3:10: through a gateway people come from other machines and nobody needs a password: "
+                    + "set password or password_file in [identity], or write require_login = \"never\""
+            ])
+        #expect(problems(withRoom(Self.open + gateway)) == [])
+        #expect(problems(withRoom("[identity]\npassword = \"p\"\n" + gateway)) == [])
+    }
 
     @Test("a problem is told with its place", arguments: cases)
     func problem(_ row: ProblemCase) { #expect(problems(withRoom(row.toml), files: ["/cert": "x"]) == [row.expected]) }
@@ -163,7 +175,8 @@ struct ListenerConfigurationTests {
             variables: [
                 "CHATBRIDGE__LISTENERS__0__BIND": "ws://127.0.0.1:6680/irc",
                 "CHATBRIDGE__LISTENERS__0__ORIGINS": "self,https://chat.example.com",
-                "CHATBRIDGE__IDENTITY__WEBIRC__0__PASSWORD": "p", "CHATBRIDGE__IDENTITY__WEBIRC__0__FROM": "10.0.0.0/8",
+                "CHATBRIDGE__IDENTITY__REQUIRE_LOGIN": "never", "CHATBRIDGE__IDENTITY__WEBIRC__0__PASSWORD": "p",
+                "CHATBRIDGE__IDENTITY__WEBIRC__0__FROM": "10.0.0.0/8",
             ])
         #expect(loaded.listeners.map(\.bind.path) == ["/irc"])
         #expect(loaded.listeners[0].origins.count == 2)

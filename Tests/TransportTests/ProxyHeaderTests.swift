@@ -121,7 +121,7 @@ struct ProxyHeaderTests {
     ]
 
     @Test("a header is read or refused, however its bytes are cut", arguments: rows)
-    func rows(row: ProxyHeaderRow) {
+    func decoded(row: ProxyHeaderRow) {
         let found = SplitFeedVerifier.disagreements(row.bytes, expected: row.outcome) { pieces in
             var decoder = ProxyHeaderDecoder()
             var header: ProxyHeader?
@@ -131,15 +131,19 @@ struct ProxyHeaderTests {
                     rest += piece
                     continue
                 }
-                do throws(ProxyHeaderError) {
-                    let step = try piece.withUnsafeBytes { bytes throws(ProxyHeaderError) in
-                        try decoder.bytesReceived(bytes)
+                let step: Result<ProxyHeaderDecoder.Step, ProxyHeaderError> = piece.withUnsafeBytes { bytes in
+                    do throws(ProxyHeaderError) {
+                        return .success(try decoder.bytesReceived(bytes))
+                    } catch {
+                        return .failure(error)
                     }
-                    guard case .header(let found, let consumed) = step else { continue }
+                }
+                switch step {
+                case .failure(let error): return .error(error)
+                case .success(.needMoreData): continue
+                case .success(.header(let found, let consumed)):
                     header = found
                     rest = Array(piece[consumed...])
-                } catch {
-                    return .error(error)
                 }
             }
             return header.map { .header($0, rest: rest) } ?? .needMoreData

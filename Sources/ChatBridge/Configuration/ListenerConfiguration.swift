@@ -236,7 +236,10 @@ extension ConfigurationCompletion {
     /// What single keys of a listener cannot know, its address and TLS apart.
     mutating func checkDoors(_ listener: ListenerConfiguration, at path: String) {
         let bind = listener.bind
-        if !bind.isWebSocket, let place = origin("\(path).origins") {
+        // A printed configuration writes what nobody wrote.
+        if !bind.isWebSocket, listener.origins != ListenerConfiguration().origins,
+            let place = origin("\(path).origins")
+        {
             reader.report(place, "origins are for browsers: bind = \"ws://…\" or \"wss://…\"")
         }
         if !bind.isWebSocket, listener.sts == .off, !listener.hosts.isEmpty, let place = origin("\(path).hosts") {
@@ -295,6 +298,12 @@ extension ConfigurationCompletion {
             if gateway.from.isEmpty, isMissing("\(at).from") {
                 reader.report(place, "this gateway may connect from nowhere; from = [\"10.0.0.1\"] says where it is")
             }
+        }
+        if !configuration.identity.webirc.isEmpty, reader.problems.isEmpty, !isLoginSettled {
+            reader.report(
+                origin("identity.webirc") ?? .builtIn,
+                "through a gateway people come from other machines and nobody needs a password: set password or "
+                    + "password_file in [identity], or write require_login = \"never\"")
         }
     }
 }

@@ -27,10 +27,11 @@ extension BridgeDriver {
     }
 
     func openingReceived(
-        _ id: ConnectionID, _ opening: WebSocketOpening, _ bytes: UnsafeRawBufferPointer, _ transport: Transport
+        _ id: ConnectionID, _ listener: ListenerID, _ peer: SocketAddress, _ bytes: UnsafeRawBufferPointer,
+        _ transport: Transport
     ) {
-        guard let site = listeners[opening.listener]?.site else { return transport.abort(id) }
-        if !opening.hasReceived, let (answer, why) = WebSocketOpening.answerToOthers(bytes) {
+        guard let site = listeners[listener]?.site else { return transport.abort(id) }
+        if webSockets.openings[id]?.hasReceived == false, let (answer, why) = WebSocketOpening.answerToOthers(bytes) {
             return turnAway(id, ByteSlice(answer), why, transport)
         }
         guard let outcome = webSockets.handshake(id, bytes) else { return }
@@ -40,7 +41,7 @@ extension BridgeDriver {
             turnAway(id, ByteSlice(copying: response), why, transport)
         case .plainHTTP(let request, _):
             // What is wrong with the request besides comes first: a page elsewhere is not here with an upgrade either.
-            switch site.judge(request, peer: opening.peer) {
+            switch site.judge(request, peer: peer) {
             case .refused(let status, let why): turnAway(id, status, why, transport)
             case .admitted:
                 turnAway(
@@ -48,10 +49,10 @@ extension BridgeDriver {
                     headers: [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")])
             }
         case .accept(let request, let offered, let consumed):
-            switch site.judge(request, peer: opening.peer) {
+            switch site.judge(request, peer: peer) {
             case .refused(let status, let why): turnAway(id, status, why, transport)
             case .admitted(let client):
-                accept(id, client ?? opening.peer, offered, transport)
+                accept(id, client ?? peer, offered, transport)
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
                 if !rest.isEmpty, let peer = webSockets.peers[id] { webSocketReceived(id, peer, rest, transport) }
             }

@@ -138,8 +138,8 @@ final class BridgeDriver: TransportDelegate {
             bridge.upstreamReceived(room, bytes, now: Self.now(transport))
         } else if !webSockets.isEmpty, let peer = webSockets.peers[id] {
             return webSocketReceived(id, peer, bytes, transport)
-        } else if !webSockets.isEmpty, let opening = webSockets.openings[id] {
-            return openingReceived(id, opening, bytes, transport)
+        } else if !webSockets.isEmpty, let place = webSockets.place(ofOpening: id) {
+            return openingReceived(id, place.listener, place.peer, bytes, transport)
         } else {
             bridge.clientReceived(ClientID(rawValue: id.rawValue), bytes, now: Self.now(transport))
         }

@@ -125,6 +125,13 @@ struct WebSocketClients: ~Copyable {
         return true
     }
 
+    /// Where a connection came from that has no WebSocket yet. Not the whole of it: a copy of its head would have to be
+    /// copied when more comes.
+    func place(ofOpening id: ConnectionID) -> (listener: ListenerID, peer: SocketAddress)? {
+        guard let listener = openings[id]?.listener, let peer = openings[id]?.peer else { return nil }
+        return (listener, peer)
+    }
+
     mutating func handshake(
         _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer
     ) -> WebSocketServerHandshake.Outcome? {
@@ -164,17 +171,6 @@ struct WebSocketClients: ~Copyable {
     @inline(__always)
     func kind(_ id: ConnectionID) -> WebSocketKind {
         id.slot < kinds.count ? kinds[id.slot] : .none
-    }
-}
-
-extension SocketAddress {
-    /// The address as which its owner counts: without port, of IPv6 the first half, which one customer has.
-    var limitKey: SocketAddress {
-        switch self {
-        case .ipv4(let address, _): .ipv4(address, port: 0)
-        case .ipv6(let high, _, _, _): .ipv6(high: high, low: 0, port: 0, scope: 0)
-        case .unix: .unix(path: "")
-        }
     }
 }
 
