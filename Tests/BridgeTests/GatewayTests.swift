@@ -190,12 +190,10 @@ struct GatewayTests {
 
     @Test("the binary form of a PROXY header is known when it comes in one piece, as it does")
     func binaryProxyHeader() {
-        let header: [UInt8] = [
-            0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A, 0x21, 0x11, 0, 12,
-        ]
+        let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
         let bridge = harness()
         bridge.connect(1, address: "192.0.2.1", isLocal: false)
-        bridge.receive(1, header)
+        bridge.receive(1, signature + [0x21, 0x11, 0, 12])
         #expect(!bridge.isConnected(1))
         #expect(bridge.takeLines(1) == [])
         #expect(bridge.notes.contains { $0.event == "foreign-protocol" && $0.text.contains("PROXY") })

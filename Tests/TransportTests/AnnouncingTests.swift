@@ -56,43 +56,60 @@ struct AnnouncingTests {
         }
     }
 
-    @Test("TLS begins behind the header, whether it comes with it or later", arguments: [true, false])
-    func secured(together: Bool) async throws {
+    @Test("TLS begins behind the header")
+    func secured() async throws {
         let test = try await TestLoop()
         var options = Self.listening
         options.tls = TestCertificates.shared.server
         let address = try await test.listen(options)
-        let client = try await test.run { transport, probe in
+        let client = try await test.run { transport, _ in
             let id = transport.connect(to: address, timeout: .seconds(5))
             transport.send(id, Self.line)
-            probe.onOpened = { opened, transport in
-                guard opened == id, together else { return }
-                transport.startTLS(id, TestCertificates.shared.trusting, host: "127.0.0.1")
-            }
             return id
         }
-        #expect(await test.until { probe, _ in probe.opened == [client] })
-        if !together {
-            #expect(
-                await test.until { _, transport in
-                    transport.queuedByteCount(client) == 0 && transport.counters.bytesReceived > 0
-                })
-            try await test.run { transport, _ in
-                transport.startTLS(client, TestCertificates.shared.trusting, host: "127.0.0.1")
-            }
+        // The header has left when the listening side has read it.
+        #expect(
+            await test.until { _, transport in
+                transport.counters.bytesReceived == Self.line.utf8.count && transport.announcements.isEmpty
+            })
+        try await test.run { transport, _ in
+            transport.startTLS(client, TestCertificates.shared.trusting, host: "127.0.0.1")
+            transport.send(client, "over TLS")
         }
-        #expect(await test.until { probe, _ in probe.accepted.count == 1 })
-        let server = try await test.run { transport, probe in
+        #expect(await test.until { probe, _ in probe.accepted.first.map { probe.text($0) } == "over TLS" })
+        try await test.run { transport, probe in
             let server = try #require(probe.accepted.first)
             #expect(probe.peers[server]?.address == SocketAddress("203.0.113.7:49153"))
             #expect(transport.securityDescription(server) != nil)
-            transport.send(client, "over TLS")
-            return server
-        }
-        #expect(await test.until { probe, _ in probe.text(server) == "over TLS" })
-        try await test.run { transport, _ in
+            #expect(transport.requestedServerName(server) == nil)
             #expect(transport.tls.acceptedHandshakes == 0)
             #expect(transport.tls.handshakesByAddress.isEmpty)
+        }
+    }
+
+    @Test("a TLS hello that comes with the header, or with a part of it, is not lost", arguments: [0, 20, 47, 60])
+    func securedTogether(cut: Int) async throws {
+        let test = try await TestLoop()
+        var options = Self.listening
+        options.tls = TestCertificates.shared.server
+        let socket = try RawSocket(port: try await test.listen(options).port ?? 0)
+        let client = try EnginePair(TestCertificates.shared.trusting, TestCertificates.shared.server).client
+        let first = Array(Self.line.utf8) + client.takeOutput()
+        socket.send(bytes: Array(first[..<cut]))
+        socket.send(bytes: Array(first[cut...]))
+        while client.engine.state == .handshaking {
+            let answer = socket.read()
+            try #require(!answer.isEmpty)
+            client.receive(answer)
+            socket.send(bytes: client.takeOutput())
+        }
+        client.encrypt("over TLS")
+        socket.send(bytes: client.takeOutput())
+        #expect(await test.until { probe, _ in probe.accepted.first.map { probe.text($0) } == "over TLS" })
+        try await test.run { transport, probe in
+            let server = try #require(probe.accepted.first)
+            #expect(probe.peers[server]?.address == SocketAddress("203.0.113.7:49153"))
+            #expect(transport.requestedServerName(server) == "chat.test")
         }
     }
 

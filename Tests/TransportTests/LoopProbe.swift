@@ -222,6 +222,18 @@ final class RawSocket: Sendable {
         #expect(Glibc.send(descriptor, bytes, bytes.count, flags | Int32(MSG_NOSIGNAL)) == bytes.count)
     }
 
+    func send(bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return }
+        #expect(Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+    }
+
+    /// What the other side sent last; empty at its end.
+    func read() -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        return Array(buffer.prefix(max(0, count)))
+    }
+
     func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Everything the other side sends until it closes.
