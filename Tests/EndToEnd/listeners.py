@@ -128,9 +128,9 @@ def plain(world, port, first=b"", nick=None, host="127.0.0.1"):
 def answer(port, request):
     """Everything that a port says to some bytes, until it closes."""
     received = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as link:
-        # Whoever is turned away unheard sees a reset.
-        with contextlib.suppress(ConnectionError):
+    # Whoever is turned away unheard sees a reset, perhaps before the connection seems to stand.
+    with contextlib.suppress(ConnectionError):
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as link:
             link.sendall(request)
             while data := link.recv(65536):
                 received += data

@@ -100,7 +100,7 @@ struct ReductionTests {
         let needed = IRCCapabilitySet(
             IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
         // These change what a session does, not what a line looks like.
-        let behaviour: IRCCapabilitySet = [.echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage]
+        let behaviour: IRCCapabilitySet = [.echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .sts]
         #expect(needed.union(behaviour) == .all)
         #expect(needed.intersection(behaviour).isEmpty)
     }
