@@ -14,6 +14,8 @@ import WireBytes
 /// A password of a client on its way to a verdict.
 struct PasswordTry {
     enum Purpose: Equatable {
+        /// WEBIRC; what it said is the session's ``GatewayTry``.
+        case gateway
         case sasl
         /// `PASS account:password`. When it fails, the whole may still be the server's password.
         case accountPass(whole: String)
@@ -52,7 +54,7 @@ extension Bridge {
         session.passwordTry?.clientName = client
     }
 
-    private func check(
+    func check(
         _ password: SecretBytes, against verifier: SCRAMVerifier, _ account: AccountSettings?,
         _ purpose: PasswordTry.Purpose, _ session: IRCSession
     ) {
@@ -71,6 +73,7 @@ extension Bridge {
         guard let session = sessions[id], let tried = session.passwordTry, tried.attempt == attempt,
             context.timers[.loginAnswer(id)] == nil
         else { return }
+        if tried.purpose == .gateway { return gatewayChecked(session, verdict) }
         switch (verdict, tried.purpose) {
         case (.correct, _):
             loginThrottle.succeeded(session.origin.address)

@@ -16,6 +16,7 @@ struct CapabilityOffer {
         var mechanisms: [SASLMechanism]
         var registers: Bool
         var hasAccounts: Bool
+        var sts: STSAnnouncement?
     }
 }
 
@@ -49,13 +50,18 @@ extension Bridge {
 
     func offer(for origin: ClientOrigin) -> CapabilityOffer {
         let grounds = CapabilityOffer.Grounds(
-            mechanisms: mechanisms(for: origin), registers: offersRegistration(to: origin), hasAccounts: hasAccounts)
+            mechanisms: mechanisms(for: origin), registers: offersRegistration(to: origin), hasAccounts: hasAccounts,
+            sts: origin.sts)
         if let known = offers[grounds] { return known }
         var offer = CapabilityOffer(available: IRCSession.capabilities, values: sessionTerms.capabilityValues)
         if grounds.hasAccounts { offer.available.formUnion(IRCSession.accountCapabilities) }
         if !grounds.mechanisms.isEmpty {
             offer.available.insert(.sasl)
             offer.values[.sasl] = grounds.mechanisms.map(\.rawValue).joined(separator: ",")
+        }
+        if let sts = grounds.sts {
+            offer.available.insert(.sts)
+            offer.values[.sts] = sts.text
         }
         if grounds.registers {
             offer.available.insert(.accountRegistration)

@@ -50,6 +50,8 @@ extension Bridge {
         case .registerAccount(let name, let email, let password):
             registerAccount(name, email: email, password: password, session)
         case .verifyAccount(let name): verifyAccount(name, session)
+        case .announceClient(let password, let gateway, let address):
+            announceClient(session, password: password, gateway: gateway, address: address)
         case .quit(let reason): close(session, reason: reason)
         }
     }

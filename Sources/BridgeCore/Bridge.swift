@@ -54,6 +54,8 @@ public final class Bridge {
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
+    /// The right passwords of gateways whose settings have only a hash, by their place in the settings.
+    var knownGatewayPasswords: [Int: SecretBytes] = [:]
     let isupport: [[String]]
     let startedAt: ChatTimestamp
     var cursors: Cursors
@@ -176,7 +178,7 @@ public final class Bridge {
         sessions.insert(
             IRCSession(id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: now))
         peakClients = max(peakClients, sessions.count)
-        if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
+        if let network = countedNetwork(of: origin) { addressUse[network]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
     }
@@ -184,10 +186,20 @@ public final class Bridge {
     private func refusal(of origin: ClientOrigin) -> String? {
         if phase != .running { return "the server is stopping" }
         if sessions.count >= settings.limits.maxClients { return "too many clients" }
-        guard !origin.isLocal else { return nil }
+        return refusalOfAddress(origin)
+    }
+
+    /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
+    /// through it, until it says for whom it connects.
+    private func countedNetwork(of origin: ClientOrigin) -> String? {
+        origin.isLocal || isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
+    }
+
+    private func refusalOfAddress(_ origin: ClientOrigin) -> String? {
+        guard let network = countedNetwork(of: origin) else { return nil }
         let limits = settings.limits
         var use =
-            addressUse[origin.address]
+            addressUse[network]
             ?? AddressUse(
                 accepts: TokenBucket(
                     rate: limits.acceptsPerSecondPerAddress, burst: (limits.acceptsPerSecondPerAddress ?? 0) * 2))
@@ -197,10 +209,19 @@ public final class Bridge {
                 // With many addresses in use, sweeping again at the next one would find nothing to forget.
                 addressSweepCount = max(Self.rememberedAddresses, addressUse.count * 2)
             }
-            addressUse[origin.address] = use
+            addressUse[network] = use
         }
         if use.clients >= limits.maxClientsPerAddress { return "too many connections from your address" }
         if !use.accepts.take(now: context.now.monotonic) { return "too many connections in a short time" }
+        return nil
+    }
+
+    /// The client is somebody else's than its connection said. Nil when it may stay; else why not.
+    func move(_ session: IRCSession, to origin: ClientOrigin) -> String? {
+        if let refusal = refusalOfAddress(origin) { return refusal }
+        if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
+        session.origin = origin
+        if let network = countedNetwork(of: origin) { addressUse[network]?.clients += 1 }
         return nil
     }
 
@@ -209,12 +230,13 @@ public final class Bridge {
         guard let session = sessions[id], session.state != .closed else { return }
         session.lastReceivedAt = now.monotonic
         session.pingSentAt = nil
+        let held = session.decoder.bufferedByteCount
+        session.decoder.append(bytes)
         if session.state == .registering, session.user == nil, session.nick == nil,
-            session.decoder.bufferedByteCount == 0, let foreign = ForeignProtocol.recognise(bytes)
+            held < ForeignProtocol.longestMark, let foreign = session.decoder.withHeldBytes(ForeignProtocol.recognise)
         {
             return turnAway(session, foreign)
         }
-        session.decoder.append(bytes)
         processInput(session)
     }
 
@@ -376,7 +398,9 @@ public final class Bridge {
 
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
-        while session.state != .closed, !session.hasLongAnswers, session.registration == nil {
+        while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
+            session.gatewayTry == nil
+        {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
                 if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
@@ -511,8 +535,7 @@ public final class Bridge {
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.loginAnswer(session.id))
         context.timers.cancel(.accountAnswer(session.id))
-        guard !session.origin.isLocal else { return }
-        addressUse[session.origin.address]?.clients -= 1
+        if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
     }
 
     /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
@@ -605,12 +628,17 @@ enum ForeignProtocol: Equatable {
     case http
     case tls
     case smtp
+    case proxy
+
+    /// Bytes by which any of them is known.
+    static let longestMark = 16
 
     var name: String {
         switch self {
         case .http: "HTTP"
         case .tls: "TLS"
         case .smtp: "SMTP"
+        case .proxy: "the PROXY protocol (which the listener's proxy_protocol turns on)"
         }
     }
 
@@ -625,6 +653,7 @@ enum ForeignProtocol: Equatable {
         // A fatal alert, protocol_version: RFC 8446 §6.
         case .tls: "\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"
         case .smtp: "ERROR :This is an IRC port\r\n"
+        case .proxy: nil
         }
     }
 
@@ -638,6 +667,8 @@ enum ForeignProtocol: Equatable {
             self = .http
         } else if verb == "EHLO" || verb == "HELO" {
             self = .smtp
+        } else if verb == "PROXY" {
+            self = .proxy
         } else {
             return nil
         }
@@ -646,9 +677,12 @@ enum ForeignProtocol: Equatable {
     /// Looks at the first bytes of a connection. Verbs of IRC are never taken for anything else.
     static func recognise(_ bytes: UnsafeRawBufferPointer) -> ForeignProtocol? {
         if bytes.count >= 2, bytes[0] == 0x16, bytes[1] == 0x03 { return .tls }
-        let head = bytes.prefix(16)
+        let head = bytes.prefix(longestMark)
+        // The signature of the second version begins with two empty lines and ends in a QUIT.
+        if head.starts(with: [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51]) { return .proxy }
         if httpMethods.contains(where: { head.starts(with: $0.utf8) }) { return .http }
         if ["EHLO ", "HELO "].contains(where: { head.starts(with: $0.utf8) }) { return .smtp }
+        if head.starts(with: "PROXY ".utf8) { return .proxy }
         return nil
     }
 }

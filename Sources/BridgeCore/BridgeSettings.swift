@@ -33,6 +33,8 @@ public struct BridgeSettings: Sendable {
     public var backends: [BackendSettings]
     /// Where channels lead that no room has; nil: nowhere.
     public var template: RoomTemplate?
+    /// Who may say for whom it connects, with WEBIRC.
+    public var gateways: [GatewaySettings] = []
     /// Longest wait at shutdown for queues to empty.
     public var drain: Duration
     /// Whether chat text may be noted, at trace.

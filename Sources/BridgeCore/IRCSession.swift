@@ -47,6 +47,8 @@ enum SessionRequest: Equatable {
     case authenticate(String)
     case registerAccount(String, email: String, password: String)
     case verifyAccount(String)
+    /// A gateway connects for somebody else.
+    case announceClient(password: String, gateway: String, address: String)
     case quit(String)
 }
 
@@ -60,7 +62,7 @@ enum MessageVerb: String {
 public struct ClientOrigin: Equatable, Sendable {
     /// Numeric address without the port; the path for a unix socket.
     public var address: String
-    /// Loopback and unix sockets: limits by address do not apply.
+    /// Loopback, unix sockets and proxies whose clients are not known: limits by address do not apply.
     public var isLocal: Bool
     /// Whether the listener can be reached from this machine only. Not the peer's address: a proxy makes everybody local.
     public var isListenerLocal: Bool
@@ -78,17 +80,38 @@ public struct ClientOrigin: Equatable, Sendable {
 
         public var certificate: String? { if case .certified(let fingerprint) = self { fingerprint } else { nil } }
     }
+    /// What the listener says of TLS, with the capability `sts`; nil: nothing.
+    public var sts: STSAnnouncement?
 
     /// - Parameter isListenerLocal: nil: as the address is.
     public init(
         address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true,
-        security: Security = .plain
+        security: Security = .plain, sts: STSAnnouncement? = nil
     ) {
         self.address = address
         self.isLocal = isLocal
         self.isListenerLocal = isListenerLocal ?? isLocal
         self.allowsLogin = allowsLogin
         self.security = security
+        self.sts = sts
+    }
+}
+
+/// What a client is told about connecting with TLS.
+///
+/// Source: IRCv3 sts, "The `port` key" and "The `duration` key".
+public enum STSAnnouncement: Hashable, Sendable {
+    /// To a client without TLS: the port to come to instead.
+    case port(UInt16)
+    /// To a client with TLS: so many seconds it must not come without.
+    case duration(seconds: UInt32)
+
+    /// The capability's value.
+    public var text: String {
+        switch self {
+        case .port(let port): "port=\(port)"
+        case .duration(let seconds): "duration=\(seconds)"
+        }
     }
 }
 
@@ -129,7 +152,8 @@ final class IRCSession {
     // There is one of these for every client, idle ones too: what most of them do not need most of the time stands in
     // places of its own.
     let id: ClientID
-    let origin: ClientOrigin
+    /// Changes once at most, when a gateway says for whom it connects.
+    var origin: ClientOrigin
     var isReadingPaused = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
@@ -190,6 +214,7 @@ final class IRCSession {
         var passwordTry: PasswordTry?
         var registration: String?
         var away: ClientAway?
+        var gatewayTry: GatewayTry?
         var failedTries = 0
     }
 
@@ -280,6 +305,15 @@ final class IRCSession {
         get { login?.passwordTry }
         set { if newValue != nil || login != nil { modifyLogin { $0.passwordTry = newValue } } }
     }
+
+    /// For whom a gateway connects, while its password is being checked. Nothing that the client says is taken meanwhile.
+    var gatewayTry: GatewayTry? {
+        get { login?.gatewayTry }
+        set { if newValue != nil || login != nil { modifyLogin { $0.gatewayTry = newValue } } }
+    }
+
+    /// Whether the client has said nothing yet that counts.
+    var isFresh: Bool { state == .registering && nick == nil && login == nil && !negotiation.isNegotiating }
 
     var failedTries: Int {
         get { login?.failedTries ?? 0 }
@@ -407,7 +441,7 @@ final class IRCSession {
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
         // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration] { offered.remove(absent) }
+        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration, .sts] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
@@ -481,6 +515,7 @@ final class IRCSession {
         case .user: return userReceived(params)
         case .cap: return capReceived(params)
         case .authenticate: return [.authenticate(params[0])]
+        case .webirc: return webircReceived(params)
         case .ping: return pingReceived(params)
         case .pong: return params.last.map { [.pong($0)] } ?? []
         case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]
@@ -592,6 +627,13 @@ final class IRCSession {
             return [.reply(numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"))]
         case .needMoreParams: return [.reply(numeric(.errNeedMoreParams, "CAP", "Not enough parameters"))]
         }
+    }
+
+    /// Host name and options are not of use here: nobody is shown where somebody connects from, and whether the gateway
+    /// and its client have TLS between them decides nothing.
+    private func webircReceived(_ params: [String]) -> [SessionRequest] {
+        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        return [.announceClient(password: params[0], gateway: params[1], address: params[3])]
     }
 
     private func pingReceived(_ params: [String]) -> [SessionRequest] {

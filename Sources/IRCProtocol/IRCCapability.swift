@@ -49,6 +49,8 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case multiline
     /// `draft/account-registration`
     case accountRegistration
+    /// `sts`
+    case sts
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -154,6 +156,8 @@ public enum IRCCapabilityTable {
             .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
         IRCCapabilityRow(.multiline, "draft/multiline", changesRoomLines: true, source: "IRCv3 multiline"),
         IRCCapabilityRow(.accountRegistration, "draft/account-registration", source: "IRCv3 account-registration"),
+        // Said, never requested; what it says depends on the listener.
+        IRCCapabilityRow(.sts, "sts", source: "IRCv3 sts"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

@@ -84,6 +84,9 @@ public struct IRCCapabilityNegotiation: Sendable {
     public mutating func availabilityChanged(
         to available: IRCCapabilitySet, values: [IRCCapability: String]? = nil
     ) -> [Reply] {
+        var available = available
+        // A policy ends by its time, never by being taken away. Source: IRCv3 sts, "Mechanism".
+        if self.available.contains(.sts) { available.insert(.sts) }
         var added = available.subtracting(self.available)
         let removed = self.available.subtracting(available)
         if let values {
@@ -121,8 +124,10 @@ public struct IRCCapabilityNegotiation: Sendable {
         var changes: [(name: IRCCapabilityTable.Name, enables: Bool)] = []
         for word in words {
             let enables = word.utf8.first != UInt8(ascii: "-")
+            // STS is said, never asked for. Source: IRCv3 sts, "Mechanism".
             guard let name = IRCCapabilityTable.Name(enables ? word : String(word.dropFirst())),
-                available.contains(name.capability), enables || name.capability != .capNotify || version < 302
+                available.contains(name.capability), name.capability != .sts,
+                enables || name.capability != .capNotify || version < 302
             else {
                 return replies("NAK", words, marksMore: false)
             }
@@ -146,7 +151,10 @@ public struct IRCCapabilityNegotiation: Sendable {
     }
 
     private func advertised(_ set: IRCCapabilitySet) -> [String] {
-        set.members.flatMap { capability in
+        var set = set
+        // Without its value it says nothing. Source: IRCv3 sts, "Details".
+        if version < 302 { set.remove(.sts) }
+        return set.members.flatMap { capability in
             IRCCapabilityTable.row(for: capability).names.map { name in
                 if version >= 302, let value = values[capability] { "\(name)=\(value)" } else { name }
             }

@@ -9,6 +9,7 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case authenticate = "AUTHENTICATE"
     case register = "REGISTER"
     case verify = "VERIFY"
+    case webirc = "WEBIRC"
     case ping = "PING"
     case pong = "PONG"
     case quit = "QUIT"
@@ -69,6 +70,7 @@ public enum IRCCommandTable {
         Row(.nick, beforeRegistration: true, "sets or changes the nick"),
         Row(.user, minParams: 4, beforeRegistration: true, "names the user at registration"),
         Row(.cap, minParams: 1, beforeRegistration: true, penalty: 0, "negotiates capabilities"),
+        Row(.webirc, minParams: 4, beforeRegistration: true, "a gateway says for whom it connects"),
         Row(.authenticate, minParams: 1, beforeRegistration: true, "logs in with SASL"),
         Row(.register, minParams: 3, beforeRegistration: true, penalty: 3, "makes an account"),
         Row(.verify, minParams: 2, beforeRegistration: true, "confirms an account that was made"),

@@ -18,6 +18,11 @@ extension Transport {
         return connection.pointee.secure?.engine.description
     }
 
+    /// The name by which an accepted connection's client wants to reach us, in lower case; nil where it names none.
+    public func requestedServerName(_ id: ConnectionID) -> String? {
+        connections.find(id)?.pointee.secure?.engine.requestedName
+    }
+
     /// Whether the connection took up an earlier session of the same place and settings.
     public func isSessionResumed(_ id: ConnectionID) -> Bool {
         connections.find(id)?.pointee.secure?.engine.isResumed ?? false

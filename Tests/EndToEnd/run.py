@@ -21,6 +21,7 @@ import accounts_sasl
 import backends
 import dialects
 import hostile
+import listeners
 import load
 import lifecycle
 import logins
@@ -35,7 +36,7 @@ import scale
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners]
 
 
 def scenarios(words, quick):

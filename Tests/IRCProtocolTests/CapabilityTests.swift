@@ -222,6 +222,21 @@ struct CapabilityNegotiationTests {
         let known = line[0].params[0].split(separator: " ").map(String.init)
         let all = IRCCapabilityTable.rows.flatMap(\.names)
         #expect(known == Array(all.prefix(known.count)) && known.contains("sasl"))
+        #expect(!known.contains("sts"))
+    }
+
+    @Test("STS is said and never given, and never taken back")
+    func sts() {
+        var state = IRCCapabilityNegotiation(available: [.batch, .sts, .capNotify], values: [.sts: "port=6697"])
+        func answer(_ params: String...) -> IRCCapabilityNegotiation.Outcome {
+            state.commandReceived(params: params, isRegistered: false)
+        }
+        #expect(answer("LS", "302") == reply("LS", "batch cap-notify sts=port=6697"))
+        #expect(answer("REQ", "batch sts") == reply("NAK", "batch sts"))
+        #expect(answer("REQ", "-sts") == reply("NAK", "-sts"))
+        #expect(answer("LIST") == reply("LIST", "cap-notify"))
+        #expect(state.availabilityChanged(to: [.capNotify]) == [.init(subcommand: "DEL", params: ["batch"])])
+        #expect(state.available.contains(.sts))
     }
 
     @Test("answers to a request that fills its line are cut and lose nothing", arguments: [true, false])

@@ -116,7 +116,7 @@ struct ReductionTests {
             IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
         // These change what a session does, not what a line looks like.
         let behaviour: IRCCapabilitySet = [
-            .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration,
+            .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration, .sts,
         ]
         #expect(needed.union(behaviour) == .all)
         #expect(needed.intersection(behaviour).isEmpty)

@@ -57,6 +57,17 @@ struct ListenerConfiguration: Equatable, Sendable {
     var minimumTLS = TLSVersion.v12
     /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
     var clientAuthorities = ""
+    /// Which pages may open a WebSocket.
+    var origins: [OriginPattern] = [.ownHost]
+    /// Names by which clients reach the listener, in lower case.
+    var hosts: [String] = []
+    var proxyProtocol = ProxyProtocolUse.off
+    /// Who may say for whom it opens a connection.
+    var trustedProxies: [TrustedPeer] = []
+    /// Only for `ircs://`.
+    var sts = STSChoice.off
+    /// The port that plain listeners lead to; nil: the one that is bound.
+    var stsPort: Int?
 
     /// The owner and the group may connect.
     static let defaultMode: UInt32 = 0o660
@@ -214,6 +225,8 @@ struct IdentityConfiguration: Equatable, Sendable {
     var sasl = SASLMechanism.allCases
     /// One PASS for everybody, or nil.
     var password: PasswordVerifier?
+    /// Gateways that may speak for others.
+    var webirc: [WebIRCConfiguration] = []
     var nicks = NicksConfiguration()
 }
 

@@ -108,6 +108,7 @@ struct ConfigurationCompletion {
         }
         checkAccounts()
         checkListeners()
+        checkGateways()
         checkHTTP()
     }
 
@@ -301,15 +302,16 @@ struct ConfigurationCompletion {
                 }
             }
             checkTLS(listener, at: "listeners[\(index)]")
+            checkDoors(listener, at: "listeners[\(index)]")
             guard !bind.isLoopback else { continue }
             switch bind.scheme {
-            case .irc:
+            case .irc, .ws:
                 reader.report(
                     place,
-                    "plain text beyond loopback must say so: write \"irc+insecure://\(bind.endpoint)\" "
-                        + "(or bind 127.0.0.1)")
-            case .ircUnix: break
-            case .ircInsecure, .ircs:
+                    "plain text beyond loopback must say so: write \"\(bind.scheme.insecure.rawValue)://"
+                        + "\(bind.endpoint)\" (or bind 127.0.0.1)")
+            case .ircUnix, .wsUnix: break
+            case .ircInsecure, .ircs, .wsInsecure, .wss:
                 if !isLoginSettled {
                     reader.report(
                         place,
@@ -321,7 +323,7 @@ struct ConfigurationCompletion {
     }
 
     /// Whether somebody decided who may come in: a password, or the written word that none is needed.
-    private var isLoginSettled: Bool {
+    var isLoginSettled: Bool {
         if configuration.identity.password != nil { return true }
         let hasAccounts = !configuration.accounts.isEmpty || configuration.identity.registration != .off
         if hasAccounts, configuration.identity.requireLogin != .never { return true }

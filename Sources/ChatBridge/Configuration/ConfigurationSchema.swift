@@ -54,10 +54,15 @@ enum ConfigurationSchema {
         ConfigurationKey("drain", \.drain, .duration(), "SIGTERM: longest wait for queues to empty"),
     ]
 
-    static let listener: [ConfigurationKey<ListenerConfiguration>] = [
+    static let listener: [ConfigurationKey<ListenerConfiguration>] =
+        listenerAddress + ListenerConfiguration.webKeys + ListenerConfiguration.proxyKeys
+        + ListenerConfiguration.stsKeys
+
+    private static let listenerAddress: [ConfigurationKey<ListenerConfiguration>] = [
         ConfigurationKey(
             "bind", \.bind, .listenerAddress,
-            "irc:// on loopback, ircs:// with TLS, irc+insecure:// where others can listen in, irc+unix:///PATH"),
+            "irc:// on loopback, ircs:// with TLS, irc+insecure:// where others can listen in, irc+unix:///PATH; "
+                + "IRC over WebSocket: ws://, wss://, ws+insecure://, ws+unix://"),
         ConfigurationKey("mode", \.mode, .permissions, "of a socket file, in octal; default: \"0660\""),
         ConfigurationKey(
             "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: ""),
@@ -221,6 +226,9 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "password_credential", \.password, .passwordCredential, group: "password",
             "a systemd credential with the password"),
+        ConfigurationKey(
+            tables: "webirc", \.webirc, WebIRCConfiguration.keys, initial: { _ in WebIRCConfiguration() },
+            "gateways that may say for whom they connect, with WEBIRC"),
         ConfigurationKey("nicks", \.nicks, .section(nicks), "how names become nicks"),
     ]
 

@@ -92,12 +92,15 @@ struct BridgeService {
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server, others: [backends.client])
                 var addresses: [SocketAddress] = []
-                var listeners: [ListenerID: ListenerAddress] = [:]
+                var listeners: [(id: ListenerID, listener: ClientListener)] = []
+                var ports: [ListenerID: Int] = [:]
                 for (options, listener) in zip(places, configuration.listeners) {
-                    let (id, _) = try transport.listen(options)
-                    listeners[id] = listener.bind
+                    let (id, address) = try transport.listen(options)
+                    listeners.append((id, ClientListener(listener, serverName: configuration.server.name)))
+                    ports[id] = address.port
                     addresses += transport.addresses(of: id)
                 }
+                ClientListener.leadToTLS(&listeners, configuration.listeners, ports: ports)
                 var httpAddresses: [SocketAddress] = []
                 for http in configuration.http {
                     let endpoint = http.bind.endpoint
@@ -112,7 +115,10 @@ struct BridgeService {
                         ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
                 }
                 store?.start(on: loop)
-                driver.start(transport, listeners: listeners)
+                driver.start(
+                    transport,
+                    listeners: Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
+                )
                 return (addresses, httpAddresses)
             }
             return BridgeService(
@@ -129,6 +135,7 @@ struct BridgeService {
         guard bind.isUnixSocket else {
             var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
             options.tls = listener.tlsSettings(asksForCertificates: asksForCertificates)
+            options.proxies = listener.announcingProxies
             return options
         }
         var group: UInt32?
@@ -138,8 +145,10 @@ struct BridgeService {
             }
             group = number
         }
-        return ListenOptions(
+        var options = ListenOptions(
             .unix(path: bind.endpoint.host, mode: listener.mode ?? ListenerConfiguration.defaultMode, group: group))
+        options.proxies = listener.announcingProxies
+        return options
     }
 
     /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the certificates again.

@@ -2,6 +2,7 @@ import BridgeCore
 import Dialects
 import Digests
 import HTTPProtocol
+import Transport
 import WSProtocol
 
 // From what the operator wrote to what the core is told.
@@ -21,12 +22,7 @@ extension BridgeSettings {
             else { continue }
             rooms.append(settings)
         }
-        let password: ServerPassword? =
-            switch configuration.identity.password {
-            case .plain(let secret): .plain(SecretBytes(secret.revealed.utf8))
-            case .hashed(let verifier): .hashed(verifier)
-            case nil: nil
-            }
+        let password = ServerPassword(configuration.identity.password)
         self.init(
             serverName: configuration.server.name, network: configuration.server.network,
             version: BuildInformation.version,
@@ -46,6 +42,26 @@ extension BridgeSettings {
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             })
+        gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
+    }
+}
+
+extension ServerPassword {
+    init?(_ password: PasswordVerifier?) {
+        switch password {
+        case .plain(let secret): self = .plain(SecretBytes(secret.revealed.utf8))
+        case .hashed(let verifier): self = .hashed(verifier)
+        case nil: return nil
+        }
+    }
+}
+
+extension GatewaySettings {
+    /// Nil for a gateway without a password, which loading refuses.
+    init?(_ gateway: WebIRCConfiguration) {
+        guard let password = ServerPassword(gateway.password) else { return nil }
+        let peers = TrustedPeers(gateway.from)
+        self.init(password: password, from: peers.ranges, fromUnix: peers.unix)
     }
 }
 

@@ -124,6 +124,14 @@ final class TLSEngine {
         guard done == 1 else { throw .refused(what: "the name \(wantedName)", reason: "it is not a host name") }
     }
 
+    /// The name that the connecting side asked for, in lower case; nil where it asked for none. On the accepting side.
+    ///
+    /// Source: RFC 6066 §3.
+    var requestedName: String? {
+        guard isServer, let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) else { return nil }
+        return String(cString: name).lowercased()
+    }
+
     // MARK: - Verbs
 
     /// Makes the first bytes of the connecting side. Does nothing on the accepting side, which waits for them.
