@@ -174,10 +174,11 @@ final class TestLoop: Sendable {
         _ options: ListenOptions = ListenOptions(host: "127.0.0.1", port: 0), tls: TLSClientSettings? = nil
     ) async throws -> (client: ConnectionID, server: ConnectionID) {
         let address = try await listen(options)
+        let earlier = try await run { _, probe in probe.accepted.count }
         let client = try await run { transport, _ in
             transport.connect(to: address, timeout: .seconds(10), tls: tls)
         }
-        try #require(await until { probe, _ in probe.opened.contains(client) && !probe.accepted.isEmpty })
+        try #require(await until { probe, _ in probe.opened.contains(client) && probe.accepted.count > earlier })
         let server = try await run { _, probe in try #require(probe.accepted.last) }
         return (client, server)
     }
