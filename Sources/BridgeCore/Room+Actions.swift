@@ -150,12 +150,14 @@ extension Room {
     private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) {
         recent.takeBack(msgid: entry.msgid)
         context.keep(.takeBack(storedKey, msgid: entry.msgid))
+        archive.takeBack(msgid: entry.msgid)
     }
 
     func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
         // Some wires tell of every room's deletions, and ours come back on some: neither is news.
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
+            older?.takeBack(id)
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
             takeBack(entry, context)
             known.append(entry)
@@ -312,7 +314,10 @@ extension Room {
         // Backends say that a message changed, not what changed about it.
         let isNews = recent.edit(msgid: original.msgid, text: edit.text)
         guard isNews || !edit.attachments.isEmpty else { return }
-        if isNews { context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text)) }
+        if isNews {
+            context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text))
+            archive.edit(msgid: original.msgid, text: edit.text)
+        }
         guard
             let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
                 ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })

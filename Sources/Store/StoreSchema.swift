@@ -118,6 +118,8 @@ enum StoreSchema {
             PRIMARY KEY(room, author_key, reader_key)
         ) STRICT, WITHOUT ROWID;
         """,
+        // Where a time stands in a room's order.
+        "CREATE INDEX messages_room_time ON messages(room, at);",
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

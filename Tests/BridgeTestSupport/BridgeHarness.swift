@@ -291,7 +291,7 @@ public final class BridgeHarness {
             }
         case .store(let ticket, let changes):
             store.ordered(ticket, changes)
-        case .loadRoom, .readMessages: store.asked(action)
+        case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)
         }
