@@ -148,7 +148,8 @@ extension Bridge {
         let wanted = Set(sequences)
         let front = older.filter { wanted.contains($0.sequence) }
         answer.placed(
-            front.map { HistoryAnswer.Row(room: room.id, message: $0) }, places: Array(sequences.dropFirst(front.count)))
+            front.map { HistoryAnswer.Row(room: room.id, message: $0) }, places: Array(sequences.dropFirst(front.count))
+        )
         answer.phase = .writing
     }
 

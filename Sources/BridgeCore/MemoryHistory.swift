@@ -71,7 +71,8 @@ extension StoredMessage {
     var memoryByteCount: Int {
         var count = 512 + text.utf8.count + (sentAs?.utf8.count ?? 0)
         for attachment in attachments {
-            count += 256 + (attachment.inline?.utf8.count ?? 0) + (attachment.url?.utf8.count ?? 0)
+            count +=
+                256 + (attachment.inline?.utf8.count ?? 0) + (attachment.url?.utf8.count ?? 0)
                 + (attachment.thumbnail?.utf8.count ?? 0)
         }
         for tag in clientTags { count += 64 + tag.name.utf8.count + (tag.value?.utf8.count ?? 0) }

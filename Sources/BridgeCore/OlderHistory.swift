@@ -67,30 +67,29 @@ final class OlderHistory {
 
     /// Of an answer, what is older than everything known, oldest first.
     func news(in messages: [ChatMessage]) -> ArraySlice<ChatMessage> {
-        let known = Set((rows + beginning).compactMap(\.upstreamID))
         guard let mark else { return messages[...] }
+        let known = Set((rows + beginning).compactMap(\.upstreamID))
+        let nameless = (rows + beginning).prefix(StoredPlaces.beginningCount).filter { $0.upstreamID == nil }
         // What the backend puts behind a known message is known, or is none of ours to place.
-        if let index = messages.firstIndex(where: { $0.id.map(known.contains) ?? false }) { return messages[..<index] }
-        let markAt = mark.backendAt ?? mark.at
-        let words = Set((rows + beginning).prefix(StoredPlaces.beginningCount).map(Words.init))
-        let end = messages.firstIndex { message in
-            guard let at = message.at else { return false }
-            return at > markAt || message.id == nil && words.contains(Words(message))
+        let isKnown = { (message: ChatMessage) -> Bool in
+            message.id.map(known.contains) ?? false || nameless.contains { Self.isSame(message, $0) }
         }
-        return messages[..<(end ?? messages.count)]
+        if let index = messages.firstIndex(where: isKnown) { return messages[..<index] }
+        let markAt = mark.backendAt ?? mark.at
+        return messages[..<(messages.firstIndex { $0.at.map { $0 > markAt } ?? false } ?? messages.count)]
     }
 
-    /// What a message without an id is known by.
-    private struct Words: Hashable {
-        var sender: ChatPerson
-        var text: String
-        var at: ChatTimestamp?
+    /// By how much the time that we gave a message of ours may differ from the one that the backend gave it, in
+    /// milliseconds.
+    private static let ownTolerance: Int64 = 2 * 60 * 1000
 
-        init(_ row: StoredMessage) {
-            (sender, text, at) = (row.sender, row.sentAs ?? row.text, row.backendAt)
-        }
-
-        init(_ message: ChatMessage) { (sender, text, at) = (message.sender, message.text, message.at) }
+    /// Whether a message is one that is known without the backend's id: one of ours whose id nobody told us, or one of a wire
+    /// without ids.
+    private static func isSame(_ message: ChatMessage, _ row: StoredMessage) -> Bool {
+        guard row.kind == .message, message.text == row.sentAs ?? row.text, let at = message.at else { return false }
+        if row.author == nil { return message.sender == row.sender && at == row.backendAt }
+        let (apart, over) = at.milliseconds.subtractingReportingOverflow((row.backendAt ?? row.at).milliseconds)
+        return !over && apart.magnitude <= ownTolerance.magnitude
     }
 
     /// The place of the next older message.

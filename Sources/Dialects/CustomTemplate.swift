@@ -31,7 +31,8 @@ indirect enum CustomTemplate: Sendable {
         switch self {
         case .literal: false
         case .place(let place): place.path.name == name
-        case .text(let pieces): pieces.contains { if case .place(let place) = $0 { place.path.name == name } else { false } }
+        case .text(let pieces):
+            pieces.contains { if case .place(let place) = $0 { place.path.name == name } else { false } }
         case .array(let elements): elements.contains { $0.names(name) }
         case .object(let members): members.contains { $0.value.names(name) }
         case .each(let path, let element): path.name == name || element.names(name)

@@ -114,9 +114,11 @@ public struct StoreStage {
                 id, readFailure.map { .failure($0) } ?? .success(Array(found.prefix(limit))), now: now)
         case .findPlaces(let id, let key, let query):
             let rows = messages(of: key)
-            bridge.placesFound(id, readFailure.map { .failure($0) } ?? .success(StoredPlaces(query, of: rows)), now: now)
+            bridge.placesFound(
+                id, readFailure.map { .failure($0) } ?? .success(StoredPlaces(query, of: rows)), now: now)
         case .searchMessages(let id, let key, let search):
-            bridge.messagesRead(id, readFailure.map { .failure($0) } ?? .success(search.find(in: messages(of: key))), now: now)
+            bridge.messagesRead(
+                id, readFailure.map { .failure($0) } ?? .success(search.find(in: messages(of: key))), now: now)
         default: break
         }
         return true

@@ -19,6 +19,7 @@ import traceback
 import accounts
 import backends
 import dialects
+import history
 import hostile
 import load
 import lifecycle
@@ -32,7 +33,7 @@ import roughness
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins, restarts]
+TOGETHER = [dialects, options, roughness, logins, restarts, history]
 
 
 def scenarios(words, quick):
