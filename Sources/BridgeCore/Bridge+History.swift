@@ -39,10 +39,12 @@ extension Bridge {
                 let refusal = HistoryRefusal(code: "INVALID_TARGET", context: [subcommand, target], text: text)
                 return reply(refusal.line(from: settings.serverName), session)
             }
-            // It changes what a page consists of: a message that was taken back is one line to such a client, to others none.
-            let showsTakenBack = session.caps.contains(.eventPlayback) && session.caps.contains(.messageRedaction)
+            // They change what a page consists of: what is a line to some clients is nothing to others.
+            let plays = session.caps.contains(.eventPlayback)
             let query = StoredPageQuery(
-                selection, limit: min(limit, settings.limits.historyLimit), withTakenBack: showsTakenBack)
+                selection, limit: min(limit, settings.limits.historyLimit),
+                withTakenBack: plays && session.caps.contains(.messageRedaction),
+                withEvents: plays && session.caps.contains(.messageTags))
             begin(
                 .page(room.id, subcommand: subcommand, target: target, query), batch: ["chathistory", room.channel],
                 session)
@@ -350,6 +352,7 @@ extension Bridge {
                     tags: [time], source: settings.serverName, command: "REDACT", params: [room.channel, message.msgid])
             ]
         }
+        if message.kind == .event { return [message.eventLine(in: room.channel)] }
         let renderer = BacklogRenderer(
             channel: room.channel, serverName: settings.serverName, limits: settings.limits,
             backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall)

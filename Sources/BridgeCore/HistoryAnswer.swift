@@ -150,13 +150,13 @@ struct KnownOrder: StoredOrder {
     let older: [StoredMessage]
     let kept: StoredPlaces
     let keptSpans: [StoredReference: StoredSpan]
-    let withTakenBack: Bool
+    let query: StoredPageQuery
 
     /// - Parameter asked: the query that the store answered.
     init(older: [StoredMessage], _ asked: StoredPageQuery, _ kept: StoredPlaces) {
         self.older = older
         self.kept = kept
-        withTakenBack = asked.withTakenBack
+        query = asked
         var spans: [StoredReference: StoredSpan] = [:]
         for (reference, span) in zip(asked.references, kept.spans) { spans[reference] = span }
         keptSpans = spans
@@ -178,7 +178,7 @@ struct KnownOrder: StoredOrder {
     }
 
     private func places(from lower: Int64, before upper: Int64) -> [Int64] {
-        let front = older.lazy.filter { withTakenBack || !$0.isTakenBack }.map(\.sequence)
+        let front = older.lazy.filter(query.shows).map(\.sequence)
         return (Array(front) + kept.sequences).filter { $0 >= lower && $0 < upper }
     }
 

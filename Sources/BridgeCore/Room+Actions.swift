@@ -261,7 +261,7 @@ extension Room {
         } else {
             ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
         }
-        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, context)
+        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, isEvent: true, context)
         return nil
     }
 
@@ -292,11 +292,15 @@ extension Room {
             return
         }
         let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
-        var tags = tags(of: person, at: shownTime(reaction.at, context))
+        let at = shownTime(reaction.at, context)
+        let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        var tags = tags(of: person, at: at, msgid: own)
         tags += [
             IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
         ]
-        broadcast(IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel]), context)
+        let line = IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel])
+        enterEvent(line, at: at, context)
+        broadcast(line, context)
     }
 
     // MARK: - Edits

@@ -335,13 +335,14 @@ extension Room {
     /// Delivers a line that the backend cannot carry to the IRC users of the room.
     func sendLocally(
         _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
-        _ context: BridgeContext
+        isEvent: Bool = false, _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
         let line = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
             command: command, params: text.map { [channel, $0] } ?? [channel])
+        if isEvent { enterEvent(line, at: context.now.wall, context) }
         let pieces = MessageRendering.pieces(of: line)
         for piece in pieces { broadcast(piece, except: client, context) }
         door.echo(pieces, to: client, label: label)

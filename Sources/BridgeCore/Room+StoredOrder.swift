@@ -164,6 +164,7 @@ extension Room {
 
     private func restore(_ message: StoredMessage, _ context: BridgeContext) {
         recent.goOn(from: Int(clamping: message.sequence))
+        if message.kind == .event { return _ = recent.takePlace() }
         if message.kind == .gap {
             recent.appendGap(msgid: message.msgid, at: message.at)
             return

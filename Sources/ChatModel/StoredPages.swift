@@ -51,11 +51,19 @@ public struct StoredPageQuery: Equatable, Sendable {
     public var limit: Int
     /// Also those that were taken back, of which only the place is left.
     public var withTakenBack: Bool
+    /// Also what was done and not said.
+    public var withEvents: Bool
 
-    public init(_ selection: Selection, limit: Int, withTakenBack: Bool = false) {
+    public init(_ selection: Selection, limit: Int, withTakenBack: Bool = false, withEvents: Bool = false) {
         self.selection = selection
         self.limit = limit
         self.withTakenBack = withTakenBack
+        self.withEvents = withEvents
+    }
+
+    /// Whether a message of the room can be in the page.
+    public func shows(_ row: StoredMessage) -> Bool {
+        (withTakenBack || !row.isTakenBack) && (withEvents || row.kind != .event)
     }
 
     /// In the order in which ``StoredPlaces/spans`` has them.
@@ -156,12 +164,12 @@ extension StoredPageQuery {
 public struct StoredRows: StoredOrder {
     /// By place, ascending.
     private let rows: [StoredMessage]
-    private let withTakenBack: Bool
+    private let query: StoredPageQuery
 
     /// - Parameter rows: in the order of their places.
-    public init(_ rows: [StoredMessage], withTakenBack: Bool) {
+    public init(_ rows: [StoredMessage], for query: StoredPageQuery) {
         self.rows = rows
-        self.withTakenBack = withTakenBack
+        self.query = query
     }
 
     public func span(of reference: StoredReference) -> StoredSpan? {
@@ -180,7 +188,7 @@ public struct StoredRows: StoredOrder {
 
     private func places(from lower: Int64, before upper: Int64) -> some BidirectionalCollection<Int64> {
         rows.lazy.filter { row in
-            row.sequence >= lower && row.sequence < upper && (withTakenBack || !row.isTakenBack)
+            row.sequence >= lower && row.sequence < upper && query.shows(row)
         }.map(\.sequence)
     }
 
@@ -198,7 +206,7 @@ extension StoredPlaces {
     ///
     /// - Parameter rows: in the order of their places.
     public init(_ query: StoredPageQuery, of rows: [StoredMessage]) {
-        let (sequences, spans) = query.find(in: StoredRows(rows, withTakenBack: query.withTakenBack))
+        let (sequences, spans) = query.find(in: StoredRows(rows, for: query))
         self.init(sequences: sequences, spans: spans)
         if reachesBeginning(query, first: rows.first?.sequence) {
             beginning = Array(rows.prefix(Self.beginningCount))

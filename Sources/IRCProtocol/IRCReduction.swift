@@ -61,6 +61,14 @@ public enum IRCReductionTable {
         CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
     ]
 
+    /// Verbs whose specification has standard replies of its own: who negotiated it understands those about the verb, with
+    /// or without standard-replies.
+    ///
+    /// Source: IRCv3 chathistory, read-marker, message-redaction, "Errors"; soju, search.
+    public static let specifiedReplies: [String: IRCCapability] = [
+        "CHATHISTORY": .chatHistory, "SEARCH": .search, "MARKREAD": .readMarker, "REDACT": .messageRedaction,
+    ]
+
     private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
 
     static func rows(for command: String) -> [CommandRow] { rowsByCommand[command] ?? [] }
@@ -93,6 +101,11 @@ extension IRCMessage {
             case .firstParams(let count):
                 message.params = Array(message.params.prefix(count))
             case .notice:
+                if let own = message.params.first.flatMap({ IRCReductionTable.specifiedReplies[$0] }),
+                    caps.contains(own)
+                {
+                    break
+                }
                 message = message.asNotice(to: nick)
             case .onePrefixInNames:
                 guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }

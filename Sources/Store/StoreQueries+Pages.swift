@@ -19,7 +19,7 @@ struct StorePageStatements {
         firstOfAnotherTime = try connection.prepare(
             "SELECT seq FROM messages WHERE room = ? AND seq >= ? AND at <> ? ORDER BY seq LIMIT 1")
         // The flags that a message must not have come last.
-        let visible = "room = ? AND seq >= ? AND seq < ? AND flags & ? = 0"
+        let visible = "room = ? AND seq >= ? AND seq < ? AND flags & ? = 0 AND kind <> ?"
         oldest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
         newest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
         let columns = StoreColumns.message.joined(separator: ", ")
@@ -56,7 +56,7 @@ struct StoredRoomOrder: StoredOrder {
     let queries: StoreQueries
     let statements: StorePageStatements
     let room: Int64
-    let withTakenBack: Bool
+    let query: StoredPageQuery
 
     private var values: SQLiteValues { queries.values }
 
@@ -93,12 +93,15 @@ struct StoredRoomOrder: StoredOrder {
         values.add(room)
         values.add(lower)
         values.add(upper)
-        values.add(withTakenBack ? 0 : StoredFlag.takenBack)
+        values.add(query.withTakenBack ? 0 : StoredFlag.takenBack)
+        values.add(query.withEvents ? Self.noKind : Int64(StoredMessage.Kind.event.rawValue))
         values.add(Int64(limit))
         var found: [Int64] = []
         try queries.each(statement) { found.append($0.integer(0)) }
         return found
     }
+
+    private static let noKind: Int64 = -1
 
     /// The place of the room's oldest message, taken back or not; nil: there is none.
     func oldestOfAll() throws(SQLiteError) -> Int64? {
@@ -106,6 +109,7 @@ struct StoredRoomOrder: StoredOrder {
         values.add(Int64.min)
         values.add(Int64.max)
         values.add(Int64(0))
+        values.add(Self.noKind)
         values.add(Int64(1))
         return try values.integer(statements.oldest)
     }

@@ -121,8 +121,7 @@ final class StoreQueries: @unchecked Sendable {
     func places(_ key: StoredRoomKey, _ query: StoredPageQuery) throws(SQLiteError) -> StoredPlaces {
         try atOneMoment { () throws(SQLiteError) in
             guard let id = try roomID(key) else { return StoredPlaces(query, of: []) }
-            let order = StoredRoomOrder(
-                queries: self, statements: pages, room: id, withTakenBack: query.withTakenBack)
+            let order = StoredRoomOrder(queries: self, statements: pages, room: id, query: query)
             let (sequences, spans) = try query.find(in: order)
             var places = StoredPlaces(sequences: sequences, spans: spans)
             if places.reachesBeginning(query, first: try order.oldestOfAll()) {

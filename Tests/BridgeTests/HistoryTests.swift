@@ -330,6 +330,43 @@ struct HistoryTests {
             stage.ask("CHATHISTORY LATEST #lobby * 5", 3).allSatisfy { $0.contains("BATCH") || $0.contains("PRIVMSG") })
     }
 
+    @Test(
+        "reactions are lines of the past for who asks for it, over a restart too, and for nobody else",
+        arguments: HistoryPlace.own)
+    func events(_ place: HistoryPlace) throws {
+        let stage = try HistoryStage(place)
+        let caps = HistoryStage.caps + " draft/event-playback"
+        stage.enter(caps: caps)
+        stage.say(["a", "b"])
+        stage.harness.sendFrame(
+            0, #"{"kind":"reaction","target":"m0","emoji":"👍","op":"add","sender":{"id":"u-lin","name":"linguini"}}"#)
+        stage.harness.advance(by: .seconds(1))
+        stage.harness.send(1, "@+reply=\(stage.msgid("b"));+draft/react=🍲 TAGMSG #lobby")
+        stage.harness.advance(by: .seconds(1))
+        stage.say("c")
+        let live = try #require(stage.raw().first { $0.contains("+draft/react=👍") })
+        func check() throws {
+            let page = Array(stage.ask("CHATHISTORY LATEST #lobby * 3").dropFirst().dropLast())
+            try #require(page.count == 3)
+            #expect(page[0].replacing(#/batch=[^; ]+;|;batch=[^; ]+/#, with: "") == live)
+            #expect(page[1].contains("+draft/react=🍲") && page[1].hasSuffix("TAGMSG #lobby"))
+            #expect(HistoryStage.words(page[2]) == "c")
+            let id = try #require(HistoryStage.tag("msgid", page[0]))
+            #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=\(id) 5") == ["a", "b"])
+            stage.enter(2, "alfredo")
+            #expect(stage.page("CHATHISTORY LATEST #lobby * 3", 2) == ["a", "b", "c"])
+            stage.harness.disconnect(2)
+        }
+        try check()
+        guard place.isDurable else { return }
+        let place = stage.room.recent.lastSequence
+        stage.restart()
+        #expect(stage.room.recent.lastSequence >= place)
+        stage.enter(caps: caps)
+        #expect(
+            stage.ask("CHATHISTORY BETWEEN #lobby msgid=\(stage.msgid("b")) msgid=\(stage.msgid("c")) 9").count == 4)
+    }
+
     @Test("gaps have their places", arguments: HistoryPlace.own)
     func gaps(_ place: HistoryPlace) throws {
         let stage = try HistoryStage(place)

@@ -218,7 +218,12 @@ struct CapabilityNegotiationTests {
             return
         }
         #expect(line.count == 1 && line[0].params.count == 1)
-        #expect(line[0].params[0].split(separator: " ").count == names.count)
+        #expect(Self.wireBytes(line[0]) <= 512)
+        // As many as fit, the first ones of the table.
+        let listed = line[0].params[0].split(separator: " ").map(String.init)
+        let all = IRCCapabilityTable.rows.flatMap(\.names)
+        #expect(listed == Array(all.prefix(listed.count)) && listed.count < all.count)
+        #expect(Self.wireBytes(line[0]) + all[listed.count].utf8.count + 1 > 512 - 2 * IRCLimits.listOverheadBytes)
     }
 
     @Test("answers to a request that fills its line are cut and lose nothing", arguments: [true, false])

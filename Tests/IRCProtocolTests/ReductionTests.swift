@@ -49,6 +49,12 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow(
         "FAIL without standard-replies", "@time=T :irc FAIL PRIVMSG CANNOT_SEND #a :Not now", [.serverTime],
         "@time=T :irc NOTICE me :PRIVMSG CANNOT_SEND #a: Not now"),
+    ReductionRow(
+        "FAIL of a verb whose specification has it, for who negotiated that", ":irc FAIL CHATHISTORY X #a :No",
+        [.chatHistory], ":irc FAIL CHATHISTORY X #a :No"),
+    ReductionRow(
+        "FAIL of such a verb for who did not", ":irc FAIL CHATHISTORY X #a :No", [.readMarker],
+        ":irc NOTICE me :CHATHISTORY X #a: No"),
     ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
     ReductionRow("NOTE with nothing but a text", ":irc NOTE :Mind", [], ":irc NOTICE me :Mind"),
     ReductionRow("NOTE with standard-replies", ":irc NOTE A B :C", [.standardReplies], ":irc NOTE A B :C"),
@@ -100,7 +106,9 @@ struct ReductionTests {
         let needed = IRCCapabilitySet(
             IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
         // These change what a session does, not what a line looks like.
-        let behaviour: IRCCapabilitySet = [.echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage]
+        let behaviour: IRCCapabilitySet = [
+            .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .chatHistory, .eventPlayback, .search,
+        ]
         #expect(needed.union(behaviour) == .all)
         #expect(needed.intersection(behaviour).isEmpty)
     }

@@ -33,6 +33,7 @@ struct StorePageTests {
             var row = StoredMessage.plain(place, at: 1000 + Int64.random(in: 0...40, using: &random))
             row.isTakenBack = Int.random(in: 0..<5, using: &random) == 0
             if row.isTakenBack { row.text = "" }
+            if Int.random(in: 0..<5, using: &random) == 0 { row.kind = .event }
             rows.append(row)
         }
         // Another room's messages are in none of it.
@@ -57,7 +58,8 @@ struct StorePageTests {
                 default: .between(reference(), reference())
                 }
             let query = StoredPageQuery(
-                selection, limit: Int.random(in: 0...12, using: &random), withTakenBack: Bool.random(using: &random))
+                selection, limit: Int.random(in: 0...12, using: &random), withTakenBack: Bool.random(using: &random),
+                withEvents: Bool.random(using: &random))
             #expect(try await places(stage, .lobby, query) == StoredPlaces(query, of: rows), "seed \(seed): \(query)")
         }
     }
