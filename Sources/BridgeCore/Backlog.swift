@@ -179,7 +179,9 @@ struct BacklogRenderer {
             // The marks around an ACTION take nine bytes.
             return IRCTextSplitter.split(words, budget: budget - 9).map { "\u{1}ACTION \(stamp)\($0)\u{1}" }
         }
-        return IRCTextSplitter.split(message.text, budget: budget).map { stamp + $0 }
+        // What came as one message of several lines is shown as such.
+        let lines = message.text.unicodeScalars.split(separator: "\n").map { String($0) }
+        return lines.flatMap { IRCTextSplitter.split($0, budget: budget) }.map { stamp + $0 }
     }
 
     /// `[HH:MM] `, UTC, with the date when that is more than a day ago; nothing for clients that see the time anyway.
