@@ -143,8 +143,10 @@ extension Bridge {
                     code: "MESSAGE_ERROR", context: [subcommand, target, msgid], text: "No such message is known here"))
             return
         }
-        if known.wantsOlder(query, sequences, spans.compactMap(\.self)), fetchOlder(answer, room, places.beginning) {
-            return
+        if known.wantsOlder(query, sequences, spans.compactMap(\.self)) {
+            if fetchOlder(answer, room, places.beginning) { return }
+            // An empty page would say that there is nothing more.
+            if room.mayHaveOlder { answer.hasBackendFailed = true }
         }
         if sequences.isEmpty, answer.hasBackendFailed { return fail(answer) }
         let wanted = Set(sequences)

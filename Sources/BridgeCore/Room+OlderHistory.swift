@@ -18,6 +18,9 @@ extension Room {
         return older.rows
     }
 
+    /// The backend may have more than is held of before the room's beginning, whether or not it can be asked now.
+    var mayHaveOlder: Bool { traits.older != .none && older?.isComplete != true }
+
     /// Asks for more of what is older than everything known, for somebody who waits.
     ///
     /// - Parameters:

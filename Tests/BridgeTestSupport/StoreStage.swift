@@ -36,6 +36,12 @@ public struct StoreStage {
     /// Keeps the oldest orders that wait.
     public mutating func commit(_ count: Int = .max) { allowed = min(count, waiting.count) }
 
+    /// The oldest messages of a room are too old.
+    public mutating func removeOldest(_ count: Int, of key: StoredRoomKey) {
+        let rest = messages(of: key).dropFirst(count)
+        disk.rooms[key]?.messages = Array(rest)
+    }
+
     public mutating func takeOrders() -> [StoreOperation] {
         defer { orders = [] }
         return orders

@@ -508,6 +508,39 @@ struct HistoryTests {
         #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=\(stage.msgid("m30")) 5") == numbers(25..<30))
     }
 
+    @Test("without a link there is what there is, and where that is nothing it is told")
+    func noLink() throws {
+        let stage = try olderStage(HistoryPlace(isDurable: true, older: .socket))
+        stage.harness.acceptsConnections = false
+        stage.harness.endTransport(0, reason: "gone")
+        _ = stage.raw()
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 20") == numbers(30..<40))
+        let empty = stage.ask("CHATHISTORY BEFORE #lobby msgid=\(stage.msgid("m30")) 20")
+        #expect(empty.first?.contains("FAIL CHATHISTORY MESSAGE_ERROR BEFORE #lobby :") == true, "\(empty)")
+    }
+
+    @Test("a link that is lost meanwhile ends the waiting")
+    func lostLink() throws {
+        let stage = try olderStage(HistoryPlace(isDurable: true, older: .socket))
+        stage.keepsSilent = true
+        #expect(stage.ask("CHATHISTORY LATEST #lobby * 20") == [])
+        stage.harness.acceptsConnections = false
+        stage.harness.endTransport(0, reason: "gone")
+        #expect(stage.raw().compactMap(HistoryStage.words).filter { !$0.hasPrefix("***") } == numbers(30..<40))
+    }
+
+    @Test(
+        "a room that begins elsewhere, since old messages were removed, is one order again",
+        arguments: [DialectTraits.OlderSource.socket, .call])
+    func retention(_ older: DialectTraits.OlderSource) throws {
+        let stage = try olderStage(HistoryPlace(isDurable: true, older: older))
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 100") == numbers(0..<40))
+        stage.harness.store.removeOldest(5, of: stage.room.storedKey)
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 100") == numbers(0..<40))
+        #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=\(stage.msgid("m33")) 5") == numbers(28..<33))
+        #expect(stage.page("CHATHISTORY AFTER #lobby msgid=\(stage.msgid("m20")) 20") == numbers(21..<40))
+    }
+
     @Test("several who ask at once cost one question", arguments: HistoryPlace.withBackend)
     func oneQuestion(_ place: HistoryPlace) throws {
         let stage = try olderStage(place)
