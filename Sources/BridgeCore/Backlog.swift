@@ -144,6 +144,8 @@ struct BacklogRenderer {
             IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds)), IRCTag("msgid", message.msgid),
         ]
         switch message.kind {
+        // Only for who asks for it.
+        case .event: return []
         case .gap:
             if let from = message.gapFrom {
                 let span = [from, message.at].map { IRCServerTime.format(milliseconds: $0.milliseconds) }

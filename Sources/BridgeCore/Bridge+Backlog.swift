@@ -11,7 +11,8 @@ extension Bridge {
     /// What the session, which is about to enter, has missed in the room; nil: nothing, or nobody knows.
     func backlog(of room: Room, _ session: IRCSession) -> Backlog? {
         let newest = Int64(room.recent.lastSequence)
-        guard settings.limits.backlog > 0, let following = following(session),
+        // Whoever can ask for it asks for it: IRCv3 chathistory, "Implementation".
+        guard settings.limits.backlog > 0, !session.caps.contains(.chatHistory), let following = following(session),
             let place = cursors.place(of: following.client, in: room.storedKey), place < newest
         else { return nil }
         let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))

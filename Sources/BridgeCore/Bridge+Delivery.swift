@@ -142,6 +142,14 @@ extension Bridge: ClientDoor {
                 if !writeBacklog(of: room, session) { session.replaceFirstLongAnswer(nil) }
                 continue
             }
+            if case .history(let answer) = session.longAnswers[0] {
+                switch writeHistory(answer, session) {
+                case .goesOn: break
+                case .waits: return
+                case .over: session.replaceFirstLongAnswer(nil)
+                }
+                continue
+            }
             let (line, rest) = step(session.longAnswers[0], session)
             session.replaceFirstLongAnswer(rest)
             if let line {
@@ -164,7 +172,7 @@ extension Bridge: ClientDoor {
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
-        case .backlog: return (nil, nil)
+        case .backlog, .history: return (nil, nil)
         case .untold(let id, let after): return untoldStep(id, after, session)
         }
     }

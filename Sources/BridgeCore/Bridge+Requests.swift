@@ -35,6 +35,8 @@ extension Bridge {
         case .readMarker(let channel): readMarker(channel, session)
         case .moveMarker(let channel, let at): moveMarker(channel, to: at, session)
         case .redact(let channel, let msgid, let reason): redact(channel, msgid, reason: reason, session)
+        case .history(let request): history(request, session)
+        case .search(let request): search(request, session)
         case .isOn(let nicks): isOn(nicks, session)
         case .userhost(let nicks): userhost(nicks, session)
         case .query(let command): query(command, session)

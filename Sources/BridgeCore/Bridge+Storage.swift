@@ -119,7 +119,15 @@ extension Bridge {
     /// The answer to `.readMessages`.
     public func messagesRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, now: Now) {
         context.now = now
+        if let answer = historyReads.removeValue(forKey: id) { return historyRead(id, outcome, answer) }
         backlogRead(id, outcome)
+    }
+
+    /// The answer to `.findPlaces`.
+    public func placesFound(_ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, now: Now) {
+        context.now = now
+        guard let answer = historyReads.removeValue(forKey: id) else { return }
+        historyPlaced(id, outcome, answer)
     }
 
     /// The answer to `.loadRoom`.

@@ -65,6 +65,8 @@ public final class Bridge {
     var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
     /// Whose question to the store this is.
     var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
+    /// Whose question to the store this is.
+    var historyReads: [StoreReadID: HistoryAnswer] = [:]
     private(set) var backends: [BackendAccount] = []
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
@@ -102,7 +104,8 @@ public final class Bridge {
             awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
             maxTargets: IRCSession.maxTargets,
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
-            utf8Only: true, requiresAccount: settings.requireLogin == .always && settings.password == nil)
+            utf8Only: true, requiresAccount: settings.requireLogin == .always && settings.password == nil,
+            chatHistory: settings.limits.historyLimit)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -363,6 +366,8 @@ public final class Bridge {
             case .roomsList: refuseWaitingJoins()
             case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }
             case .following(let id): if let session = sessions[id] { followingTimerFired(session) }
+            case .history(let id): if let session = sessions[id] { historyTimerFired(session) }
+            case .olderHistory(let id): room(id)?.olderTimerFired(context)
             case .ownIdentity: break
             case .shutdown: beginClosing()
             }
@@ -533,6 +538,7 @@ public final class Bridge {
         stopFollowing(session)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
+        context.timers.cancel(.history(session.id))
         context.timers.cancel(.loginAnswer(session.id))
         context.timers.cancel(.accountAnswer(session.id))
         if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }

@@ -46,6 +46,10 @@ public enum BridgeAction: Equatable {
     case loadRoom(RoomID, StoredRoomKey)
     /// Read messages of a room: the first `limit` after one place, up to another; answered by `messagesRead`, oldest first.
     case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
+    /// Find where a page of a room lies; answered by `placesFound`.
+    case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
+    /// Look for messages of a room; answered by `messagesRead`, oldest first.
+    case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped

@@ -128,6 +128,8 @@ public struct LimitSettings: Equatable, Sendable {
     public var templateRooms: Int
     /// Messages of a room that a client that returns gets of what it missed, the newest ones; 0: none.
     public var backlog: Int
+    /// Messages in one answer to a client that asks for what was said before.
+    public var historyLimit: Int
 
     public init(
         maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double? = 5,
@@ -136,7 +138,7 @@ public struct LimitSettings: Equatable, Sendable {
         receiveQueueBytes: Int = 32 * 1024, multilineMaxBytes: Int = 16 * 1024, multilineMaxLines: Int = 100,
         upstreamMessagesPerSecond: Double? = 5, upstreamMessagesBurst: Double = 10,
         upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000, templateRooms: Int = 100,
-        backlog: Int = 500
+        backlog: Int = 500, historyLimit: Int = 500
     ) {
         self.maxClients = maxClients
         self.maxClientsPerAddress = maxClientsPerAddress
@@ -155,6 +157,7 @@ public struct LimitSettings: Equatable, Sendable {
         self.membersPerRoom = membersPerRoom
         self.templateRooms = templateRooms
         self.backlog = backlog
+        self.historyLimit = historyLimit
     }
 }
 

@@ -37,6 +37,8 @@ enum SessionRequest: Equatable {
     case readMarker(String)
     case moveMarker(String, ChatTimestamp)
     case redact(String, msgid: String, reason: String?)
+    case history(HistoryRequest)
+    case search(SearchRequest)
     case isOn([String])
     case userhost([String])
     /// MOTD, LUSERS, VERSION, TIME or INFO.
@@ -557,8 +559,14 @@ final class IRCSession {
             return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]
         case .register: return [.registerAccount(params[0], email: params[1], password: params[2])]
         case .verify: return [.verifyAccount(params[0])]
+        case .chathistory: return request { () throws(HistoryRefusal) in .history(try HistoryRequest(params)) }
+        case .search: return request { () throws(HistoryRefusal) in .search(try SearchRequest(params)) }
         case .motd, .lusers, .version, .time, .info: return [.query(command)]
         }
+    }
+
+    private func request(_ parse: () throws(HistoryRefusal) -> SessionRequest) -> [SessionRequest] {
+        do throws(HistoryRefusal) { return [try parse()] } catch { return [.reply(error.line(from: serverName))] }
     }
 
     private static func list(_ param: String) -> [String] {
@@ -684,6 +692,8 @@ enum LongAnswer {
     case backendList(next: Int, only: [String])
     /// What was said in a room while the client was away.
     case backlog(RoomID)
+    /// What the client asked to see of what was said before.
+    case history(HistoryAnswer)
     /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
     case untold(RoomID, after: UInt64)
 }

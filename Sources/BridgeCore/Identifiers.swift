@@ -93,6 +93,10 @@ enum TimerKey: Hashable {
     case cursors(RoomID)
     /// The next thing about what a client with a cursor gets: asking whether it has, a disk that does not answer.
     case following(ClientID)
+    /// What a client asked to see of the past has been waited for long enough.
+    case history(ClientID)
+    /// The next thing about what a room's backend has from before the room's beginning.
+    case olderHistory(RoomID)
     /// The drain time at shutdown is over.
     case shutdown
 }

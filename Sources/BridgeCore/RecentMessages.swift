@@ -92,6 +92,12 @@ struct RecentMessages {
         return slot
     }
 
+    /// Gives a place to what nobody answers and nobody is told of upstream, and does not remember it.
+    mutating func takePlace() -> Int {
+        nextSequence += 1
+        return lastSequence
+    }
+
     func entry(msgid: String) -> Entry? { byMsgid[msgid].map { ring[$0] } }
 
     func entry(upstreamID: ChatID) -> Entry? { byUpstreamID[upstreamID].map { ring[$0] } }

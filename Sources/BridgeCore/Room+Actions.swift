@@ -150,12 +150,14 @@ extension Room {
     private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) {
         recent.takeBack(msgid: entry.msgid)
         context.keep(.takeBack(storedKey, msgid: entry.msgid))
+        archive.takeBack(msgid: entry.msgid)
     }
 
     func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
         // Some wires tell of every room's deletions, and ours come back on some: neither is news.
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
+            older?.takeBack(id)
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
             takeBack(entry, context)
             known.append(entry)
@@ -259,7 +261,7 @@ extension Room {
         } else {
             ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
         }
-        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, context)
+        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, isEvent: true, context)
         tellReaction(reaction.emoji, reaction.operation, to: entry, by: person, except: client, context)
         return nil
     }
@@ -291,11 +293,15 @@ extension Room {
             return
         }
         let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
-        var tags = tags(of: person, at: shownTime(reaction.at, context))
+        let at = shownTime(reaction.at, context)
+        let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        var tags = tags(of: person, at: at, msgid: own)
         tags += [
             IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
         ]
-        broadcast(IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel]), context)
+        let line = IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel])
+        enterEvent(line, at: at, context)
+        broadcast(line, context)
         tellReaction(reaction.emoji, reaction.operation, to: original, by: person, except: nil, context)
     }
 
@@ -315,7 +321,10 @@ extension Room {
         let before = recent.text(of: original.msgid)
         let isNews = recent.edit(msgid: original.msgid, text: edit.text)
         guard isNews || !edit.attachments.isEmpty else { return }
-        if isNews { context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text)) }
+        if isNews {
+            context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text))
+            archive.edit(msgid: original.msgid, text: edit.text)
+        }
         guard
             let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
                 ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })

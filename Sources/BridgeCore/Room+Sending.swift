@@ -339,7 +339,7 @@ extension Room {
     /// Delivers a line that the backend cannot carry to the IRC users of the room.
     func sendLocally(
         _ command: String, _ words: SpokenText?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
-        _ context: BridgeContext
+        isEvent: Bool = false, _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -347,6 +347,7 @@ extension Room {
             tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
             command: command, params: [channel])
         guard let words else {
+            if isEvent { enterEvent(head, at: context.now.wall, context) }
             broadcast(head, except: client, context)
             door.echo([head], to: client, label: label)
             return nil

@@ -164,6 +164,10 @@ final class Room {
     private var overflowMember: (person: PersonID, lastSeen: MonotonicInstant)?
     var duplicates = DuplicateRing()
     var recent = RecentMessages()
+    /// What was said, where nothing outlasts the process.
+    var archive = MemoryHistory()
+    /// What the backend has from before the room's beginning here; nil: nobody asked for that of late.
+    var older: OlderHistory?
     var outbox = Outbox()
     var sendBudget: TokenBucket
     var typingBudget = TokenBucket(rate: 10, burst: 20)

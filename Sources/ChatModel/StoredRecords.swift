@@ -31,6 +31,9 @@ public struct StoredMessage: Equatable, Sendable {
         /// What was said between ``gapFrom`` and ``at`` is not known and cannot be fetched; the text is the sentence that
         /// the room was told.
         case gap = 1
+        /// Something that was done and not said, such as a reaction: a line without words of its own. The text is its command,
+        /// and its parameters behind the channel, each on a line.
+        case event = 2
     }
 
     public var kind: Kind

@@ -51,6 +51,12 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case accountRegistration
     /// `sts`
     case sts
+    /// `draft/chathistory`
+    case chatHistory
+    /// `draft/event-playback`
+    case eventPlayback
+    /// `soju.im/search`
+    case search
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -158,6 +164,9 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.accountRegistration, "draft/account-registration", source: "IRCv3 account-registration"),
         // Said, never requested; what it says depends on the listener.
         IRCCapabilityRow(.sts, "sts", source: "IRCv3 sts"),
+        IRCCapabilityRow(.chatHistory, "draft/chathistory", source: "IRCv3 chathistory"),
+        IRCCapabilityRow(.eventPlayback, "draft/event-playback", source: "IRCv3 chathistory"),
+        IRCCapabilityRow(.search, "soju.im/search", source: "soju, search"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

@@ -32,6 +32,8 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case markread = "MARKREAD"
     case redact = "REDACT"
     case batch = "BATCH"
+    case chathistory = "CHATHISTORY"
+    case search = "SEARCH"
     case motd = "MOTD"
     case lusers = "LUSERS"
     case version = "VERSION"
@@ -96,6 +98,8 @@ public enum IRCCommandTable {
         Row(.markread, penalty: 0, "reads or moves a read marker"),
         Row(.redact, minParams: 2, "takes a message back"),
         Row(.batch, minParams: 1, "begins or ends a message of several lines"),
+        Row(.chathistory, minParams: 1, penalty: 2, "asks for what was said before"),
+        Row(.search, minParams: 1, penalty: 4, "looks for what was said before"),
         Row(.motd, penalty: 2, "shows the message of the day"),
         Row(.lusers, "counts the people and rooms"),
         Row(.version, "names the server's version"),

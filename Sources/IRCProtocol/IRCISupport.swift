@@ -68,7 +68,7 @@ public struct IRCISupport: Sendable {
         chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
         targMax: String? = nil, elist: String? = nil,
         clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
-        bot: String? = nil, requiresAccount: Bool = false
+        bot: String? = nil, requiresAccount: Bool = false, chatHistory: Int? = nil
     ) -> [[String]] {
         var support = IRCISupport()
         support.add("AWAYLEN", awayLen)
@@ -78,12 +78,14 @@ public struct IRCISupport: Sendable {
         support.add("CHANMODES", chanModes)
         support.add("CHANNELLEN", channelLen)
         support.add("CHANTYPES", "#")
+        if let chatHistory { support.add("CHATHISTORY", chatHistory) }
         if let clientTagDeny { support.add("CLIENTTAGDENY", clientTagDeny) }
         if let elist { support.add("ELIST", elist) }
         support.add("HOSTLEN", hostLen)
         if let kickLen { support.add("KICKLEN", kickLen) }
         support.add("MAXTARGETS", maxTargets)
         support.add("MODES", modes)
+        if chatHistory != nil { support.add("MSGREFTYPES", "msgid,timestamp") }
         support.add("NAMELEN", nameLen)
         support.add("NETWORK", network)
         support.add("NICKLEN", nickLen)

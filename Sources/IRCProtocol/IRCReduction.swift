@@ -67,8 +67,10 @@ public enum IRCReductionTable {
     ///
     /// Source: IRCv3 standard-replies, "Capabilities".
     public static let standardReplies: [String: IRCCapability] = [
+        "CHATHISTORY": .chatHistory,
         "MARKREAD": .readMarker,
         "REDACT": .messageRedaction,
+        "SEARCH": .search,
         "SETNAME": .setname,
     ]
 

@@ -125,6 +125,8 @@ enum StoreSchema {
             made_at INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
         """,
+        // Where a time stands in a room's order.
+        "CREATE INDEX messages_room_time ON messages(room, at);",
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

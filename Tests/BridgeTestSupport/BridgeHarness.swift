@@ -300,7 +300,7 @@ public final class BridgeHarness {
             bridge.passwordHashed(hashing.client, attempt: hashing.attempt, hashing.verifier(), now: clock.now)
         case .store(let ticket, let changes):
             store.ordered(ticket, changes)
-        case .loadRoom, .readMessages: store.asked(action)
+        case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)
         }

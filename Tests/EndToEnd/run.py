@@ -20,6 +20,7 @@ import accounts
 import accounts_sasl
 import backends
 import dialects
+import history
 import hostile
 import listeners
 import load
@@ -36,7 +37,7 @@ import scale
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, history]
 
 
 def scenarios(words, quick):

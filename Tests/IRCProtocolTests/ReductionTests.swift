@@ -55,6 +55,12 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow(
         "FAIL without standard-replies", "@time=T :irc FAIL PRIVMSG CANNOT_SEND #a :Not now", [.serverTime],
         "@time=T :irc NOTICE me :PRIVMSG CANNOT_SEND #a: Not now"),
+    ReductionRow(
+        "FAIL of a verb whose specification has it, for who negotiated that", ":irc FAIL CHATHISTORY X #a :No",
+        [.chatHistory], ":irc FAIL CHATHISTORY X #a :No"),
+    ReductionRow(
+        "FAIL of such a verb for who did not", ":irc FAIL CHATHISTORY X #a :No", [.readMarker],
+        ":irc NOTICE me :CHATHISTORY X #a: No"),
     ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
     ReductionRow(
         "FAIL of a command whose own capability is there", ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message",
@@ -116,7 +122,8 @@ struct ReductionTests {
             IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
         // These change what a session does, not what a line looks like.
         let behaviour: IRCCapabilitySet = [
-            .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration, .sts,
+            .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration, .sts, .chatHistory,
+            .eventPlayback, .search,
         ]
         #expect(needed.union(behaviour) == .all)
         #expect(needed.intersection(behaviour).isEmpty)

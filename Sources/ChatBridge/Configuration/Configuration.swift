@@ -302,6 +302,8 @@ struct LimitsConfiguration: Equatable, Sendable {
     var templateRooms = 100
     /// Messages that a client which returns gets of what it missed in a room; zero: none.
     var backlog = 500
+    /// Messages in one answer to CHATHISTORY.
+    var historyLimit = 500
 }
 
 struct MultilineLimits: Equatable, Sendable {

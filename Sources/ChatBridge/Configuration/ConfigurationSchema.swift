@@ -295,6 +295,8 @@ enum ConfigurationSchema {
             "template_rooms", \.templateRooms, .integer(0...10_000), "open at a time through the room \"*\""),
         ConfigurationKey(
             "backlog", \.backlog, .integer(0...100_000), "messages of a room for a client that returns; 0: none"),
+        ConfigurationKey(
+            "history_limit", \.historyLimit, .integer(1...10_000), "messages in one answer to CHATHISTORY"),
     ]
 
     static let multiline: [ConfigurationKey<MultilineLimits>] = [

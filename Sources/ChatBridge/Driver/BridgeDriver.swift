@@ -331,6 +331,8 @@ final class BridgeDriver: TransportDelegate {
         case .loadRoom(let room, let key): store?.loadRoom(room, key, on: loop)
         case .readMessages(let id, let key, let after, let through, let limit):
             store?.readMessages(id, key, after: after, through: through, limit: limit, on: loop)
+        case .findPlaces(let id, let key, let query): store?.findPlaces(id, key, query, on: loop)
+        case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()

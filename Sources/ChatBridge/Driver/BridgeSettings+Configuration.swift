@@ -146,7 +146,8 @@ extension LimitSettings {
             multilineMaxLines: limits.multiline.maxLines,
             upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
             upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
-            templateRooms: limits.templateRooms, backlog: limits.backlog)
+            templateRooms: limits.templateRooms, backlog: limits.backlog,
+            historyLimit: limits.historyLimit)
     }
 }
 
