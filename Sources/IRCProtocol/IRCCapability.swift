@@ -45,6 +45,18 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case selfMessage
     /// `draft/message-redaction`
     case messageRedaction
+
+    // People and the server.
+    /// `extended-monitor`
+    case extendedMonitor
+    /// `draft/pre-away`
+    case preAway
+    /// `draft/extended-isupport`
+    case extendedISupport
+    /// `draft/metadata-2`
+    case metadata
+    /// `draft/relaymsg`
+    case relaymsg
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -148,6 +160,15 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.selfMessage, "znc.in/self-message", source: "ZNC, self-message"),
         IRCCapabilityRow(
             .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
+
+        // Asks for lines about people who are in no room of the client's; a room's own lines stay as they are.
+        IRCCapabilityRow(.extendedMonitor, "extended-monitor", source: "IRCv3 extended-monitor"),
+        IRCCapabilityRow(.preAway, "draft/pre-away", source: "IRCv3 pre-away"),
+        IRCCapabilityRow(.extendedISupport, "draft/extended-isupport", source: "IRCv3 extended-isupport"),
+        // METADATA lines go to those who subscribed to a key, one by one.
+        IRCCapabilityRow(.metadata, "draft/metadata-2", source: "IRCv3 metadata"),
+        IRCCapabilityRow(
+            .relaymsg, "draft/relaymsg", changesRoomLines: true, source: "Ergo, draft/relaymsg"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

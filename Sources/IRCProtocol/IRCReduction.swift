@@ -38,6 +38,7 @@ public enum IRCReductionTable {
         TagRow(name: "account", needs: .accountTag),
         TagRow(name: "label", needs: .labeledResponse),
         TagRow(name: "batch", needs: .batch),
+        TagRow(name: "draft/relaymsg", needs: .relaymsg),
     ]
 
     /// Commands that not everybody understands. A command may have several rows; they apply in order.
@@ -59,6 +60,8 @@ public enum IRCReductionTable {
         CommandRow(command: "353", needs: .multiPrefix, without: .onePrefixInNames),
         CommandRow(command: "353", needs: .userhostInNames, without: .nicksInNames),
         CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
+        CommandRow(command: "METADATA", needs: .metadata, without: .nothing),
+        CommandRow(command: "760", needs: .metadata, without: .nothing),
     ]
 
     private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
