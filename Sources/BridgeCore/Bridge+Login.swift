@@ -15,6 +15,8 @@ import WireBytes
 struct PasswordTry {
     enum Purpose: Equatable {
         case sasl
+        /// `OPER account password`.
+        case oper
         /// `PASS account:password`. When it fails, the whole may still be the server's password.
         case accountPass(whole: String)
         case serverPass
@@ -88,7 +90,7 @@ extension Bridge {
 
     // MARK: - Checking
 
-    private func check(
+    func check(
         _ password: SecretBytes, of name: String, client: String?, _ purpose: PasswordTry.Purpose,
         _ session: IRCSession
     ) {
@@ -118,6 +120,13 @@ extension Bridge {
             context.timers[.loginAnswer(id)] == nil
         else { return }
         switch (verdict, tried.purpose) {
+        case (.correct, .oper):
+            loginThrottle.succeeded(session.origin.address)
+            session.passwordTry = nil
+            becomeOperator(session, tried.account)
+        case (.unavailable, .oper):
+            session.passwordTry = nil
+            reply(session.numeric(.errPasswdMismatch, "Too many people log in at this moment; try again"), session)
         case (.correct, _):
             loginThrottle.succeeded(session.origin.address)
             session.passwordTry = nil
@@ -151,6 +160,7 @@ extension Bridge {
     func refuseNow(_ session: IRCSession) {
         guard let tried = session.passwordTry else { return }
         session.passwordTry = nil
+        if tried.purpose == .oper { return operRefused(session) }
         guard tried.purpose == .sasl else {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
@@ -270,11 +280,14 @@ extension Bridge {
         guard let person = context.identities[personID] else { return }
         session.state = .registered(personID)
         session.nick = person.nick
+        let away = session.earlyAway
         registered(session)
         welcome(session)
         if person.away != nil {
             reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
         }
+        // `*`: the client is as good as not there, so it says nothing about the person.
+        if let away, away != "*" { setAway(away, session) }
         for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
     }
 
@@ -289,6 +302,7 @@ extension Bridge {
         }
         if let shared = self.person(of: account) { return merge(session, person, into: shared) }
         accountPeople[account.name] = personID
+        if account.isAdmin { operators.insert(personID) }
         context.identities.modify(personID) { $0.account = account.name }
         for id in session.rooms {
             guard let room = room(id) else { continue }
@@ -311,6 +325,7 @@ extension Bridge {
         for id in rooms { if let room = room(id) { leave(room, session) } }
         whowas.remember(old, at: context.now.wall)
         context.identities.remove(oldID)
+        forgetOperator(oldID)
         context.identities.modify(shared) { $0.clients.append(session.id) }
         session.rooms = []
         session.state = .registered(shared)

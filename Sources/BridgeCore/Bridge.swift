@@ -33,8 +33,10 @@ public final class Bridge {
     var waitingJoins = WaitingJoins()
     private(set) var sessions = KeyedObjects<SessionByClient>()
     private let sessionTerms: IRCSession.Terms
-    var registeredCount = 0
+    var registeredCount = 0 { didSet { peakClients = max(peakClients, registeredCount) } }
     var peakClients = 0
+    /// Most people on both sides, as far as somebody asked.
+    var peakPeople = 0
     var whowas = WhowasMemory()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
@@ -63,6 +65,14 @@ public final class Bridge {
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
     private var batchNumber: UInt64 = 0
+    /// Who watches which nicks.
+    var monitors = Monitors()
+    /// Who wants to hear what of people upstream changes.
+    var metadata = MetadataSubscriptions()
+    /// Administrators who are here, by account or by OPER.
+    var operators: Set<PersonID> = []
+    /// IRC users who read WALLOPS.
+    var wallopsReaders: Set<PersonID> = []
 
     enum Phase: Equatable {
         case running
@@ -94,10 +104,14 @@ public final class Bridge {
         self.passwordCost = settings.accounts.map(\.password.iterations).max() ?? SCRAMVerifier.defaultIterations
         self.isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
-            awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
-            maxTargets: IRCSession.maxTargets,
-            targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
-            utf8Only: true)
+            topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
+            userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
+            maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
+            targMax: ["PRIVMSG", "NOTICE", "TAGMSG"].map { "\($0):\(IRCSession.maxTargets)" }.joined(separator: ",")
+                + ",KICK:\(Self.maxKickTargets)",
+            elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
+            maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
+            safeRate: settings.limits.messagesPerSecond == nil)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -110,6 +124,7 @@ public final class Bridge {
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
+        context.identities.presenceChanged = { [unowned self] in presenceChanged($0, isHere: $1) }
         guard let stored else { return }
         context.identities.restore(stored.identities, now: now)
         for room in rooms {
@@ -170,7 +185,6 @@ public final class Bridge {
         }
         sessions.insert(
             IRCSession(id: id, origin: origin, settings: settings, terms: sessionTerms, now: now))
-        peakClients = max(peakClients, sessions.count)
         if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
@@ -462,12 +476,13 @@ public final class Bridge {
         if let personID = session.person, let person = context.identities[personID] {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
             let line = IRCMessage(
-                tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+                tags: stamp(person),
                 source: person.source, command: "QUIT", params: [UpstreamSession.printable(reason)])
             tellPeers(of: session, line)
             for id in session.rooms { room(id)?.leave(session.id, context) }
             whowas.remember(person, at: context.now.wall)
             context.identities.remove(personID)
+            forgetOperator(personID)
             if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }
             registeredCount -= 1
         }
@@ -498,6 +513,8 @@ public final class Bridge {
         sessions.remove(session.id)
         waitingJoins.forget(session.id)
         stopFollowing(session)
+        monitors.forget(session.id)
+        metadata.forget(session.id)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.loginAnswer(session.id))
@@ -508,6 +525,7 @@ public final class Bridge {
     /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
     /// itself.
     func tellPeers(of session: IRCSession, _ line: IRCMessage) {
+        defer { tellMonitors(of: session.person, line) }
         if session.rooms.count == 1, let room = room(session.rooms[0]) {
             return room.broadcast(line, except: session.id, context)
         }

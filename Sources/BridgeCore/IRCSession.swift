@@ -23,12 +23,12 @@ enum SessionRequest: Equatable {
     case partEverything
     case part([String], reason: String?)
     case names([String])
-    case who(mask: String, whox: IRCWhoxRequest?)
+    case who(mask: String, whox: IRCWhoxRequest?, operatorsOnly: Bool)
     case whois([String])
     case whowas(String)
-    case list(only: [String])
+    case list(ListFilter)
     case readTopic(String)
-    case setTopic(String)
+    case setTopic(String, to: String)
     case mode(String, [String])
     case away(String?)
     case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
@@ -37,13 +37,28 @@ enum SessionRequest: Equatable {
     case redact(String, msgid: String, reason: String?)
     case isOn([String])
     case userhost([String])
-    /// MOTD, LUSERS, VERSION, TIME or INFO.
-    case query(IRCCommand)
+    /// MOTD, LUSERS, VERSION, TIME or INFO, of the server named.
+    case query(IRCCommand, of: String?)
     case capabilitiesChanged
     case ping(String)
     case pong(String)
     case authenticate(String)
     case quit(String)
+
+    // People, the server and moderation.
+    case monitor([String])
+    case isupport
+    /// The target, the subcommand, and what follows.
+    case metadata([String])
+    case relay(String, as: String, text: String, tags: [IRCTag])
+    /// HELP, ADMIN, STATS and the like.
+    case serverCommand(IRCCommand, [String])
+    case oper(String, String)
+    case kick([String], [String], reason: String?)
+    case invite(String, to: String)
+    case listInvitations
+    case kill(String, reason: String?)
+    case wallops(String)
 }
 
 enum MessageVerb: String {
@@ -161,6 +176,8 @@ final class IRCSession {
         var sasl = IRCSASLExchange()
         var passwordTry: PasswordTry?
         var failedTries = 0
+        /// What AWAY said before registration; an empty text: back.
+        var earlyAway: String?
     }
 
     private func modifyLogin(_ body: (LoginState) -> Void) {
@@ -189,9 +206,16 @@ final class IRCSession {
             login.user = nil
             login.userClientName = nil
             login.realname = ""
+            login.earlyAway = nil
             return
         }
         self.login = nil
+    }
+
+    /// The away message that the client gave before registration.
+    var earlyAway: String? {
+        get { login?.earlyAway.flatMap { $0.isEmpty ? nil : $0 } }
+        set { modifyLogin { $0.earlyAway = newValue } }
     }
 
     /// What PASS said, until registration.
@@ -341,6 +365,7 @@ final class IRCSession {
         let hasAccounts = !settings.accounts.isEmpty
         var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
         if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
+        if settings.accounts.contains(where: \.mayRelay) { offered.insert(.relaymsg) }
         self.negotiation = IRCCapabilityNegotiation(
             available: offered, values: Self.capabilityValues)
         self.budgetLevel = .full(terms.budget)
@@ -351,14 +376,16 @@ final class IRCSession {
 
     /// One table for all sessions.
     private static let capabilityValues: [IRCCapability: String] = [
-        .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")
+        .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ","),
+        .metadata: MetadataSubscriptions.capabilityValue,
+        .relaymsg: RelayedName.separators,
     ]
 
     /// What this bridge offers: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
-        // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl] { offered.remove(absent) }
+        // Hosts of connected people do not change.
+        for absent in [IRCCapability.chghost, .sasl, .relaymsg] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
@@ -415,7 +442,7 @@ final class IRCSession {
             let verb = NickMaker.prefix(of: message.command, maxBytes: 64)
             return [.reply(numeric(.errUnknownCommand, verb, "Unknown command"))]
         }
-        guard row.beforeRegistration || person != nil else {
+        guard row.beforeRegistration || person != nil || row.earlyWith.map({ caps.contains($0) }) ?? false else {
             return [.reply(numeric(.errNotRegistered, "You have not registered"))]
         }
         guard message.params.count >= row.minParams else {
@@ -438,12 +465,13 @@ final class IRCSession {
         case .join: return params[0] == "0" ? [.partEverything] : [.join(Self.list(params[0]))]
         case .part: return [.part(Self.list(params[0]), reason: params.count > 1 ? params[1] : nil)]
         case .names: return [.names(params.first.map(Self.list) ?? [])]
-        case .list: return [.list(only: params.first.map(Self.list)?.filter { $0.hasPrefix("#") } ?? [])]
-        case .topic: return params.count > 1 ? [.setTopic(params[0])] : [.readTopic(params[0])]
+        case .list: return [.list(ListFilter(params.first ?? ""))]
+        case .topic: return params.count > 1 ? [.setTopic(params[0], to: params[1])] : [.readTopic(params[0])]
         case .mode: return [.mode(params[0], Array(params.dropFirst()))]
         case .who:
             let whox = params.count > 1 ? IRCWhoxRequest(parsing: params[1]) : nil
-            return [.who(mask: params.first ?? "*", whox: whox)]
+            let operatorsOnly = whox?.flags.contains("o") ?? (params.count > 1 && params[1] == "o")
+            return [.who(mask: params.first ?? "*", whox: whox, operatorsOnly: operatorsOnly)]
         case .whois:
             guard let nicks = params.last, !nicks.isEmpty else {
                 return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
@@ -458,6 +486,10 @@ final class IRCSession {
         case .userhost: return [.userhost(Array(params.prefix(5)))]
         case .away:
             let text = params.first.map { NickMaker.prefix(of: $0, maxBytes: Self.maxAwayBytes) }
+            guard person != nil else {
+                earlyAway = text ?? ""
+                return []
+            }
             return [.away(text?.isEmpty == false ? text : nil)]
         case .setname: return [.setRealname(params[0])]
         case .privmsg: return textReceived(.privmsg, message)
@@ -467,7 +499,26 @@ final class IRCSession {
         case .markread: return markReadReceived(params)
         case .redact:
             return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]
-        case .motd, .lusers, .version, .time, .info: return [.query(command)]
+        case .motd, .version, .time, .info: return [.query(command, of: params.first)]
+        case .lusers: return [.query(command, of: params.count > 1 ? params[1] : nil)]
+        case .monitor: return [.monitor(params)]
+        case .isupport: return [.isupport]
+        case .metadata: return [.metadata(params)]
+        case .relaymsg: return [.relay(params[0], as: params[1], text: params[2], tags: message.tags)]
+        case .help, .helpop, .admin, .stats, .links, .trace, .users, .summon, .servlist, .squery, .rehash, .restart,
+            .die, .connect, .squit:
+            return [.serverCommand(command, params)]
+        case .oper: return [.oper(params[0], params[1])]
+        case .kick:
+            return [.kick(Self.list(params[0]), Self.list(params[1]), reason: params.count > 2 ? params[2] : nil)]
+        case .invite:
+            guard let nick = params.first else { return [.listInvitations] }
+            guard params.count > 1 else {
+                return [.reply(numeric(.errNeedMoreParams, message.command, "Not enough parameters"))]
+            }
+            return [.invite(nick, to: params[1])]
+        case .kill: return [.kill(params[0], reason: params.count > 1 ? params[1] : nil)]
+        case .wallops: return [.wallops(params[0])]
         }
     }
 
@@ -576,11 +627,15 @@ enum LongAnswer {
     /// 353 … 366. The cursor walks the room's slots.
     case names(RoomID, cursor: Int)
     /// 352 or 354 … 315.
-    case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?)
+    case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?, operatorsOnly: Bool)
+    /// 352 or 354 … 315 for a pattern, from a place in the client's rooms on.
+    case whoMask(WhoSearch)
     /// 322 … 323, from this room on.
-    case list(nextRoom: Int, only: [String])
+    case list(nextRoom: Int, ListFilter)
     /// The rooms of the template's backend that are not open.
-    case backendList(next: Int, only: [String])
+    case backendList(next: Int, ListFilter)
+    /// METADATA of a room's people, to the end of its batch.
+    case metadata(RoomID, cursor: Int, batch: String)
     /// What was said in a room while the client was away.
     case backlog(RoomID)
     /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.

@@ -247,6 +247,7 @@ extension Room {
             IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = origin.account { tags.append(IRCTag("account", account)) }
+        if person?.isBot == true { tags.append(IRCTag("bot")) }
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
         let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
         let pieces = MessageRendering.pieces(of: line)

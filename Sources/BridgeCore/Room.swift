@@ -26,6 +26,10 @@ protocol ClientDoor: AnyObject {
     func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
+    /// Somebody upstream came into the room, after everybody there was told.
+    func personEntered(_ person: PersonID, _ room: Room)
+    /// Somebody upstream has another display name.
+    func displayNameChanged(of person: PersonID)
 }
 
 final class Room {
@@ -229,6 +233,8 @@ final class Room {
     /// What waits for own links that are not open, by account.
     var restingOutboxes: [String: Outbox] = [:]
     let failureNotices = FailureNotices()
+    /// What IRC users may do here.
+    var moderation = RoomModeration()
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -301,6 +307,7 @@ final class Room {
         var tags = [IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))]
         if let msgid { tags.append(IRCTag("msgid", msgid)) }
         if let account = person.account { tags.append(IRCTag("account", account)) }
+        if person.isBot { tags.append(IRCTag("bot")) }
         return tags
     }
 
@@ -384,6 +391,7 @@ final class Room {
             return
         }
         slots.remove(member.person)
+        if locals.isEmpty { moderation.emptied() } else { moderation.left(member.person) }
         abandon(member.puppet, member.person)
         if let person = context.identities[member.person] { ownLeft(person, context) }
         receiptNotices.forget(reader: member.person)
@@ -463,6 +471,7 @@ final class Room {
         if let away = person.away {
             broadcast(IRCMessage(source: person.source, command: "AWAY", params: [away]), context)
         }
+        door.personEntered(personID, self)
         if remotes.count == 1 { scheduleIdleSweep(context) }
         return personID
     }
@@ -480,6 +489,7 @@ final class Room {
         if resolution.realnameChanged, let person = context.identities[resolution.id] {
             door.tellWatchers(
                 of: resolution.id, IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]))
+            door.displayNameChanged(of: resolution.id)
         }
         return resolution.id
     }

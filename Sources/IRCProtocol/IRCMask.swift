@@ -2,7 +2,7 @@
 /// to ASCII case.
 ///
 /// Source: modern.ircdocs.horse, "Wildcard Expressions".
-public struct IRCMask: Hashable, Sendable {
+public struct IRCMask: Sendable, Equatable {
     /// As it was given.
     public let text: String
     private let pattern: [UInt8]
@@ -18,6 +18,9 @@ public struct IRCMask: Hashable, Sendable {
         }
         self.pattern = pattern
     }
+
+    /// The same names fit both.
+    public static func == (a: IRCMask, b: IRCMask) -> Bool { a.pattern == b.pattern }
 
     /// Whether the text holds a wildcard: else it is a plain name.
     public var isPattern: Bool { pattern.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") } }

@@ -43,7 +43,7 @@ extension BridgeSettings {
             notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
-            })
+            }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon)
     }
 }
 
