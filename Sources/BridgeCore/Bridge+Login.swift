@@ -313,6 +313,7 @@ extension Bridge {
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
         reply(line, session)
         tellPeers(of: session, line)
+        if account.isAdmin { promote(personID, session) }
     }
 
     /// The client leaves the person that it was, and is the account's other clients' from now on.

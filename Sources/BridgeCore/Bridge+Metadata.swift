@@ -24,7 +24,9 @@ extension Bridge {
     func metadata(_ params: [String], _ session: IRCSession) {
         guard session.caps.contains(.metadata) else {
             // Every answer is a batch or a line that only clients with the capability understand.
-            return reply(session.numeric(.errUnknownCommand, "METADATA", "Request the capability draft/metadata-2 first"), session)
+            return reply(
+                session.numeric(.errUnknownCommand, "METADATA", "Request the capability draft/metadata-2 first"),
+                session)
         }
         let keys = Array(params.dropFirst(2))
         switch IRCCasemapping.ascii.fold(params[1]) {
@@ -41,7 +43,8 @@ extension Bridge {
             return failMetadata("SUBCOMMAND_INVALID", [word(shown)], "No such subcommand", session)
         }
         guard let (name, target) = metadataTarget(params[0], session) else {
-            return failMetadata("INVALID_TARGET", [word(params[0])], "There is nobody and nothing of that name", session)
+            return failMetadata(
+                "INVALID_TARGET", [word(params[0])], "There is nobody and nothing of that name", session)
         }
         switch IRCCasemapping.ascii.fold(params[1]) {
         case "get":
@@ -67,9 +70,11 @@ extension Bridge {
             guard MetadataSubscriptions.isKey(key) else {
                 return failMetadata("KEY_INVALID", [word(key)], "That is no key", session)
             }
-            failMetadata("KEY_NO_PERMISSION", [name, key], "Metadata comes from the backends; nobody sets it here", session)
+            failMetadata(
+                "KEY_NO_PERMISSION", [name, key], "Metadata comes from the backends; nobody sets it here", session)
         default:
-            failMetadata("KEY_NO_PERMISSION", [name, "*"], "Metadata comes from the backends; nobody sets it here", session)
+            failMetadata(
+                "KEY_NO_PERMISSION", [name, "*"], "Metadata comes from the backends; nobody sets it here", session)
         }
     }
 
@@ -155,7 +160,9 @@ extension Bridge {
 
     private func tell(_ numeric: IRCNumeric, _ keys: [String], _ session: IRCSession) {
         for line in packed(keys, session) {
-            reply(IRCMessage(source: settings.serverName, numeric: numeric, params: [session.displayNick] + line), session)
+            reply(
+                IRCMessage(source: settings.serverName, numeric: numeric, params: [session.displayNick] + line), session
+            )
         }
     }
 
@@ -188,11 +195,13 @@ extension Bridge {
         session.appendLongAnswer(
             .line(
                 IRCMessage(
-                    source: settings.serverName, command: "BATCH", params: ["+" + reference, "metadata", room.channel])))
+                    source: settings.serverName, command: "BATCH", params: ["+" + reference, "metadata", room.channel]))
+        )
         session.appendLongAnswer(.metadata(room.id, cursor: 0, batch: reference))
     }
 
-    func metadataStep(_ id: RoomID, _ start: Int, _ batch: String, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    func metadataStep(_ id: RoomID, _ start: Int, _ batch: String, _ session: IRCSession) -> (IRCMessage?, LongAnswer?)
+    {
         let end = IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + batch])
         guard let room = room(id), metadata.wantsNames(session.id) else { return (end, nil) }
         var cursor = start

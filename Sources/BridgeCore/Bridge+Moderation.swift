@@ -333,6 +333,20 @@ extension Bridge {
         return session.numeric(.errCannotSendToChan, room.channel, "You are banned from this room (+b)")
     }
 
+    /// An administrator is known as such now: they moderate the rooms where they are.
+    func promote(_ personID: PersonID, _ session: IRCSession) {
+        guard let person = context.identities[personID] else { return }
+        for room in session.rooms.compactMap({ room($0) }) where room.moderation.setOperator(personID, true) {
+            tellRoom(room, promotion(of: person, in: room), by: session)
+        }
+    }
+
+    private func promotion(of person: Person, in room: Room) -> IRCMessage {
+        IRCMessage(
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick])
+    }
+
     /// An IRC user has entered: who comes first, or administrates the bridge, moderates.
     ///
     /// - Parameter isFirst: nobody was in the room, on neither side.
@@ -341,11 +355,7 @@ extension Bridge {
         guard isFirst || operators.contains(personID), room.moderation.setOperator(personID, true), !isFirst,
             let person = context.identities[personID]
         else { return }
-        room.broadcast(
-            IRCMessage(
-                tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
-                source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick]),
-            except: session.id, context)
+        room.broadcast(promotion(of: person, in: room), except: session.id, context)
     }
 }
 

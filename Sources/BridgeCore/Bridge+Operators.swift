@@ -34,7 +34,9 @@ extension Bridge {
             .info, "client-oper", "an IRC user became an operator",
             ["address": session.origin.address, "nick": person.nick, "account": account.name])
         reply(session.numeric(.rplYoureOper, "You are now an IRC operator"), session)
-        if isNews { tellOwnMode("+o", personID, session) }
+        guard isNews else { return }
+        tellOwnMode("+o", personID, session)
+        promote(personID, session)
     }
 
     func operRefused(_ session: IRCSession) {
@@ -107,7 +109,8 @@ extension Bridge {
 
     private func tellOwnMode(_ changes: String, _ personID: PersonID, _ session: IRCSession) {
         guard let person = context.identities[personID] else { return }
-        let line = IRCMessage(tags: stamp(person), source: person.source, command: "MODE", params: [person.nick, changes])
+        let line = IRCMessage(
+            tags: stamp(person), source: person.source, command: "MODE", params: [person.nick, changes])
         reply(line, session)
         for other in sessions(of: personID) where other !== session { deliver(line, to: other.id, label: nil) }
     }
@@ -142,7 +145,8 @@ extension Bridge {
         context.note(
             .warn, "client-killed", "an operator ended an IRC user's connections",
             ["nick": target.nick, "by": killer.nick, "reason": why])
-        let line = IRCMessage(tags: stamp(killer), source: killer.source, command: "KILL", params: [target.nick, comment])
+        let line = IRCMessage(
+            tags: stamp(killer), source: killer.source, command: "KILL", params: [target.nick, comment])
         for client in clients {
             deliver(line, to: client.id, label: nil)
             close(client, reason: comment)

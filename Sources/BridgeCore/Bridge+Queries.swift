@@ -43,8 +43,7 @@ extension Bridge {
         if session.person == id || session.person.map({ operators.contains($0) }) ?? false {
             whoisPrivately(id, person, session)
         }
-        // Nobody else could make sense of it, and the exit door has no other form of it.
-        if session.caps.contains(.metadata), !isLocal(person), !person.realname.isEmpty {
+        if !isLocal(person), !person.realname.isEmpty {
             reply(
                 session.numeric(
                     .rplWhoisKeyValue, person.nick, MetadataSubscriptions.displayName, "*", person.realname), session)
@@ -99,7 +98,8 @@ extension Bridge {
     func userhost(_ nicks: [String], _ session: IRCSession) {
         let answers = nicks.compactMap { nick -> String? in
             guard let (id, person) = context.identities.person(nick: nick), isPresent(person) else { return nil }
-            return "\(person.nick)\(operators.contains(id) ? "*" : "")=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
+            return
+                "\(person.nick)\(operators.contains(id) ? "*" : "")=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
         }
         reply(session.numeric(.rplUserHost, answers.joined(separator: " ")), session)
     }

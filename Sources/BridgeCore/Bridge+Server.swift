@@ -29,7 +29,8 @@ extension Bridge {
     func replyBatch(_ type: String, _ params: [String], _ lines: [IRCMessage], _ session: IRCSession) {
         let reference = nextBatchReference()
         reply(
-            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, type] + params), session)
+            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, type] + params), session
+        )
         for var line in lines {
             line.setTag("batch", reference)
             reply(line, session)

@@ -52,7 +52,8 @@ extension Bridge {
     private func endOfWho(_ mask: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
         session.appendLongAnswer(
-            .line(session.numeric(.rplEndOfWho, shown.isEmpty || shown.hasPrefix(":") ? "*" : shown, "End of /WHO list")))
+            .line(
+                session.numeric(.rplEndOfWho, shown.isEmpty || shown.hasPrefix(":") ? "*" : shown, "End of /WHO list")))
     }
 
     /// The rooms in which a person is and which the client may see.

@@ -71,6 +71,8 @@ public struct TranscriptHeader {
             for word in words.dropFirst(2) {
                 if word == "admin" {
                     account.isAdmin = true
+                } else if word == "relay" {
+                    account.mayRelay = true
                 } else if let receipts = ReceiptPolicy(rawValue: word) {
                     account.receipts = receipts
                 } else {
@@ -84,7 +86,7 @@ public struct TranscriptHeader {
             motd: options["motd"].map { [$0.replacing("_", with: " ")] } ?? [], instanceID: "transcripts",
             password: options["password"].map { .plain(SecretBytes($0.utf8)) }, accounts: accounts,
             requireLogin: options["login"] == "remote" ? .remote : options["login"] == "always" ? .always : .never,
-            limits: limits, rooms: rooms)
+            limits: limits, rooms: rooms, icon: options["icon"])
     }
 }
 

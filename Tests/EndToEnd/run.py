@@ -29,10 +29,11 @@ import peer
 import relaying
 import restarts
 import roughness
+import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins, restarts]
+TOGETHER = [dialects, options, roughness, logins, restarts, surface]
 
 
 def scenarios(words, quick):

@@ -47,7 +47,8 @@ enum ConfigurationSchema {
             "name", \.name, .string(ConfigurationChecks.serverName), "server name on IRC; default: host name"),
         ConfigurationKey("network", \.network, .string(ConfigurationChecks.network), "ISUPPORT NETWORK"),
         ConfigurationKey(
-            "icon", \.icon, .string(ConfigurationChecks.icon), "https:// address of an image that stands for the network"),
+            "icon", \.icon, .string(ConfigurationChecks.icon),
+            "https:// address of an image that stands for the network"),
         ConfigurationKey("motd", \.motd, .string(), group: "motd", "message of the day; or motd_file = \"/path\""),
         ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd", "a file with the message of the day"),
         ConfigurationKey(
