@@ -286,9 +286,9 @@ extension Bridge {
         if person.away != nil {
             reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
         }
+        for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
         // `*`: the client is as good as not there, so it says nothing about the person.
         if let away, away != "*" { setAway(away, session) }
-        for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
     }
 
     private func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }

@@ -222,9 +222,9 @@ extension Bridge {
     /// What is known of somebody whom the client monitors.
     func tellMetadata(of nick: String, _ session: IRCSession) {
         guard metadata.wantsNames(session.id), let (_, person) = context.identities.person(nick: nick),
-            isPresent(person)
+            isPresent(person), let line = metadataLine(person)
         else { return }
-        tellMetadata(of: person, session)
+        session.appendLongAnswer(.line(line))
     }
 
     func tellMetadata(of person: Person, _ session: IRCSession) {

@@ -13,6 +13,8 @@ struct WhoSearch {
     /// In that room's slots.
     var cursor = 0
     var mask: IRCMask
+    /// As it was asked for.
+    var shown: String
     var whox: IRCWhoxRequest?
     var operatorsOnly: Bool
     /// The client itself, where it is in no room.
@@ -36,7 +38,7 @@ extension Bridge {
             session.appendLongAnswer(
                 .whoMask(
                     WhoSearch(
-                        rooms: Array(session.rooms), mask: IRCMask(mask == "0" ? "*" : mask), whox: whox,
+                        rooms: Array(session.rooms), mask: pattern, shown: mask, whox: whox,
                         operatorsOnly: operatorsOnly, includesItself: session.rooms.isEmpty)))
             return
         }
@@ -50,10 +52,12 @@ extension Bridge {
     }
 
     private func endOfWho(_ mask: String, _ session: IRCSession) {
+        session.appendLongAnswer(.line(session.numeric(.rplEndOfWho, shownMask(mask), "End of /WHO list")))
+    }
+
+    private func shownMask(_ mask: String) -> String {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
-        session.appendLongAnswer(
-            .line(
-                session.numeric(.rplEndOfWho, shown.isEmpty || shown.hasPrefix(":") ? "*" : shown, "End of /WHO list")))
+        return shown.isEmpty || shown.hasPrefix(":") || shown.contains(" ") ? "*" : shown
     }
 
     /// The rooms in which a person is and which the client may see.
@@ -111,7 +115,7 @@ extension Bridge {
             search.place += 1
             search.cursor = 0
         }
-        return (session.numeric(.rplEndOfWho, search.mask.text, "End of /WHO list"), nil)
+        return (session.numeric(.rplEndOfWho, shownMask(search.shown), "End of /WHO list"), nil)
     }
 
     private func fits(_ id: PersonID, _ person: Person, _ search: WhoSearch) -> Bool {

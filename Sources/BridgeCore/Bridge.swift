@@ -404,7 +404,7 @@ public final class Bridge {
 
     private enum Input {
         case message(IRCMessage)
-        case rejected(IRCLineError)
+        case rejected(IRCLineError, label: String?)
         case tooLong
     }
 
@@ -416,7 +416,7 @@ public final class Bridge {
                 do throws(IRCLineError) {
                     return .message(try IRCParse.parse(bytes))
                 } catch {
-                    return .rejected(error)
+                    return .rejected(error, label: error == .invalidUTF8 ? Self.label(of: bytes) : nil)
                 }
             }
         }
@@ -429,7 +429,8 @@ public final class Bridge {
         case .tooLong:
             noteBadLine(session, "too-long")
             requests = session.lineTooLong()
-        case .rejected(let error):
+        case .rejected(let error, let label):
+            if let label { expectAnswer(to: label, session) }
             noteBadLine(session, "\(error)")
             requests = session.lineRejected(error)
         case .message(let message):
@@ -438,9 +439,7 @@ public final class Bridge {
                 return turnAway(session, foreign)
             }
             penalty = IRCCommandTable.row(for: message.command)?.penalty ?? 1
-            if session.caps.contains(.labeledResponse), let label = message.tag("label")?.value, !label.isEmpty {
-                session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
-            }
+            if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
             requests = session.messageReceived(message)
         }
         _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
@@ -450,6 +449,18 @@ public final class Bridge {
         }
         finishResponse(session)
         pullLongAnswers(session)
+    }
+
+    private func expectAnswer(to label: String, _ session: IRCSession) {
+        guard session.caps.contains(.labeledResponse), !label.isEmpty else { return }
+        session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
+    }
+
+    /// The label of a line that is refused for its text: the tags in front may be in order all the same.
+    private static func label(of line: UnsafeRawBufferPointer) -> String? {
+        guard line.first == UInt8(ascii: "@"), let end = line.firstIndex(of: 0x20) else { return nil }
+        let tags = Array(line[..<end]) + Array(" X".utf8)
+        return tags.withUnsafeBytes { (try? IRCParse.parse($0))?.tag("label")?.value }
     }
 
     private func noteBadLine(_ session: IRCSession, _ reason: String) {
