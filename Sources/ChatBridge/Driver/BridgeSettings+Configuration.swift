@@ -82,7 +82,8 @@ extension AccountSettings {
                         login.room,
                         OwnLoginSettings(backend: backend, person: login.person.isEmpty ? nil : login.person)
                     )
-                }, uniquingKeysWith: { first, _ in first }))
+                }, uniquingKeysWith: { first, _ in first }),
+            mayRelay: account.mayRelay)
     }
 }
 
