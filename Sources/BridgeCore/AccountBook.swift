@@ -27,6 +27,8 @@ struct AccountBook {
     var isEmpty: Bool { byName.isEmpty }
     func hasRoom(for more: Int) -> Bool { made.count + more <= Self.maxMade }
     var hasCertificates: Bool { !nameByCertificate.isEmpty }
+    /// Whether any account may say things under others' names.
+    private(set) var mayRelay = false
 
     /// Without regard to ASCII case.
     subscript(name: String) -> AccountSettings? { byName[Self.fold(name)] }
@@ -36,6 +38,7 @@ struct AccountBook {
     private mutating func add(_ account: AccountSettings) {
         let folded = Self.fold(account.name)
         byName[folded] = account
+        if account.mayRelay { mayRelay = true }
         for certificate in account.certificates { nameByCertificate[certificate] = folded }
     }
 

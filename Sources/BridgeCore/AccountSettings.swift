@@ -11,6 +11,8 @@ public struct AccountSettings: Sendable {
     public var rooms: Set<String>?
     /// Shown as an operator.
     public var isAdmin: Bool
+    /// May say things under others' names, as bots do that mirror a room.
+    public var mayRelay: Bool
     /// The person's own choice over the room's; nil: none.
     public var receipts: ReceiptPolicy?
     /// What the account shows of its own to the backends of rooms, by the room's name.
@@ -19,8 +21,9 @@ public struct AccountSettings: Sendable {
     public init(
         name: String, password: SCRAMVerifier, certificates: [String] = [], rooms: Set<String>? = nil,
         isAdmin: Bool = false,
-        receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:]
+        receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:], mayRelay: Bool = false
     ) {
+        self.mayRelay = mayRelay
         self.name = name
         self.password = password
         self.certificates = certificates

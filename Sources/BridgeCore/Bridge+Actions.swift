@@ -14,7 +14,7 @@ extension Bridge {
                     text: "Messages can be taken back only in a room that you are in", source: settings.serverName),
                 session)
         }
-        let isAdmin = session.account?.isAdmin == true
+        let isAdmin = session.person.map { operators.contains($0) } ?? false
         answer("REDACT", room, msgid, session) { label in
             room.redact(msgid, reason: reason, from: session.id, isAdmin: isAdmin, label: label, context)
         }

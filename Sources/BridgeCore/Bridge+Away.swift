@@ -5,6 +5,11 @@ import IRCProtocol
 
 /// That a client of an account is away.
 struct ClientAway {
+    /// The text of a client that is as good as not there: it says nothing about the person while others do.
+    ///
+    /// Source: IRCv3 pre-away.
+    static let absent = "*"
+
     var text: String
     /// Later ones are greater.
     var order: UInt64
@@ -35,7 +40,9 @@ extension Bridge {
     func settleAway(of personID: PersonID, by session: IRCSession? = nil) {
         let clients = sessions(of: personID)
         let away = clients.compactMap(\.away)
-        let text = away.count == clients.count ? away.max { $0.order < $1.order }?.text : nil
+        let told = away.filter { $0.text != ClientAway.absent }
+        let newest = (told.isEmpty ? away : told).max { $0.order < $1.order }
+        let text = away.count == clients.count ? newest?.text : nil
         if let session { return awayChanged(of: personID, to: text, session) }
         guard let other = clients.first else { return }
         awayChanged(of: personID, to: text, other, isToldToo: true)
@@ -46,7 +53,8 @@ extension Bridge {
         guard let person = context.identities[personID], text != person.away else { return }
         context.identities.modify(personID) { $0.away = text }
         for id in session.rooms { room(id)?.awayChanged(of: personID, context) }
-        let line = IRCMessage(source: person.source, command: "AWAY", params: text.map { [$0] } ?? [])
+        let line = IRCMessage(
+            tags: stamp(person), source: person.source, command: "AWAY", params: text.map { [$0] } ?? [])
         tellPeers(of: session, line)
         if isToldToo { deliver(line, to: session.id, amid: session.rooms) }
     }

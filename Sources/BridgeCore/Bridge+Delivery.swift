@@ -42,6 +42,7 @@ extension Bridge: ClientDoor {
     }
 
     func tellWatchers(of person: PersonID, _ line: IRCMessage) {
+        defer { tellMonitors(of: person, line) }
         let places = rooms.filter { $0.remotes[person] != nil && $0.slots.contains(person) }
         if places.count == 1 { return places[0].broadcast(line, context) }
         var watchers: Set<ClientID> = []
@@ -169,9 +170,12 @@ extension Bridge: ClientDoor {
         switch answer {
         case .line(let message): return (message, nil)
         case .names(let id, let cursor): return namesStep(id, cursor, session)
-        case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
-        case .list(let next, let only): return listStep(next, only, session)
-        case .backendList(let next, let only): return backendListStep(next, only, session)
+        case .who(let id, let cursor, let mask, let whox, let operatorsOnly):
+            return whoStep(id, cursor, mask, whox, operatorsOnly: operatorsOnly, session)
+        case .whoMask(let search): return whoStep(search, session)
+        case .list(let next, let filter): return listStep(next, filter, session)
+        case .backendList(let next, let filter): return backendListStep(next, filter, session)
+        case .metadata(let id, let cursor, let batch): return metadataStep(id, cursor, batch, session)
         case .backlog, .history: return (nil, nil)
         case .untold(let id, let after): return untoldStep(id, after, session)
         }
@@ -189,7 +193,7 @@ extension Bridge: ClientDoor {
             let before = cursor
             guard let personID = room.slots.next(&cursor) else { break }
             guard let person = context.identities[personID] else { continue }
-            let name = withHosts ? person.source : person.nick
+            let name = room.moderation.prefixes(of: personID) + (withHosts ? person.source : person.nick)
             guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
                 cursor = before
                 break
@@ -206,58 +210,17 @@ extension Bridge: ClientDoor {
         )
     }
 
-    private func whoStep(
-        _ id: RoomID, _ start: Int, _ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession
-    ) -> (IRCMessage?, LongAnswer?) {
-        guard let room = room(id) else { return (nil, nil) }
-        var cursor = start
-        while let personID = room.slots.next(&cursor) {
-            guard let person = context.identities[personID] else { continue }
-            return (
-                whoLine(person, channel: room.channel, whox, session),
-                .who(id, cursor: cursor, mask: mask, whox: whox)
-            )
-        }
-        return (session.numeric(.rplEndOfWho, mask, "End of /WHO list"), nil)
-    }
-
-    private func listStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        guard let room = firstRoom(from: next) else { return backendListStep(0, only, session) }
-        let isNamed =
-            only.isEmpty || only.contains { settings.casemapping.fold($0) == settings.casemapping.fold(room.channel) }
+    private func listStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard let room = firstRoom(from: next) else { return backendListStep(0, filter, session) }
+        let now = context.now.wall.milliseconds
+        let facts = ListFilter.Facts(
+            channel: room.channel, people: room.memberCount, age: max(0, now - room.createdAt.milliseconds),
+            topicAge: room.moderation.topic.map { max(0, now - $0.setAt.milliseconds) })
         let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
-        return (isNamed && mayEnter(room, session) ? line : nil, .list(nextRoom: room.id.index + 1, only: only))
-    }
-
-    func topic(of room: Room) -> String { room.settings.topic }
-
-    func whoLine(_ person: Person, channel: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) -> IRCMessage {
-        let flags = person.away == nil ? "H" : "G"
-        let server = isLocal(person) ? settings.serverName : person.host
-        guard let whox else {
-            return session.numeric(
-                .rplWhoReply, channel, person.ident, person.host, server, person.nick, flags,
-                "\(isLocal(person) ? 0 : 1) \(person.realname)")
-        }
-        var params = [session.displayNick]
-        for field in whox.fields {
-            switch field {
-            case .token: params.append(whox.token ?? "0")
-            case .channel: params.append(channel)
-            case .user: params.append(person.ident)
-            case .ip: params.append("255.255.255.255")
-            case .host: params.append(person.host)
-            case .server: params.append(server)
-            case .nick: params.append(person.nick)
-            case .flags: params.append(flags)
-            case .hopCount: params.append(isLocal(person) ? "0" : "1")
-            case .idle: params.append(String(idleSeconds(person)))
-            case .account: params.append(person.account ?? "0")
-            case .opLevel: params.append("n/a")
-            case .realname: params.append(person.realname)
-            }
-        }
-        return IRCMessage(source: settings.serverName, numeric: .rplWhoSpcRpl, params: params)
+        return (
+            filter.passes(facts) && mayEnter(room, session) ? line : nil,
+            .list(nextRoom: room.id.index + 1, filter)
+        )
     }
 
     func isLocal(_ person: Person) -> Bool {

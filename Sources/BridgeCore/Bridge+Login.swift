@@ -17,6 +17,8 @@ struct PasswordTry {
         /// WEBIRC; what it said is the session's ``GatewayTry``.
         case gateway
         case sasl
+        /// `OPER account password`.
+        case oper
         /// `PASS account:password`. When it fails, the whole may still be the server's password.
         case accountPass(whole: String)
         case serverPass
@@ -75,6 +77,13 @@ extension Bridge {
         else { return }
         if tried.purpose == .gateway { return gatewayChecked(session, verdict) }
         switch (verdict, tried.purpose) {
+        case (.correct, .oper):
+            loginThrottle.succeeded(session.origin.address)
+            session.passwordTry = nil
+            becomeOperator(session, tried.account)
+        case (.unavailable, .oper):
+            session.passwordTry = nil
+            reply(session.numeric(.errPasswdMismatch, "Too many people log in at this moment; try again"), session)
         case (.correct, _):
             loginThrottle.succeeded(session.origin.address)
             session.passwordTry = nil
@@ -108,6 +117,7 @@ extension Bridge {
     func refuseNow(_ session: IRCSession) {
         guard let tried = session.passwordTry else { return }
         session.passwordTry = nil
+        if tried.purpose == .oper { return operRefused(session) }
         guard tried.purpose == .sasl else {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
@@ -231,10 +241,15 @@ extension Bridge {
         guard let person = context.identities[personID] else { return }
         session.state = .registered(personID)
         session.nick = person.nick
+        let away = session.earlyAway
         registered(session)
         welcome(session)
         for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
-        settleAway(of: personID, by: session)
+        if let away {
+            setAway(away, session)
+        } else {
+            settleAway(of: personID, by: session)
+        }
     }
 
     func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
@@ -249,6 +264,7 @@ extension Bridge {
         }
         if let shared = self.person(of: account) { return merge(session, person, into: shared) }
         accountPeople[account.name] = personID
+        if account.isAdmin { operators.insert(personID) }
         context.identities.modify(personID) { $0.account = account.name }
         for id in session.rooms {
             guard let room = room(id) else { continue }
@@ -259,6 +275,7 @@ extension Bridge {
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
         reply(line, session)
         tellPeers(of: session, line)
+        if account.isAdmin { promote(personID, session) }
     }
 
     /// The client leaves the person that it was, and is the account's other clients' from now on.
@@ -270,6 +287,7 @@ extension Bridge {
         for id in rooms { if let room = room(id) { leave(room, session) } }
         whowas.remember(old, at: context.now.wall)
         context.identities.remove(oldID)
+        forgetOperator(oldID)
         session.rooms = []
         join(session, old, rooms, shared)
     }

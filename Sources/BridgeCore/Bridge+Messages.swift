@@ -59,6 +59,10 @@ extension Bridge {
                 verb, session.numeric(.errCannotSendToChan, room.channel, "Join the room before you speak in it"),
                 session)
         }
+        if let why = silence(in: room, session) {
+            // Typing is said again and again; a word about each would be a flood.
+            return verb == .tagmsg ? () : refuse(verb, why, session)
+        }
         switch verb {
         case .tagmsg: tagMessage(clientTags, room, session)
         case .notice: _ = room.sendLocally("NOTICE", words, clientTags: clientTags, from: session.id, context)
@@ -124,6 +128,7 @@ extension Bridge {
             IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = person.account { tags.append(IRCTag("account", account)) }
+        if person.isBot { tags.append(IRCTag("bot")) }
         let head = IRCMessage(
             tags: tags + clientTags, source: person.source, command: verb.rawValue, params: [target.nick])
         let said = words.map { MessageRendering.utterance(head, $0) }

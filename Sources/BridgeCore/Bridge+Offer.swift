@@ -17,6 +17,7 @@ struct CapabilityOffer {
         var registers: Bool
         var hasAccounts: Bool
         var sts: STSAnnouncement?
+        var relays: Bool
     }
 }
 
@@ -51,7 +52,7 @@ extension Bridge {
     func offer(for origin: ClientOrigin) -> CapabilityOffer {
         let grounds = CapabilityOffer.Grounds(
             mechanisms: mechanisms(for: origin), registers: offersRegistration(to: origin), hasAccounts: hasAccounts,
-            sts: origin.sts)
+            sts: origin.sts, relays: accounts.mayRelay)
         if let known = offers[grounds] { return known }
         var offer = CapabilityOffer(available: IRCSession.capabilities, values: sessionTerms.capabilityValues)
         if grounds.hasAccounts { offer.available.formUnion(IRCSession.accountCapabilities) }
@@ -62,6 +63,10 @@ extension Bridge {
         if let sts = grounds.sts {
             offer.available.insert(.sts)
             offer.values[.sts] = sts.text
+        }
+        if grounds.relays {
+            offer.available.insert(.relaymsg)
+            offer.values[.relaymsg] = RelayedName.separators
         }
         if grounds.registers {
             offer.available.insert(.accountRegistration)

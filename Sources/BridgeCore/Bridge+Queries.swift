@@ -4,40 +4,15 @@ import IRCProtocol
 // Answers about people, rooms and the server.
 
 extension Bridge {
-    func who(_ mask: String, _ whox: IRCWhoxRequest?, _ session: IRCSession) {
-        if mask.hasPrefix("#") {
-            if let room = room(channel: mask), mayEnter(room, session) {
-                session.appendLongAnswer(.who(room.id, cursor: 0, mask: room.channel, whox: whox))
-                return
-            }
-        } else if let (_, person) = context.identities.person(nick: mask) {
-            let channel = visibleChannels(of: person).first ?? "*"
-            session.appendLongAnswer(.line(whoLine(person, channel: channel, whox, session)))
-        }
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
-        session.appendLongAnswer(
-            .line(session.numeric(.rplEndOfWho, shown.isEmpty ? "*" : shown, "End of /WHO list")))
-    }
-
-    /// The rooms in which a person is.
-    private func visibleChannels(of person: Person) -> [String] {
-        switch person.kind {
-        case .local: return person.clients.first.flatMap { sessions[$0] }?.rooms.compactMap { room($0)?.channel } ?? []
-        case .remote(let key):
-            guard let id = context.identities.known(key) else { return [] }
-            return rooms.lazy.filter { $0.settings.backend == key.backend && $0.remotes[id] != nil }.map(\.channel)
-        }
-    }
-
     func whois(_ nick: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
-        guard let (_, person) = context.identities.person(nick: nick) else {
+        guard let (id, person) = context.identities.person(nick: nick), isPresent(person) else {
             reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
             return reply(session.numeric(.rplEndOfWhois, shown, "End of /WHOIS list"), session)
         }
         reply(
             session.numeric(.rplWhoisUser, person.nick, person.ident, person.host, "*", person.realname), session)
-        let channels = visibleChannels(of: person)
+        let channels = visibleRooms(of: id, person, session).map { $0.moderation.prefixes(of: id) + $0.channel }
         if !channels.isEmpty {
             // Whole names only; the rest of a very long list is left out.
             let line = channels.reduce(into: "") { line, name in
@@ -51,9 +26,10 @@ extension Bridge {
             reply(session.numeric(.rplWhoisServer, person.nick, settings.serverName, "On IRC"), session)
         }
         if let away = person.away { reply(session.numeric(.rplAway, person.nick, away), session) }
-        if isLocal(person), let account = person.account, self.account(named: account)?.isAdmin == true {
+        if operators.contains(id) {
             reply(session.numeric(.rplWhoisOperator, person.nick, "is an administrator of this bridge"), session)
         }
+        if person.isBot { reply(session.numeric(.rplWhoisBot, person.nick, "is a bot"), session) }
         if let account = person.account {
             reply(session.numeric(.rplWhoisAccount, person.nick, account, "is logged in as"), session)
         }
@@ -63,6 +39,15 @@ extension Bridge {
                 session.numeric(
                     .rplWhoisIdle, person.nick, String(idleSeconds(person)),
                     String(other.connectedAt.milliseconds / 1000), "seconds idle, signon time"), session)
+        }
+        // Where somebody comes from is for themselves and for operators.
+        if session.person == id || isOperators(session) {
+            whoisPrivately(id, person, session)
+        }
+        if !isLocal(person), !person.realname.isEmpty {
+            reply(
+                session.numeric(
+                    .rplWhoisKeyValue, person.nick, MetadataSubscriptions.displayName, "*", person.realname), session)
         }
         reply(session.numeric(.rplEndOfWhois, person.nick, "End of /WHOIS list"), session)
     }
@@ -76,12 +61,26 @@ extension Bridge {
             reply(session.numeric(.rplWhoisSecure, person.nick, "is using a secure connection"), session)
         }
         // A certificate tells who somebody is elsewhere too: for themselves, and for administrators.
-        guard clients.contains(where: { $0 === session }) || session.account?.isAdmin == true else { return }
+        guard clients.contains(where: { $0 === session }) || isOperators(session) else { return }
         for certificate in Set(clients.compactMap(\.origin.security.certificate)).sorted() {
             reply(
                 session.numeric(
                     .rplWhoisCertificate, person.nick, "has client certificate fingerprint \(certificate)"), session)
         }
+    }
+
+    private func whoisPrivately(_ id: PersonID, _ person: Person, _ session: IRCSession) {
+        guard isLocal(person) else { return }
+        for client in sessions(of: id) {
+            // A path on this machine has no place in a line, nor has an empty address.
+            let address = client.origin.address
+            let shown = address.isEmpty || address.hasPrefix("/") || address.hasPrefix(":") ? "localhost" : address
+            reply(
+                session.numeric(
+                    .rplWhoisActually, person.nick, "\(person.ident)@\(shown)", shown, "Actual user@host, Actual IP"),
+                session)
+        }
+        reply(session.numeric(.rplWhoisModes, person.nick, "is using modes \(ownModes(id))"), session)
     }
 
     /// Entries of one WHOWAS; of a nick that many had, the last few say enough.
@@ -117,12 +116,13 @@ extension Bridge {
         reply(session.numeric(.rplIsOn, line), session)
     }
 
-    private func isPresent(_ person: Person) -> Bool { isLocal(person) || person.roomCount > 0 }
+    func isPresent(_ person: Person) -> Bool { person.isPresent }
 
     func userhost(_ nicks: [String], _ session: IRCSession) {
         let answers = nicks.compactMap { nick -> String? in
-            guard let (_, person) = context.identities.person(nick: nick), isPresent(person) else { return nil }
-            return "\(person.nick)=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
+            guard let (id, person) = context.identities.person(nick: nick), isPresent(person) else { return nil }
+            return
+                "\(person.nick)\(operators.contains(id) ? "*" : "")=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
         }
         reply(session.numeric(.rplUserHost, answers.joined(separator: " ")), session)
     }
@@ -138,11 +138,7 @@ extension Bridge {
                 session.numeric(
                     .rplVersion, "chatbridge-\(settings.version)", settings.serverName,
                     "a bridge between WebSocket chat backends and IRC"), session)
-            for row in isupport {
-                reply(
-                    IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
-                    session)
-            }
+            sendISupport(session)
         case .time:
             reply(
                 session.numeric(
@@ -173,20 +169,22 @@ extension Bridge {
     private func lusers(_ session: IRCSession) {
         let upstream = rooms.reduce(0) { $0 + $1.remotes.count }
         let unknown = sessions.count - registeredCount
+        peakPeople = max(peakPeople, registeredCount + upstream)
+        // The form is what clients and statistics read; IRC users count as invisible, since all have +i.
         reply(
             session.numeric(
-                .rplLUserClient, "There are \(registeredCount) users on IRC and \(upstream) people upstream"), session)
-        reply(session.numeric(.rplLUserOp, "0", "operator(s) online"), session)
+                .rplLUserClient, "There are \(upstream) users and \(registeredCount) invisible on 1 servers"), session)
+        reply(session.numeric(.rplLUserOp, String(operators.count), "operator(s) online"), session)
         reply(session.numeric(.rplLUserUnknown, String(max(0, unknown)), "unknown connection(s)"), session)
-        reply(session.numeric(.rplLUserChannels, String(rooms.count), "rooms"), session)
-        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and \(rooms.count) rooms"), session)
+        reply(session.numeric(.rplLUserChannels, String(rooms.count), "channels formed"), session)
+        reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and 0 servers"), session)
         reply(
             session.numeric(
                 .rplLocalUsers, String(registeredCount), String(peakClients),
                 "Current local users \(registeredCount), max \(peakClients)"), session)
         reply(
             session.numeric(
-                .rplGlobalUsers, String(registeredCount + upstream), String(peakClients),
-                "Current global users \(registeredCount + upstream)"), session)
+                .rplGlobalUsers, String(registeredCount + upstream), String(peakPeople),
+                "Current global users \(registeredCount + upstream), max \(peakPeople)"), session)
     }
 }

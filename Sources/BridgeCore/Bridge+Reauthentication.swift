@@ -17,6 +17,7 @@ extension Bridge {
             for id in rooms { if let room = room(id) { leave(room, session) } }
             whowas.remember(old, at: context.now.wall)
             context.identities.remove(oldID)
+            forgetOperator(oldID)
             if let name = old.account, accountPeople[name] == oldID { accountPeople[name] = nil }
         } else {
             for id in rooms { if let room = room(id) { leave(room, session) } }
@@ -35,6 +36,7 @@ extension Bridge {
             client: session.id, nick: nick, ident: old.ident, host: old.host, realname: old.realname,
             account: account.name)
         accountPeople[account.name] = id
+        if account.isAdmin { operators.insert(id) }
         context.identities.modify(id) { $0.away = session.away?.text }
         session.state = .registered(id)
         if nick != old.nick { reply(IRCMessage(source: old.source, command: "NICK", params: [nick]), session) }

@@ -17,16 +17,15 @@ extension Bridge {
             for id in session.rooms { if let room = room(id) { part(room, reason: nil, isAsked: true, session) } }
         case .part(let channels, let reason): for channel in channels { part(channel, reason: reason, session) }
         case .names(let channels): names(channels, session)
-        case .who(let mask, let whox): who(mask, whox, session)
+        case .who(let mask, let whox, let operatorsOnly): who(mask, whox, operatorsOnly: operatorsOnly, session)
         case .whois(let nicks): for nick in nicks { whois(nick, session) }
         case .whowas(let nick, let count): whowas(nick, count: count, session)
-        case .list(let only):
+        case .list(let filter):
             reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
-            session.appendLongAnswer(.list(nextRoom: 0, only: only))
+            session.appendLongAnswer(.list(nextRoom: 0, filter))
             askForTemplateRooms()
         case .readTopic(let channel): readTopic(channel, session)
-        case .setTopic(let channel):
-            refuseWithoutPrivilege(channel, "The topic of this room comes from the bridge's configuration", session)
+        case .setTopic(let channel, let text): setTopic(channel, to: text, session)
         case .mode(let target, let params): mode(target, params, session)
         case .away(let text): setAway(text, session)
         case .message(let verb, let targets, let text, let tags):
@@ -39,7 +38,7 @@ extension Bridge {
         case .search(let request): search(request, session)
         case .isOn(let nicks): isOn(nicks, session)
         case .userhost(let nicks): userhost(nicks, session)
-        case .query(let command): query(command, session)
+        case .query(let command, let server): if isThisServer(server, session) { query(command, session) }
         case .capabilitiesChanged:
             for id in session.rooms {
                 room(id)?.profileChanged(
@@ -54,6 +53,17 @@ extension Bridge {
         case .verifyAccount(let name): verifyAccount(name, session)
         case .announceClient(let password, let gateway, let address):
             announceClient(session, password: password, gateway: gateway, address: address)
+        case .monitor(let params): monitor(params, session)
+        case .isupport: sendISupport(session)
+        case .metadata(let params): metadata(params, session)
+        case .relay(let channel, let name, let text, let tags): relay(channel, as: name, text, tags, session)
+        case .serverCommand(let command, let params): serverCommand(command, params, session)
+        case .oper(let account, let password): oper(account, password, session)
+        case .kick(let channels, let nicks, let reason): kick(channels, nicks, reason: reason, session)
+        case .invite(let nick, let channel): invite(nick, to: channel, session)
+        case .listInvitations: listInvitations(session)
+        case .kill(let nick, let reason): kill(nick, reason: reason, session)
+        case .wallops(let text): wallops(text, session)
         case .quit(let reason): close(session, reason: reason)
         }
     }
@@ -77,10 +87,13 @@ extension Bridge {
             client: session.id, nick: nick, ident: user, host: IdentityMap.hostname(settings.serverName),
             realname: session.realname, account: session.account?.name)
         if let account = session.account { accountPeople[account.name] = person }
+        if session.account?.isAdmin == true { operators.insert(person) }
         session.state = .registered(person)
         registeredCount += 1
+        let away = session.earlyAway
         registered(session)
         welcome(session)
+        if let away { setAway(away, session) }
     }
 
     func registered(_ session: IRCSession) {
@@ -102,13 +115,12 @@ extension Bridge {
             session.numeric(
                 .rplCreated,
                 "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))"), session)
-        reply(session.numeric(.rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "i", "nt"), session)
-        for row in isupport {
-            reply(
-                IRCMessage(source: settings.serverName, numeric: .rplISupport, params: [session.displayNick] + row),
-                session)
-        }
+        reply(
+            session.numeric(
+                .rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "Biow", "bimnotv", "bov"), session)
+        sendISupport(session)
         query(.lusers, session)
+        tellOwnMetadata(session)
         query(.motd, session)
     }
 
@@ -135,7 +147,7 @@ extension Bridge {
         }
         guard nick != person.nick else { return }
         let line = IRCMessage(
-            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            tags: stamp(person),
             source: person.source, command: "NICK", params: [nick])
         whowas.remember(person, at: context.now.wall)
         context.identities.rename(personID, to: nick)
@@ -156,7 +168,7 @@ extension Bridge {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let kept = IRCSession.cleanRealname(realname)
         context.identities.modify(personID) { $0.realname = kept }
-        let line = IRCMessage(source: person.source, command: "SETNAME", params: [kept])
+        let line = IRCMessage(tags: stamp(person), source: person.source, command: "SETNAME", params: [kept])
         reply(line, session)
         tellPeers(of: session, line)
     }
@@ -175,6 +187,7 @@ extension Bridge {
             return reply(
                 session.numeric(.errInviteOnlyChan, room.channel, "Your account may not enter this room"), session)
         }
+        if let barrier = barrier(to: room, session) { return reply(barrier, session) }
         // The one who asked first, so that the others in the room are told once, and a label is answered.
         enter(room, session)
         for other in sessions(of: session.person) where other !== session {
@@ -188,6 +201,8 @@ extension Bridge {
     /// - Parameter isSilent: the client has the room open already.
     func enter(_ room: Room, _ session: IRCSession, isSilent: Bool = false) {
         guard let personID = session.person, !session.rooms.contains(room.id) else { return }
+        let isFirst = room.slots.count == 0
+        let isNew = !room.slots.contains(personID)
         let newest = Int64(room.recent.lastSequence)
         let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
         room.join(
@@ -196,11 +211,13 @@ extension Bridge {
             isHeld: backlog != nil, context)
         session.rooms.append(room.id)
         if !room.isLoading { follow(room, session, from: newest, backlog) }
+        if isNew { entered(personID, room, isFirst: isFirst, session) }
         guard !isSilent, let person = context.identities[personID] else { return }
         reply(room.joinMessage(person, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }
         reply(room.markerMessage(of: session.id, context), session)
         if !session.caps.contains(.noImplicitNames) { session.appendLongAnswer(.names(room.id, cursor: 0)) }
+        syncMetadata(of: room, session)
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         if let notice = room.statusNotice(context) { session.appendLongAnswer(.line(notice)) }
@@ -228,7 +245,7 @@ extension Bridge {
     func part(_ room: Room, reason: String?, isAsked: Bool = false, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let line = IRCMessage(
-            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            tags: stamp(person),
             source: person.source, command: "PART", params: [room.channel] + (reason.map { [$0] } ?? []))
         for client in sessions(of: personID) {
             if isAsked, client.rooms.contains(room.id) { dropCursor(room, client, for: session) }
@@ -255,10 +272,12 @@ extension Bridge {
 
     private func sendTopic(_ room: Room, _ session: IRCSession) {
         reply(session.numeric(.rplTopic, room.channel, topic(of: room)), session)
+        // What came from elsewhere came with the room.
+        let given = room.settings.topic.isEmpty ? room.moderation.topic : nil
         reply(
             session.numeric(
-                .rplTopicWhoTime, room.channel, settings.serverName, String(room.createdAt.milliseconds / 1000)),
-            session)
+                .rplTopicWhoTime, room.channel, given?.setBy ?? settings.serverName,
+                String((given?.setAt ?? room.createdAt).milliseconds / 1000)), session)
     }
 
     private func readTopic(_ channel: String, _ session: IRCSession) {
@@ -269,40 +288,16 @@ extension Bridge {
         sendTopic(room, session)
     }
 
-    private func refuseWithoutPrivilege(_ channel: String, _ why: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
-        reply(session.numeric(.errChanOPrivsNeeded, room.channel, why), session)
-    }
-
     private func mode(_ target: String, _ params: [String], _ session: IRCSession) {
-        if target.hasPrefix("#") {
-            guard let room = room(channel: target) else { return noSuchChannel(target, session) }
-            guard let modes = params.first, !modes.isEmpty else {
-                reply(session.numeric(.rplChannelModeIs, room.channel, "+nt"), session)
-                reply(
-                    session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session
-                )
-                return
-            }
-            // Clients ask for the ban list on their own; there is none.
-            if ["b", "+b"].contains(modes), params.count == 1 {
-                return reply(session.numeric(.rplEndOfBanList, room.channel, "End of channel ban list"), session)
-            }
-            return refuseWithoutPrivilege(target, "Nobody sets modes in this room", session)
-        }
+        if target.hasPrefix("#") { return roomMode(target, params, session) }
         guard settings.casemapping.fold(target) == settings.casemapping.fold(session.displayNick) else {
             if context.identities.person(nick: target) == nil {
-                return reply(session.numeric(.errNoSuchNick, target, "No such nick"), session)
+                let shown = NickMaker.prefix(of: UpstreamSession.printable(target), maxBytes: 64)
+                return reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
             }
             return reply(session.numeric(.errUsersDontMatch, "Modes of others are their own"), session)
         }
-        guard let modes = params.first, !modes.isEmpty else {
-            return reply(session.numeric(.rplUModeIs, "+i"), session)
-        }
-        // Clients set +i by themselves when they connect; everybody here has it.
-        guard modes.allSatisfy({ "+-i".contains($0) }) else {
-            return reply(session.numeric(.errUModeUnknownFlag, "Unknown MODE flag"), session)
-        }
+        ownMode(params, session)
     }
 
     // MARK: - Read markers

@@ -307,15 +307,15 @@ extension Bridge {
     }
 
     /// A room of the template's backend that is not open, for LIST.
-    func backendListStep(_ next: Int, _ only: [String], _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    func backendListStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard let template = settings.template, let listing = templateListing, next < listing.entries.count else {
             return (session.numeric(.rplListEnd, "End of /LIST"), nil)
         }
-        let rest = LongAnswer.backendList(next: next + 1, only: only)
+        let rest = LongAnswer.backendList(next: next + 1, filter)
         let entry = listing.entries[next]
         let channel = settings.casemapping.fold(entry.channel)
         let name = String(channel.dropFirst())
-        guard only.isEmpty || only.contains(where: { settings.casemapping.fold($0) == channel }),
+        guard filter.passes(ListFilter.Facts(channel: entry.channel, people: 0)),
             roomsByChannel[channel] == nil, session.account?.rooms.map({ $0.contains(name) }) ?? true,
             configuredRoom(
                 entry.room.id.isEmpty ? entry.room.name : entry.room.id, name: name, in: template.backend) == nil

@@ -33,8 +33,10 @@ public final class Bridge {
     var waitingJoins = WaitingJoins()
     private(set) var sessions = KeyedObjects<SessionByClient>()
     let sessionTerms: IRCSession.Terms
-    var registeredCount = 0
+    var registeredCount = 0 { didSet { peakClients = max(peakClients, registeredCount) } }
     var peakClients = 0
+    /// Most people on both sides, as far as somebody asked.
+    var peakPeople = 0
     var whowas = WhowasMemory()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
@@ -71,6 +73,14 @@ public final class Bridge {
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
     private var batchNumber: UInt64 = 0
+    /// Who watches which nicks.
+    var monitors = Monitors()
+    /// Who wants to hear what of people upstream changes.
+    var metadata = MetadataSubscriptions()
+    /// Administrators who are here, by account or by OPER.
+    var operators: Set<PersonID> = []
+    /// IRC users who read WALLOPS.
+    var wallopsReaders: Set<PersonID> = []
 
     enum Phase: Equatable {
         case running
@@ -101,10 +111,15 @@ public final class Bridge {
             settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
         self.isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
-            awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
-            maxTargets: IRCSession.maxTargets,
-            targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
-            utf8Only: true, requiresAccount: settings.requireLogin == .always && settings.password == nil,
+            topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
+            userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
+            maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
+            targMax: ["PRIVMSG", "NOTICE", "TAGMSG"].map { "\($0):\(IRCSession.maxTargets)" }.joined(separator: ",")
+                + ",KICK:\(Self.maxKickTargets)",
+            elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
+            maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
+            safeRate: settings.limits.messagesPerSecond == nil,
+            requiresAccount: settings.requireLogin == .always && settings.password == nil,
             chatHistory: settings.limits.historyLimit)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
@@ -118,6 +133,7 @@ public final class Bridge {
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
+        context.identities.presenceChanged = { [unowned self] in presenceChanged($0, isHere: $1) }
         guard let stored else { return }
         // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
         restoreAccounts(stored.accounts)
@@ -180,7 +196,6 @@ public final class Bridge {
         }
         sessions.insert(
             IRCSession(id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: now))
-        peakClients = max(peakClients, sessions.count)
         if let network = countedNetwork(of: origin) { addressUse[network]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
@@ -427,7 +442,7 @@ public final class Bridge {
 
     private enum Input {
         case message(IRCMessage)
-        case rejected(IRCLineError)
+        case rejected(IRCLineError, label: String?)
         case tooLong
     }
 
@@ -439,7 +454,7 @@ public final class Bridge {
                 do throws(IRCLineError) {
                     return .message(try IRCParse.parse(bytes))
                 } catch {
-                    return .rejected(error)
+                    return .rejected(error, label: error == .invalidUTF8 ? Self.label(of: bytes) : nil)
                 }
             }
         }
@@ -452,18 +467,17 @@ public final class Bridge {
         case .tooLong:
             noteBadLine(session, "too-long")
             requests = session.lineTooLong()
-        case .rejected(let error):
+        case .rejected(let error, let label):
+            if let label { expectAnswer(to: label, session) }
             noteBadLine(session, "\(error)")
             requests = session.lineRejected(error)
         case .message(let message):
             // A request whose first bytes came one by one; no verb of IRC is among those.
-            if session.person == nil, let foreign = ForeignProtocol(verb: message.command) {
+            if session.person == nil, let foreign = ForeignProtocol(message) {
                 return turnAway(session, foreign)
             }
             penalty = session.isGathered(message) ? 0 : IRCCommandTable.row(for: message.command)?.penalty ?? 1
-            if session.caps.contains(.labeledResponse), let label = message.tag("label")?.value, !label.isEmpty {
-                session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
-            }
+            if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
             requests = session.messageReceived(message)
         }
         _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
@@ -473,6 +487,18 @@ public final class Bridge {
         }
         finishResponse(session)
         pullLongAnswers(session)
+    }
+
+    private func expectAnswer(to label: String, _ session: IRCSession) {
+        guard session.caps.contains(.labeledResponse), !label.isEmpty else { return }
+        session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
+    }
+
+    /// The label of a line that is refused for its text: the tags in front may be in order all the same.
+    private static func label(of line: UnsafeRawBufferPointer) -> String? {
+        guard line.first == UInt8(ascii: "@"), let end = line.firstIndex(of: 0x20) else { return nil }
+        let tags = Array(line[..<end]) + Array(" X".utf8)
+        return tags.withUnsafeBytes { (try? IRCParse.parse($0))?.tag("label")?.value }
     }
 
     private func noteBadLine(_ session: IRCSession, _ reason: String) {
@@ -499,12 +525,13 @@ public final class Bridge {
         if let personID = session.person, let person = context.identities[personID] {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
             let line = IRCMessage(
-                tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+                tags: stamp(person),
                 source: person.source, command: "QUIT", params: [UpstreamSession.printable(reason)])
             tellPeers(of: session, line)
             for id in session.rooms { room(id)?.leave(session.id, context) }
             whowas.remember(person, at: context.now.wall)
             context.identities.remove(personID)
+            forgetOperator(personID)
             if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }
             registeredCount -= 1
         }
@@ -536,6 +563,8 @@ public final class Bridge {
         sessions.remove(session.id)
         waitingJoins.forget(session.id)
         stopFollowing(session)
+        monitors.forget(session.id)
+        metadata.forget(session.id)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.history(session.id))
@@ -547,6 +576,7 @@ public final class Bridge {
     /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
     /// itself.
     func tellPeers(of session: IRCSession, _ line: IRCMessage) {
+        defer { tellMonitors(of: session.person, line) }
         if session.rooms.count == 1, let room = room(session.rooms[0]) {
             return room.broadcast(line, except: session.id, context)
         }
@@ -621,8 +651,6 @@ public final class Bridge {
 
     // MARK: - Batches
 
-    func newBatchReference() -> String { nextBatchReference() }
-
     func nextBatchReference() -> String {
         batchNumber += 1
         return "b" + String(batchNumber, radix: 36)
@@ -664,8 +692,20 @@ enum ForeignProtocol: Equatable {
     }
 
     private static let httpMethods = [
-        "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "CONNECT ", "PATCH ", "TRACE ", "PRI * HTTP/2",
+        "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "PRI * HTTP/2",
     ]
+
+    /// Methods that are verbs of IRC too: the version at the end of the line tells which of the two is meant.
+    private static let sharedMethods: Set<String> = ["CONNECT", "TRACE"]
+
+    /// By a whole line.
+    init?(_ message: IRCMessage) {
+        if Self.sharedMethods.contains(message.command), message.params.last?.hasPrefix("HTTP/") == true {
+            self = .http
+        } else {
+            self.init(verb: message.command)
+        }
+    }
 
     /// By a command's verb, in upper case.
     init?(verb: String) {

@@ -10,6 +10,8 @@ public struct BridgeSettings: Sendable {
     public var serverName: String
     public var network: String
     public var version: String
+    /// The URL of an image that stands for the network; nil: there is none.
+    public var icon: String?
     /// Lines of the message of the day; empty: there is none.
     public var motd: [String]
     /// Part of our people's ids upstream, so that two bridges never share a person.
@@ -48,8 +50,9 @@ public struct BridgeSettings: Sendable {
         saslMechanisms: [SASLMechanism] = SASLMechanism.allCases, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
         backends: [BackendSettings] = [], drain: Duration = .seconds(10), notesChatText: Bool = false,
-        template: RoomTemplate? = nil
+        template: RoomTemplate? = nil, icon: String? = nil
     ) {
+        self.icon = icon
         self.serverName = serverName
         self.network = network
         self.version = version

@@ -23,12 +23,12 @@ enum SessionRequest: Equatable {
     case partEverything
     case part([String], reason: String?)
     case names([String])
-    case who(mask: String, whox: IRCWhoxRequest?)
+    case who(mask: String, whox: IRCWhoxRequest?, operatorsOnly: Bool)
     case whois([String])
     case whowas(String, count: Int?)
-    case list(only: [String])
+    case list(ListFilter)
     case readTopic(String)
-    case setTopic(String)
+    case setTopic(String, to: String)
     case mode(String, [String])
     case away(String?)
     case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
@@ -41,8 +41,8 @@ enum SessionRequest: Equatable {
     case search(SearchRequest)
     case isOn([String])
     case userhost([String])
-    /// MOTD, LUSERS, VERSION, TIME or INFO.
-    case query(IRCCommand)
+    /// MOTD, LUSERS, VERSION, TIME or INFO, of the server named.
+    case query(IRCCommand, of: String?)
     case capabilitiesChanged
     case ping(String)
     case pong(String)
@@ -52,6 +52,21 @@ enum SessionRequest: Equatable {
     /// A gateway connects for somebody else.
     case announceClient(password: String, gateway: String, address: String)
     case quit(String)
+
+    // People, the server and moderation.
+    case monitor([String])
+    case isupport
+    /// The target, the subcommand, and what follows.
+    case metadata([String])
+    case relay(String, as: String, text: String, tags: [IRCTag])
+    /// HELP, ADMIN, STATS and the like.
+    case serverCommand(IRCCommand, [String])
+    case oper(String, String)
+    case kick([String], [String], reason: String?)
+    case invite(String, to: String)
+    case listInvitations
+    case kill(String, reason: String?)
+    case wallops(String)
 }
 
 enum MessageVerb: String {
@@ -146,7 +161,10 @@ final class IRCSession {
         init(_ settings: BridgeSettings) {
             serverName = settings.serverName
             multiline = (settings.limits.multilineMaxBytes, settings.limits.multilineMaxLines)
-            capabilityValues = [.multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)"]
+            capabilityValues = [
+                .multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)",
+                .metadata: MetadataSubscriptions.capabilityValue,
+            ]
             budget = TokenBucket.Terms(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         }
     }
@@ -218,6 +236,8 @@ final class IRCSession {
         var away: ClientAway?
         var gatewayTry: GatewayTry?
         var failedTries = 0
+        /// What AWAY said before registration; an empty text: back.
+        var earlyAway: String?
     }
 
     private func modifyLogin(_ body: (LoginState) -> Void) {
@@ -246,9 +266,16 @@ final class IRCSession {
             login.user = nil
             login.userClientName = nil
             login.realname = ""
+            login.earlyAway = nil
             return
         }
         self.login = nil
+    }
+
+    /// The away message that the client gave before registration.
+    var earlyAway: String? {
+        get { login?.earlyAway.flatMap { $0.isEmpty ? nil : $0 } }
+        set { modifyLogin { $0.earlyAway = newValue } }
     }
 
     /// What PASS said, until registration.
@@ -439,11 +466,11 @@ final class IRCSession {
         self.lastSpokeAt = now.wall
     }
 
-    /// What this bridge offers: every capability in the table that something here gives life to.
+    /// What this bridge offers to everybody: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
-        // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration, .sts] { offered.remove(absent) }
+        // Hosts of connected people do not change; of the others ``Bridge/offer(for:)`` knows when there is something.
+        for absent in [IRCCapability.chghost, .sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
@@ -500,7 +527,7 @@ final class IRCSession {
             let verb = NickMaker.prefix(of: message.command, maxBytes: 64)
             return [.reply(numeric(.errUnknownCommand, verb, "Unknown command"))]
         }
-        guard row.beforeRegistration || person != nil else {
+        guard row.beforeRegistration || person != nil || row.earlyWith.map({ caps.contains($0) }) ?? false else {
             return [.reply(numeric(.errNotRegistered, "You have not registered"))]
         }
         guard message.params.count >= row.minParams else {
@@ -524,12 +551,13 @@ final class IRCSession {
         case .join: return params[0] == "0" ? [.partEverything] : [.join(Self.list(params[0]))]
         case .part: return [.part(Self.list(params[0]), reason: params.count > 1 ? params[1] : nil)]
         case .names: return [.names(params.first.map(Self.list) ?? [])]
-        case .list: return [.list(only: params.first.map(Self.list)?.filter { $0.hasPrefix("#") } ?? [])]
-        case .topic: return params.count > 1 ? [.setTopic(params[0])] : [.readTopic(params[0])]
+        case .list: return [.list(ListFilter(params.first ?? ""))]
+        case .topic: return params.count > 1 ? [.setTopic(params[0], to: params[1])] : [.readTopic(params[0])]
         case .mode: return [.mode(params[0], Array(params.dropFirst()))]
         case .who:
             let whox = params.count > 1 ? IRCWhoxRequest(parsing: params[1]) : nil
-            return [.who(mask: params.first ?? "*", whox: whox)]
+            let operatorsOnly = whox?.flags.contains("o") ?? (params.count > 1 && params[1] == "o")
+            return [.who(mask: params.first ?? "*", whox: whox, operatorsOnly: operatorsOnly)]
         case .whois:
             guard let nicks = params.last, !nicks.isEmpty else {
                 return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
@@ -546,6 +574,10 @@ final class IRCSession {
         case .userhost: return [.userhost(Array(params.prefix(5)))]
         case .away:
             let text = params.first.map { NickMaker.prefix(of: $0, maxBytes: Self.maxAwayBytes) }
+            guard person != nil else {
+                earlyAway = text ?? ""
+                return []
+            }
             return [.away(text?.isEmpty == false ? text : nil)]
         case .setname: return [.setRealname(params[0])]
         case .batch: return batchReceived(message)
@@ -561,7 +593,26 @@ final class IRCSession {
         case .verify: return [.verifyAccount(params[0])]
         case .chathistory: return request { () throws(HistoryRefusal) in .history(try HistoryRequest(params)) }
         case .search: return request { () throws(HistoryRefusal) in .search(try SearchRequest(params)) }
-        case .motd, .lusers, .version, .time, .info: return [.query(command)]
+        case .motd, .version, .time, .info: return [.query(command, of: params.first)]
+        case .lusers: return [.query(command, of: params.count > 1 ? params[1] : nil)]
+        case .monitor: return [.monitor(params)]
+        case .isupport: return [.isupport]
+        case .metadata: return [.metadata(params)]
+        case .relaymsg: return [.relay(params[0], as: params[1], text: params[2], tags: message.tags)]
+        case .help, .helpop, .admin, .stats, .links, .trace, .users, .summon, .servlist, .squery, .rehash, .restart,
+            .die, .connect, .squit:
+            return [.serverCommand(command, params)]
+        case .oper: return [.oper(params[0], params[1])]
+        case .kick:
+            return [.kick(Self.list(params[0]), Self.list(params[1]), reason: params.count > 2 ? params[2] : nil)]
+        case .invite:
+            guard let nick = params.first else { return [.listInvitations] }
+            guard params.count > 1 else {
+                return [.reply(numeric(.errNeedMoreParams, message.command, "Not enough parameters"))]
+            }
+            return [.invite(nick, to: params[1])]
+        case .kill: return [.kill(params[0], reason: params.count > 1 ? params[1] : nil)]
+        case .wallops: return [.wallops(params[0])]
         }
     }
 
@@ -685,11 +736,15 @@ enum LongAnswer {
     /// 353 … 366. The cursor walks the room's slots.
     case names(RoomID, cursor: Int)
     /// 352 or 354 … 315.
-    case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?)
+    case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?, operatorsOnly: Bool)
+    /// 352 or 354 … 315 for a pattern, from a place in the client's rooms on.
+    case whoMask(WhoSearch)
     /// 322 … 323, from this room on.
-    case list(nextRoom: Int, only: [String])
+    case list(nextRoom: Int, ListFilter)
     /// The rooms of the template's backend that are not open.
-    case backendList(next: Int, only: [String])
+    case backendList(next: Int, ListFilter)
+    /// METADATA of a room's people, to the end of its batch.
+    case metadata(RoomID, cursor: Int, batch: String)
     /// What was said in a room while the client was away.
     case backlog(RoomID)
     /// What the client asked to see of what was said before.

@@ -56,7 +56,7 @@ public enum IRCSurface {
         "extended-monitor": "more about the people that one watches",
         "draft/pre-away": "being away before registration ends",
         "draft/extended-isupport": "005 before registration, and in a batch",
-        "draft/metadata-2": "display names and avatars",
+        "draft/metadata-2": "display names of people upstream",
         "draft/relaymsg": "speaking under others' names, for bots that mirror a room",
         "draft/account-registration": "making an account",
         "sts": "keeping to TLS",
@@ -66,7 +66,7 @@ public enum IRCSurface {
     private static func bridge() -> Bridge {
         var settings = BridgeSettings(serverName: "irc.example.org", instanceID: "", rooms: [])
         let nobody = SCRAMVerifier(password: SecretBytes([0x78]), salt: [0], iterations: 1)
-        settings.accounts = [AccountSettings(name: "ann", password: nobody)]
+        settings.accounts = [AccountSettings(name: "ann", password: nobody, mayRelay: true)]
         return Bridge(
             settings: settings,
             now: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: .init(milliseconds: 0)),
@@ -115,7 +115,8 @@ public enum IRCSurface {
             IRCCommandTable.rows.map { row in
                 [
                     code(row.command.rawValue), row.summary, row.minParams == 0 ? "" : "\(row.minParams) or more",
-                    row.penalty == 0 ? "" : String(row.penalty), row.beforeRegistration ? "yes" : "",
+                    row.penalty == 0 ? "" : String(row.penalty),
+                    row.beforeRegistration ? "yes" : row.earlyWith.map { "with " + capability($0) } ?? "",
                 ]
             })
     }

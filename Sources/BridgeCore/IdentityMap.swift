@@ -38,6 +38,7 @@ struct Person {
         var absentSince: MonotonicInstant?
         var away: String?
         var account: String?
+        var isBot = false
     }
 
     let kind: Kind
@@ -74,6 +75,15 @@ struct Person {
         get { rarities.account }
         set { rarities.account = newValue }
     }
+
+    /// An IRC user said so of themselves.
+    var isBot: Bool {
+        get { rarities.isBot }
+        set { rarities.isBot = newValue }
+    }
+
+    /// Whether the person is connected, or in a room upstream.
+    var isPresent: Bool { kind == .local || roomCount > 0 }
 
     private var rarities: Rarities {
         get { if case .some(let rarities) = rare { rarities } else { Rarities() } }
@@ -127,6 +137,8 @@ final class IdentityMap {
     private var accountNames: [String: [String]]
     /// Where changes of who has which nick go, so that they outlast the process; nil: they do not.
     var keep: ((StoreOperation) -> Void)?
+    /// Somebody came under the nick that they have now, or is gone from it.
+    var presenceChanged: ((Person, _ isHere: Bool) -> Void)?
     /// What people read on the clock, for these changes.
     var wall: () -> ChatTimestamp = { ChatTimestamp(milliseconds: 0) }
     /// People upstream who are nobody in particular.
@@ -248,19 +260,29 @@ final class IdentityMap {
         var person = Person(
             kind: .local, nick: nick, ident: ident, host: host, realname: realname, account: account)
         person.clients = [client]
+        defer { presenceChanged?(person, true) }
         return insert(person)
     }
 
     func rename(_ id: PersonID, to nick: String) {
         guard let record = people[id] else { return }
+        let old = record.person
         forgetNames(of: record)
         record.person.rename(nick)
         claimNames(record)
+        nickChanged(from: old, record.person)
+    }
+
+    private func nickChanged(from old: Person, _ new: Person) {
+        guard old.isPresent, casemapping.fold(old.nick) != casemapping.fold(new.nick) else { return }
+        presenceChanged?(old, false)
+        presenceChanged?(new, true)
     }
 
     func remove(_ id: PersonID) {
         guard let record = people.remove(id) else { return }
         forgetNames(of: record)
+        if record.person.isPresent { presenceChanged?(record.person, false) }
         if case .remote(let key) = record.person.kind {
             byRemote[key] = nil
             if record.person.absentSince != nil { absentCount -= 1 }
@@ -364,6 +386,7 @@ final class IdentityMap {
             let nick = freeNick(base, displayName: realname, backend: backend)
             record.person.rename(nick)
             claimNames(record)
+            nickChanged(from: person, record.person)
             return Resolution(
                 id: id, renamed: nick == person.nick ? nil : (oldSource, nick), realnameChanged: true)
         }
@@ -387,11 +410,14 @@ final class IdentityMap {
 
     /// The person entered one more room.
     func entered(_ id: PersonID) {
+        var hasCome: Person?
         modify(id) {
             $0.roomCount += 1
+            if $0.roomCount == 1 { hasCome = $0 }
             if $0.absentSince != nil { absentCount -= 1 }
             $0.absentSince = nil
         }
+        if let hasCome { presenceChanged?(hasCome, true) }
     }
 
     /// The person left one room; out of the last one they are remembered for a while.
@@ -406,6 +432,7 @@ final class IdentityMap {
             isGone = true
         }
         if isGone { keepIdentity(id) }
+        if isGone, let person = self[id] { presenceChanged?(person, false) }
         // Somebody who comes and goes all day leaves an entry each time, behind others that may stay for 30 days.
         if absentQueue.count - absentHead > 2 * absentCount + 1024 {
             absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.person.absentSince == $0.since }

@@ -116,6 +116,7 @@ extension Room {
 
     private func announce(_ personID: PersonID, batch: String? = nil, _ context: BridgeContext) {
         guard let person = context.identities[personID] else { return }
+        defer { door.personEntered(personID, self) }
         slots.insert(personID)
         var line = joinMessage(person, context)
         if let batch { line.setTag("batch", batch) }
@@ -201,7 +202,7 @@ extension Room {
     private func ends(_ context: BridgeContext) -> [String] { [context.settings.serverName, host] }
 
     private func beginBatch(_ type: String, _ context: BridgeContext) -> String {
-        let reference = door.newBatchReference()
+        let reference = door.nextBatchReference()
         broadcast(
             IRCMessage(
                 source: context.settings.serverName, command: "BATCH",

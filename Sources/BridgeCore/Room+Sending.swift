@@ -249,6 +249,7 @@ extension Room {
             IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = origin.account { tags.append(IRCTag("account", account)) }
+        if person?.isBot == true { tags.append(IRCTag("bot")) }
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
         let said = MessageRendering.utterance(
             IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel]),

@@ -30,8 +30,10 @@ protocol ClientDoor: AnyObject {
     func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
-    /// A name for a batch that no other has.
-    func newBatchReference() -> String
+    /// Somebody upstream came into the room, after everybody there was told.
+    func personEntered(_ person: PersonID, _ room: Room)
+    /// Somebody upstream has another display name.
+    func displayNameChanged(of person: PersonID)
 }
 
 final class Room {
@@ -243,6 +245,8 @@ final class Room {
     /// What waits for own links that are not open, by account.
     var restingOutboxes: [String: Outbox] = [:]
     let failureNotices = FailureNotices()
+    /// What IRC users may do here.
+    var moderation = RoomModeration()
 
     init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
         var settings = settings
@@ -354,6 +358,7 @@ final class Room {
         var tags = [IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))]
         if let msgid { tags.append(IRCTag("msgid", msgid)) }
         if let account = person.account { tags.append(IRCTag("account", account)) }
+        if person.isBot { tags.append(IRCTag("bot")) }
         return tags
     }
 
@@ -437,6 +442,7 @@ final class Room {
             return
         }
         slots.remove(member.person)
+        if locals.isEmpty { moderation.emptied() } else { moderation.left(member.person) }
         abandon(member.puppet, member.person)
         if let person = context.identities[member.person] { ownLeft(person, context) }
         receiptNotices.forget(reader: member.person)
@@ -533,6 +539,7 @@ final class Room {
         if resolution.realnameChanged, let person = context.identities[resolution.id] {
             door.tellWatchers(
                 of: resolution.id, IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]))
+            door.displayNameChanged(of: resolution.id)
         }
         return resolution.id
     }

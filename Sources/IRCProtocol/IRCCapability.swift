@@ -57,6 +57,18 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case eventPlayback
     /// `soju.im/search`
     case search
+
+    // People and the server.
+    /// `extended-monitor`
+    case extendedMonitor
+    /// `draft/pre-away`
+    case preAway
+    /// `draft/extended-isupport`
+    case extendedISupport
+    /// `draft/metadata-2`
+    case metadata
+    /// `draft/relaymsg`
+    case relaymsg
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -167,6 +179,15 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.chatHistory, "draft/chathistory", source: "IRCv3 chathistory"),
         IRCCapabilityRow(.eventPlayback, "draft/event-playback", source: "IRCv3 chathistory"),
         IRCCapabilityRow(.search, "soju.im/search", source: "soju, search"),
+
+        // Asks for lines about people who are in no room of the client's; a room's own lines stay as they are.
+        IRCCapabilityRow(.extendedMonitor, "extended-monitor", source: "IRCv3 extended-monitor"),
+        IRCCapabilityRow(.preAway, "draft/pre-away", source: "IRCv3 pre-away"),
+        IRCCapabilityRow(.extendedISupport, "draft/extended-isupport", source: "IRCv3 extended-isupport"),
+        // METADATA lines go to those who subscribed to a key, one by one.
+        IRCCapabilityRow(.metadata, "draft/metadata-2", source: "IRCv3 metadata"),
+        IRCCapabilityRow(
+            .relaymsg, "draft/relaymsg", changesRoomLines: true, source: "Ergo, draft/relaymsg"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

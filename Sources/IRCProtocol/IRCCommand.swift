@@ -39,6 +39,34 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case version = "VERSION"
     case time = "TIME"
     case info = "INFO"
+
+    // People and the server.
+    case monitor = "MONITOR"
+    case isupport = "ISUPPORT"
+    case metadata = "METADATA"
+    case relaymsg = "RELAYMSG"
+    case help = "HELP"
+    case helpop = "HELPOP"
+    case admin = "ADMIN"
+    case stats = "STATS"
+    case links = "LINKS"
+    case trace = "TRACE"
+    case users = "USERS"
+    case summon = "SUMMON"
+    case servlist = "SERVLIST"
+    case squery = "SQUERY"
+
+    // Moderation.
+    case oper = "OPER"
+    case kick = "KICK"
+    case invite = "INVITE"
+    case kill = "KILL"
+    case wallops = "WALLOPS"
+    case rehash = "REHASH"
+    case restart = "RESTART"
+    case die = "DIE"
+    case connect = "CONNECT"
+    case squit = "SQUIT"
 }
 
 /// The commands, one row each: what is checked before a handler runs, and what the line costs.
@@ -54,15 +82,18 @@ public enum IRCCommandTable {
         public let penalty: Int
         /// One line for the documentation.
         public let summary: String
+        /// With this capability it may be used before registration too.
+        public let earlyWith: IRCCapability?
 
         init(
             _ command: IRCCommand, minParams: Int = 0, beforeRegistration: Bool = false, penalty: Int = 1,
-            _ summary: String
+            earlyWith: IRCCapability? = nil, _ summary: String
         ) {
             self.command = command
             self.minParams = minParams
             self.beforeRegistration = beforeRegistration
             self.penalty = penalty
+            self.earlyWith = earlyWith
             self.summary = summary
         }
     }
@@ -72,7 +103,7 @@ public enum IRCCommandTable {
         Row(.nick, beforeRegistration: true, "sets or changes the nick"),
         Row(.user, minParams: 4, beforeRegistration: true, "names the user at registration"),
         Row(.cap, minParams: 1, beforeRegistration: true, penalty: 0, "negotiates capabilities"),
-        Row(.webirc, minParams: 4, beforeRegistration: true, "a gateway says for whom it connects"),
+        Row(.webirc, minParams: 4, beforeRegistration: true, "says for whom a gateway connects"),
         Row(.authenticate, minParams: 1, beforeRegistration: true, "logs in with SASL"),
         Row(.register, minParams: 3, beforeRegistration: true, penalty: 3, "makes an account"),
         Row(.verify, minParams: 2, beforeRegistration: true, "confirms an account that was made"),
@@ -90,7 +121,7 @@ public enum IRCCommandTable {
         Row(.whowas, "describes a person who left"),
         Row(.ison, minParams: 1, "asks which nicks are present"),
         Row(.userhost, minParams: 1, "asks for the hosts of nicks"),
-        Row(.away, "marks oneself away, or back"),
+        Row(.away, earlyWith: .preAway, "marks oneself away, or back"),
         Row(.setname, minParams: 1, "changes one's real name"),
         Row(.privmsg, "sends a message"),
         Row(.notice, "sends a message that nothing answers"),
@@ -105,6 +136,39 @@ public enum IRCCommandTable {
         Row(.version, "names the server's version"),
         Row(.time, "tells the server's time"),
         Row(.info, penalty: 2, "tells about the server"),
+
+        Row(
+            .monitor, minParams: 1,
+            "tells when people come, go or change; C clears the list, L lists it, S says who is there"),
+        Row(
+            .isupport, penalty: 2, earlyWith: .extendedISupport, "tells what the server supports"),
+        Row(
+            .metadata, minParams: 2, penalty: 2,
+            "tells what is known of people upstream: their display names"),
+        Row(
+            .relaymsg, minParams: 3, "says something under another's name, for bots that mirror a room"),
+        Row(.help, penalty: 2, "explains a command, or lists them"),
+        Row(.helpop, penalty: 2, "explains a command, or lists them"),
+        Row(.admin, "names who runs the server"),
+        Row(.stats, "tells how the server is doing: u how long it runs"),
+        Row(.links, "lists the servers: this one"),
+        Row(.trace, "shows the way to a server"),
+        Row(.users, "would list who is logged in to the machine; switched off"),
+        Row(.summon, "would call somebody on the machine; switched off"),
+        Row(.servlist, "lists services: there are none"),
+        Row(.squery, "would write to a service; there are none"),
+
+        Row(.oper, minParams: 2, "becomes an operator, with an administrator's account"),
+        Row(
+            .kick, minParams: 2, penalty: 2, "removes IRC users from a room"),
+        Row(.invite, "invites an IRC user; alone, lists one's own invitations"),
+        Row(.kill, minParams: 1, "ends an IRC user's connection; for operators"),
+        Row(.wallops, minParams: 1, penalty: 2, "writes to everybody with user mode w; for operators"),
+        Row(.rehash, "would read the configuration again; done on the machine instead"),
+        Row(.restart, "would start the server anew; done on the machine instead"),
+        Row(.die, "would stop the server; done on the machine instead"),
+        Row(.connect, "would link another server; there are none"),
+        Row(.squit, "would unlink a server; there are none"),
     ]
 
     private static let byVerb: [String: Row] = Dictionary(

@@ -60,6 +60,10 @@ public struct IRCISupport: Sendable {
     ///   - prefix: modes and their prefixes, highest first.
     ///   - targMax: `PRIVMSG:4,NOTICE:4`.
     ///   - elist: the letters of the filters that LIST knows.
+    ///   - icon: the URL of an image that stands for the network.
+    ///   - maxBans: masks in a room's ban list.
+    ///   - monitor: nicks that a client may monitor.
+    ///   - safeRate: nobody is delayed or closed for sending much.
     public static func standard(
         network: String, casemapping: IRCCasemapping = .ascii,
         nickLen: Int = IRCNames.standardNickBytes, channelLen: Int = IRCNames.standardChannelBytes,
@@ -68,7 +72,8 @@ public struct IRCISupport: Sendable {
         chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
         targMax: String? = nil, elist: String? = nil,
         clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
-        bot: String? = nil, requiresAccount: Bool = false, chatHistory: Int? = nil
+        bot: String? = nil, icon: String? = nil, maxBans: Int? = nil, monitor: Int? = nil, safeList: Bool = false,
+        safeRate: Bool = false, requiresAccount: Bool = false, chatHistory: Int? = nil
     ) -> [[String]] {
         var support = IRCISupport()
         support.add("AWAYLEN", awayLen)
@@ -83,13 +88,17 @@ public struct IRCISupport: Sendable {
         if let elist { support.add("ELIST", elist) }
         support.add("HOSTLEN", hostLen)
         if let kickLen { support.add("KICKLEN", kickLen) }
+        if let maxBans { support.add("MAXLIST", "b:\(maxBans)") }
         support.add("MAXTARGETS", maxTargets)
         support.add("MODES", modes)
+        if let monitor { support.add("MONITOR", monitor) }
         if chatHistory != nil { support.add("MSGREFTYPES", "msgid,timestamp") }
         support.add("NAMELEN", nameLen)
         support.add("NETWORK", network)
         support.add("NICKLEN", nickLen)
         support.add("PREFIX", prefix)
+        if safeList { support.add("SAFELIST") }
+        if safeRate { support.add("SAFERATE") }
         if let statusMsg { support.add("STATUSMSG", statusMsg) }
         if let targMax { support.add("TARGMAX", targMax) }
         support.add("TOPICLEN", topicLen)
@@ -98,6 +107,7 @@ public struct IRCISupport: Sendable {
         if whox { support.add("WHOX") }
         // Source: IRCv3 account-registration, "ISUPPORT token".
         if requiresAccount { support.add("draft/ACCOUNTREQUIRED") }
+        if let icon { support.add("draft/ICON", icon) }
         return support.rows
     }
 }

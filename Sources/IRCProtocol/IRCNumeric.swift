@@ -17,8 +17,14 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
 
     // MARK: Server
 
+    /// 219 RPL_ENDOFSTATS
+    case rplEndOfStats = 219
     /// 221 RPL_UMODEIS
     case rplUModeIs = 221
+    /// 235 RPL_SERVLISTEND
+    case rplServListEnd = 235
+    /// 242 RPL_STATSUPTIME
+    case rplStatsUptime = 242
     /// 251 RPL_LUSERCLIENT
     case rplLUserClient = 251
     /// 252 RPL_LUSEROP
@@ -29,6 +35,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplLUserChannels = 254
     /// 255 RPL_LUSERME
     case rplLUserMe = 255
+    /// 262 RPL_TRACEEND
+    case rplTraceEnd = 262
     /// 263 RPL_TRYAGAIN
     case rplTryAgain = 263
     /// 265 RPL_LOCALUSERS
@@ -37,6 +45,10 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplGlobalUsers = 266
     /// 351 RPL_VERSION
     case rplVersion = 351
+    /// 364 RPL_LINKS
+    case rplLinks = 364
+    /// 365 RPL_ENDOFLINKS
+    case rplEndOfLinks = 365
     /// 371 RPL_INFO
     case rplInfo = 371
     /// 372 RPL_MOTD
@@ -47,8 +59,16 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplMotdStart = 375
     /// 376 RPL_ENDOFMOTD
     case rplEndOfMotd = 376
+    /// 381 RPL_YOUREOPER
+    case rplYoureOper = 381
     /// 391 RPL_TIME
     case rplTime = 391
+    /// 704 RPL_HELPSTART
+    case rplHelpStart = 704
+    /// 705 RPL_HELPTXT
+    case rplHelpTxt = 705
+    /// 706 RPL_ENDOFHELP
+    case rplEndOfHelp = 706
 
     // MARK: People
 
@@ -98,6 +118,28 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplWhoisHost = 378
     /// 379 RPL_WHOISMODES
     case rplWhoisModes = 379
+    /// 730 RPL_MONONLINE
+    case rplMonOnline = 730
+    /// 731 RPL_MONOFFLINE
+    case rplMonOffline = 731
+    /// 732 RPL_MONLIST
+    case rplMonList = 732
+    /// 733 RPL_ENDOFMONLIST
+    case rplEndOfMonList = 733
+    /// 734 ERR_MONLISTFULL
+    case errMonListFull = 734
+    /// 760 RPL_WHOISKEYVALUE
+    case rplWhoisKeyValue = 760
+    /// 761 RPL_KEYVALUE
+    case rplKeyValue = 761
+    /// 766 RPL_KEYNOTSET
+    case rplKeyNotSet = 766
+    /// 770 RPL_METADATASUBOK
+    case rplMetadataSubOK = 770
+    /// 771 RPL_METADATAUNSUBOK
+    case rplMetadataUnsubOK = 771
+    /// 772 RPL_METADATASUBS
+    case rplMetadataSubs = 772
     /// 671 RPL_WHOISSECURE
     case rplWhoisSecure = 671
 
@@ -119,6 +161,10 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplTopic = 332
     /// 333 RPL_TOPICWHOTIME
     case rplTopicWhoTime = 333
+    /// 336 RPL_INVITELIST
+    case rplInviteList = 336
+    /// 337 RPL_ENDOFINVITELIST
+    case rplEndOfInviteList = 337
     /// 341 RPL_INVITING
     case rplInviting = 341
     /// 353 RPL_NAMREPLY
@@ -148,6 +194,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errWasNoSuchNick = 406
     /// 407 ERR_TOOMANYTARGETS
     case errTooManyTargets = 407
+    /// 408 ERR_NOSUCHSERVICE
+    case errNoSuchService = 408
     /// 409 ERR_NOORIGIN
     case errNoOrigin = 409
     /// 410 ERR_INVALIDCAPCMD
@@ -162,6 +210,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errUnknownCommand = 421
     /// 422 ERR_NOMOTD
     case errNoMotd = 422
+    /// 423 ERR_NOADMININFO
+    case errNoAdminInfo = 423
     /// 431 ERR_NONICKNAMEGIVEN
     case errNoNicknameGiven = 431
     /// 432 ERR_ERRONEUSNICKNAME
@@ -176,6 +226,10 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errNotOnChannel = 442
     /// 443 ERR_USERONCHANNEL
     case errUserOnChannel = 443
+    /// 445 ERR_SUMMONDISABLED
+    case errSummonDisabled = 445
+    /// 446 ERR_USERSDISABLED
+    case errUsersDisabled = 446
     /// 451 ERR_NOTREGISTERED
     case errNotRegistered = 451
     /// 461 ERR_NEEDMOREPARAMS
@@ -190,18 +244,26 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errUnknownMode = 472
     /// 473 ERR_INVITEONLYCHAN
     case errInviteOnlyChan = 473
+    /// 474 ERR_BANNEDFROMCHAN
+    case errBannedFromChan = 474
     /// 476 ERR_BADCHANMASK
     case errBadChanMask = 476
+    /// 478 ERR_BANLISTFULL
+    case errBanListFull = 478
     /// 479 ERR_BADCHANNAME
     case errBadChanName = 479
     /// 481 ERR_NOPRIVILEGES
     case errNoPrivileges = 481
     /// 482 ERR_CHANOPRIVSNEEDED
     case errChanOPrivsNeeded = 482
+    /// 491 ERR_NOOPERHOST
+    case errNoOperHost = 491
     /// 501 ERR_UMODEUNKNOWNFLAG
     case errUModeUnknownFlag = 501
     /// 502 ERR_USERSDONTMATCH
     case errUsersDontMatch = 502
+    /// 524 ERR_HELPNOTFOUND
+    case errHelpNotFound = 524
 
     // MARK: Logging in
 

@@ -39,6 +39,7 @@ public enum IRCReductionTable {
         TagRow(name: "label", needs: .labeledResponse),
         TagRow(name: "batch", needs: .batch),
         TagRow(name: "draft/multiline-concat", needs: .multiline),
+        TagRow(name: "draft/relaymsg", needs: .relaymsg),
     ]
 
     /// Commands that not everybody understands. A command may have several rows; they apply in order.
@@ -60,6 +61,8 @@ public enum IRCReductionTable {
         CommandRow(command: "353", needs: .multiPrefix, without: .onePrefixInNames),
         CommandRow(command: "353", needs: .userhostInNames, without: .nicksInNames),
         CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
+        CommandRow(command: "METADATA", needs: .metadata, without: .nothing),
+        CommandRow(command: "760", needs: .metadata, without: .nothing),
     ]
 
     /// Commands whose own specification defines standard replies: who enabled its capability understands these without
@@ -69,7 +72,9 @@ public enum IRCReductionTable {
     public static let standardReplies: [String: IRCCapability] = [
         "CHATHISTORY": .chatHistory,
         "MARKREAD": .readMarker,
+        "METADATA": .metadata,
         "REDACT": .messageRedaction,
+        "RELAYMSG": .relaymsg,
         "SEARCH": .search,
         "SETNAME": .setname,
     ]

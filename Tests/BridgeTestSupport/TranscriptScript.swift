@@ -75,6 +75,8 @@ public struct TranscriptHeader {
                     account.isAdmin = true
                 } else if word.hasPrefix("cert-") {
                     account.certificates.append(String(word.dropFirst("cert-".count)))
+                } else if word == "relay" {
+                    account.mayRelay = true
                 } else if let receipts = ReceiptPolicy(rawValue: word) {
                     account.receipts = receipts
                 } else {
@@ -91,7 +93,7 @@ public struct TranscriptHeader {
             registration: options["registration"] == "on"
                 ? .everybody : options["registration"] == "local" ? .local : .nobody,
             passwordIterations: 4096,
-            limits: limits, rooms: rooms)
+            limits: limits, rooms: rooms, icon: options["icon"])
     }
 }
 

@@ -57,7 +57,9 @@ struct ClientView {
         case "353":
             let names = line[(line.lastRange(" :") ?? line.endIndex)...].split(separator: " ")
             // NAMES also answers about rooms that one is not in.
-            for name in names { members[words[4]]?.insert(String(name.split(separator: "!")[0])) }
+            for name in names {
+                members[words[4]]?.insert(String(name.drop { "@+".contains($0) }.split(separator: "!")[0]))
+            }
         case "366": loading.remove(words[3])
         case "PRIVMSG", "TAGMSG", "NOTICE":
             // What an IRC user said last may be confirmed after they left.

@@ -204,6 +204,16 @@ struct GatewayTests {
         let line = Array("\(command.rawValue) x\r\n".utf8)
         #expect(line.withUnsafeBytes { ForeignProtocol.recognise($0) } == nil)
         #expect(ForeignProtocol(verb: command.rawValue) == nil)
+        #expect(ForeignProtocol(IRCMessage(command: command.rawValue, params: ["x"])) == nil)
+    }
+
+    @Test("requests whose method is a verb of IRC too are known by their version", arguments: ["CONNECT", "TRACE"])
+    func sharedMethods(method: String) {
+        let bridge = harness()
+        bridge.connect(1, address: "192.0.2.1", isLocal: false)
+        bridge.send(1, "\(method) chat.example:443 HTTP/1.1")
+        #expect(!bridge.isConnected(1))
+        #expect(bridge.takeLines(1).first == "HTTP/1.1 400 Bad Request")
     }
 
     // MARK: - STS

@@ -415,7 +415,8 @@ struct HistoryTests {
         stage.harness.connect(9)
         for line in ["NICK tester", "USER u 0 * :r"] { stage.harness.send(9, line) }
         let welcome = stage.raw(9)
-        #expect(welcome.contains { $0.contains(" CHATHISTORY=150 ") && $0.contains(" MSGREFTYPES=msgid,timestamp ") })
+        #expect(welcome.contains { $0.contains(" CHATHISTORY=150 ") })
+        #expect(welcome.contains { $0.contains(" MSGREFTYPES=msgid,timestamp ") })
         stage.enter()
         stage.say(numbers(0..<400), each: .milliseconds(10))
         _ = stage.raw()

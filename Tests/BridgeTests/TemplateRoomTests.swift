@@ -229,7 +229,7 @@ struct TemplateRoomTests {
         #expect(
             harness.takeLines(1) == [
                 ":n1!~u@bridge JOIN #general-chat", ":bridge 332 n1 #general-chat :Allof it",
-                ":bridge 333 n1 #general-chat bridge 1795262400", ":bridge 353 n1 = #general-chat :n1",
+                ":bridge 333 n1 #general-chat bridge 1795262400", ":bridge 353 n1 = #general-chat :@n1",
                 ":bridge 366 n1 #general-chat :End of /NAMES list",
                 ":bridge 403 n1 #nowhere :main has no such room; LIST shows them", ":bridge PONG bridge x",
             ])

@@ -34,10 +34,11 @@ import relaying
 import restarts
 import roughness
 import scale
+import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, history]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, history, surface]
 
 
 def scenarios(words, quick):

@@ -127,6 +127,7 @@ struct TableTests {
             Set(early) == [
                 .pass, .nick, .user, .cap, .authenticate, .register, .verify, .ping, .pong, .quit, .webirc,
             ])
+        #expect(IRCCommandTable.rows.filter { $0.earlyWith != nil }.map(\.command) == [.away, .isupport])
         #expect(IRCCommandTable.row(for: "privmsg") == nil)
         #expect(IRCCommandTable.row(for: "") == nil)
     }
@@ -142,7 +143,8 @@ struct TableTests {
         let rows = IRCISupport.standard(
             network: "A network with a name", kickLen: 1, chanLimit: 100, statusMsg: "@+",
             targMax: "PRIVMSG:4,NOTICE:4",
-            elist: "MNU", bot: "B")
+            elist: "MNU", bot: "B", icon: "https://chat.example/icon.png", maxBans: 100, monitor: 100,
+            safeList: true, safeRate: true)
         #expect(rows.count >= 2)
         for row in rows {
             let line = IRCMessage(
@@ -158,6 +160,8 @@ struct TableTests {
             tokens.contains(
                 "CLIENTTAGDENY=*,-typing,-draft/typing,-reply,-draft/reply,-draft/react,-draft/unreact,-channel-context,-draft/channel-context"
             ))
+        #expect(tokens.contains("MONITOR=100") && tokens.contains("MAXLIST=b:100"))
+        #expect(tokens.contains("draft/ICON=https://chat.example/icon.png"))
         #expect(tokens.contains("PREFIX=(ov)@+") && tokens.contains("UTF8ONLY") && tokens.contains("WHOX"))
         #expect(tokens == tokens.sorted())
         #expect(Set(tokens.map { $0.prefix { $0 != "=" } }).count == tokens.count)
@@ -181,6 +185,7 @@ struct TableTests {
         let tokens = IRCISupport.standard(network: "n", clientTagDeny: nil, utf8Only: false, whox: false).flatMap { $0 }
         for name in [
             "UTF8ONLY", "WHOX", "CLIENTTAGDENY", "BOT", "KICKLEN", "STATUSMSG", "TARGMAX", "ELIST", "CHANLIMIT",
+            "MONITOR", "MAXLIST", "SAFELIST", "SAFERATE", "draft/ICON",
         ] {
             #expect(!tokens.contains { $0.hasPrefix(name) })
         }

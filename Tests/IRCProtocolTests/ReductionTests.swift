@@ -83,6 +83,14 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow(
         "WHO without multi-prefix", "352 me #a u h s bob H*@+B :0 R", [], "352 me #a u h s bob H*@B :0 R"),
     ReductionRow("a WHO line that is too short", "352 me #a", [], "352 me #a"),
+    ReductionRow("METADATA without metadata", "METADATA Remy display-name * :Remy R.", [.batch], nil),
+    ReductionRow("a WHOIS line of metadata without it", "760 me Remy display-name * :Remy R.", [], nil),
+    ReductionRow(
+        "who relayed, without relaymsg", "@draft/relaymsg=bot :al/net!u@h PRIVMSG #a :x", [.messageTags],
+        ":al/net!u@h PRIVMSG #a :x"),
+    ReductionRow(
+        "who relayed, with it", "@draft/relaymsg=bot :al/net!u@h PRIVMSG #a :x", [.relaymsg],
+        "@draft/relaymsg=bot :al/net!u@h PRIVMSG #a :x"),
 ]
 
 @Suite("IRC reduction to what a client negotiated")
@@ -123,7 +131,7 @@ struct ReductionTests {
         // These change what a session does, not what a line looks like.
         let behaviour: IRCCapabilitySet = [
             .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration, .sts, .chatHistory,
-            .eventPlayback, .search,
+            .eventPlayback, .search, .extendedMonitor, .preAway, .extendedISupport,
         ]
         #expect(needed.union(behaviour) == .all)
         #expect(needed.intersection(behaviour).isEmpty)

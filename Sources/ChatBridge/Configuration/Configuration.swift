@@ -37,6 +37,8 @@ struct ServerConfiguration: Equatable, Sendable {
     var name = "chatbridge.local"
     /// ISUPPORT NETWORK.
     var network = "chatbridge"
+    /// URL of an image that stands for the network; empty for none.
+    var icon = ""
     /// Message of the day, lines apart by newlines; empty for none.
     var motd = ""
     /// Empty until loading fills it in.
@@ -252,6 +254,8 @@ struct AccountConfiguration: Equatable, Sendable {
     /// Names of rooms.
     var rooms = [AccountConfiguration.allRooms]
     var isAdmin = false
+    /// May say things under others' names.
+    var mayRelay = false
     var receipts = Receipts.room
     /// Logins of its own, each in another room.
     var upstream: [OwnLoginConfiguration] = []

@@ -311,6 +311,14 @@ enum ConfigurationChecks {
             ? nil : "a network name is 1 to 63 bytes without spaces"
     }
 
+    /// Clients fetch it, so only over the web; and it stands in one token of 005. Source: IRCv3 network-icon.
+    @Sendable static func icon(_ text: String) -> String? {
+        guard !text.isEmpty else { return nil }
+        return (text.hasPrefix("https://") || text.hasPrefix("http://")) && text.utf8.count <= 300
+            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+            ? nil : "an icon is an https:// or http:// address of at most 300 ASCII characters"
+    }
+
     @Sendable static func backendName(_ text: String) -> String? {
         isRoomName(text) ? nil : "a backend's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
     }

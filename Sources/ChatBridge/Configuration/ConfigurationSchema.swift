@@ -46,6 +46,9 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "name", \.name, .string(ConfigurationChecks.serverName), "server name on IRC; default: host name"),
         ConfigurationKey("network", \.network, .string(ConfigurationChecks.network), "ISUPPORT NETWORK"),
+        ConfigurationKey(
+            "icon", \.icon, .string(ConfigurationChecks.icon),
+            "https:// address of an image that stands for the network"),
         ConfigurationKey("motd", \.motd, .string(), group: "motd", "message of the day; or motd_file = \"/path\""),
         ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd", "a file with the message of the day"),
         ConfigurationKey(
@@ -242,7 +245,8 @@ enum ConfigurationSchema {
             "certfp", \.certificates, .certificateFingerprints,
             "SHA-256 of client certificates, as chatbridge cert fingerprint prints them"),
         ConfigurationKey("rooms", \.rooms, .accountRooms, "names of the rooms that it may enter; [\"*\"] for all"),
-        ConfigurationKey("admin", \.isAdmin, .boolean, "shown as an administrator"),
+        ConfigurationKey("admin", \.isAdmin, .boolean, "an operator: moderates rooms, and OPER takes its password"),
+        ConfigurationKey("relaymsg", \.mayRelay, .boolean, "may speak under others' names with RELAYMSG, for mirrors"),
         ConfigurationKey(
             "receipts", \.receipts, .choice, "the person's own choice over the room's: marker | speaking | off"),
         ConfigurationKey(

@@ -41,7 +41,7 @@ extension BridgeSettings {
             notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
-            })
+            }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon)
         gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
     }
 }
@@ -100,7 +100,8 @@ extension AccountSettings {
                         login.room,
                         OwnLoginSettings(backend: backend, person: login.person.isEmpty ? nil : login.person)
                     )
-                }, uniquingKeysWith: { first, _ in first }))
+                }, uniquingKeysWith: { first, _ in first }),
+            mayRelay: account.mayRelay)
     }
 }
 

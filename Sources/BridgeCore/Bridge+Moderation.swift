@@ -1,0 +1,377 @@
+import ChatModel
+import IRCProtocol
+
+// MODE, KICK, INVITE and TOPIC: what IRC users do to each other in a room.
+
+extension Bridge {
+    /// Bytes of a KICK's reason that are passed on.
+    static let maxKickBytes = 300
+    /// Changes that one MODE may ask for; the token MODES says so.
+    static let maxModeChanges = 4
+    /// People whom one KICK may name.
+    static let maxKickTargets = 4
+    /// Bytes of a mask in the ban list.
+    static let maxMaskBytes = 200
+
+    /// Whether the client moderates the room: as an operator there, or an administrator who is in it.
+    func mayModerate(_ room: Room, _ session: IRCSession) -> Bool {
+        guard let person = session.person else { return false }
+        return room.moderation.isOperator(person) || operators.contains(person)
+    }
+
+    private func shown(_ text: String) -> String {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(text), maxBytes: 100)
+        return shown.isEmpty || shown.utf8.contains(0x20) || shown.hasPrefix(":") ? "*" : shown
+    }
+
+    /// The room of a moderator's command; nil after telling the client why not.
+    private func moderatedRoom(_ channel: String, _ session: IRCSession) -> Room? {
+        guard let room = room(channel: channel) else {
+            noSuchChannel(channel, session)
+            return nil
+        }
+        guard session.rooms.contains(room.id) else {
+            reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            return nil
+        }
+        guard mayModerate(room, session) else {
+            reply(
+                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+            return nil
+        }
+        return room
+    }
+
+    /// The line is told to everybody in the room, the client included.
+    private func tellRoom(_ room: Room, _ line: IRCMessage, by session: IRCSession) {
+        reply(line, session)
+        room.broadcast(line, except: session.id, context)
+    }
+
+    /// Tags of a line about something that an IRC user does now.
+    func stamp(_ person: Person) -> [IRCTag] {
+        let time = IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
+        return person.isBot ? [time, IRCTag("bot")] : [time]
+    }
+
+    private func line(by person: Person, _ command: String, _ params: [String]) -> IRCMessage {
+        IRCMessage(tags: stamp(person), source: person.source, command: command, params: params)
+    }
+
+    // MARK: - MODE
+
+    /// MODE of a room.
+    ///
+    /// Source: modern.ircdocs.horse, "MODE message", "Channel Modes".
+    func roomMode(_ channel: String, _ params: [String], _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let modes = params.first, !modes.isEmpty else {
+            reply(session.numeric(.rplChannelModeIs, room.channel, room.moderation.modeString), session)
+            return reply(
+                session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session)
+        }
+        // Anybody may look at the list; clients do so on their own.
+        if ["b", "+b", "-b"].contains(modes), params.count == 1 { return listBans(of: room, session) }
+        guard let room = moderatedRoom(channel, session), let personID = session.person else { return }
+        var changes = RoomModeChanges()
+        var rest = params.dropFirst()
+        var isSet = true
+        var count = 0
+        for letter in modes {
+            switch letter {
+            case "+": isSet = true
+            case "-": isSet = false
+            default:
+                count += 1
+                guard count <= Self.maxModeChanges else { continue }
+                change(letter, isSet, &rest, room, by: personID, &changes, session)
+            }
+        }
+        guard !changes.isEmpty, let person = context.identities[personID] else { return }
+        tellRoom(room, line(by: person, "MODE", [room.channel] + changes.params), by: session)
+    }
+
+    private func change(
+        _ letter: Character, _ isSet: Bool, _ rest: inout ArraySlice<String>, _ room: Room, by moderator: PersonID,
+        _ changes: inout RoomModeChanges, _ session: IRCSession
+    ) {
+        switch letter {
+        case "o", "v":
+            guard let nick = rest.popFirst() else { return needMore(session) }
+            guard let target = member(nick, of: room, session) else { return }
+            let isNews =
+                letter == "o"
+                ? room.moderation.setOperator(target.id, isSet) : room.moderation.setVoiced(target.id, isSet)
+            if isNews { changes.add(letter, isSet, target.person.nick) }
+        case "b":
+            guard let text = rest.popFirst() else { return listBans(of: room, session) }
+            ban(text, isSet, room, by: moderator, &changes, session)
+        case "n":
+            // Set for good; asking for what is so already changes nothing.
+            if !isSet {
+                reply(
+                    session.numeric(
+                        .errUnknownMode, "n", "is always set: nobody speaks in a room without being in it"), session)
+            }
+        default:
+            guard let flag = RoomModeration.Flag(rawValue: letter) else {
+                return reply(
+                    session.numeric(.errUnknownMode, shown(String(letter)), "is no mode of \(room.channel)"), session)
+            }
+            if room.moderation.set(flag, isSet, isLasting: operators.contains(moderator)) {
+                changes.add(letter, isSet, nil)
+            }
+        }
+    }
+
+    private func needMore(_ session: IRCSession) {
+        reply(session.numeric(.errNeedMoreParams, "MODE", "Not enough parameters"), session)
+    }
+
+    /// An IRC user in the room; nil after telling the client why not.
+    private func member(_ nick: String, of room: Room, _ session: IRCSession) -> (id: PersonID, person: Person)? {
+        guard let (id, person) = context.identities.person(nick: nick) else {
+            reply(session.numeric(.errNoSuchNick, shown(nick), "No such nick"), session)
+            return nil
+        }
+        guard room.slots.contains(id) else {
+            reply(
+                session.numeric(.errUserNotInChannel, person.nick, room.channel, "They aren't in that room"), session)
+            return nil
+        }
+        guard isLocal(person) else {
+            reply(
+                session.numeric(
+                    .errChanOPrivsNeeded, room.channel,
+                    "\(person.nick) is on \(person.host), where IRC operators have no say"), session)
+            return nil
+        }
+        return (id, person)
+    }
+
+    private func ban(
+        _ text: String, _ isSet: Bool, _ room: Room, by moderator: PersonID, _ changes: inout RoomModeChanges,
+        _ session: IRCSession
+    ) {
+        let clean = NickMaker.prefix(of: UpstreamSession.printable(text), maxBytes: Self.maxMaskBytes)
+        guard !clean.isEmpty, !clean.utf8.contains(0x20), !clean.hasPrefix(":") else { return }
+        let mask = IRCMask(IRCMask.hostmask(clean), casemapping: settings.casemapping)
+        guard isSet else {
+            if let removed = room.moderation.unban(mask) { changes.add("b", false, removed) }
+            return
+        }
+        let outcome = room.moderation.ban(
+            RoomModeration.Ban(
+                mask: mask, setBy: session.displayNick, setAt: context.now.wall,
+                isLasting: operators.contains(moderator)))
+        switch outcome {
+        case .added: changes.add("b", true, mask.text)
+        case .known: break
+        case .full:
+            reply(session.numeric(.errBanListFull, room.channel, mask.text, "The ban list is full"), session)
+        }
+    }
+
+    private func listBans(of room: Room, _ session: IRCSession) {
+        for ban in room.moderation.bans {
+            session.appendLongAnswer(
+                .line(
+                    session.numeric(
+                        .rplBanList, room.channel, ban.mask.text, ban.setBy, String(ban.setAt.milliseconds / 1000))))
+        }
+        session.appendLongAnswer(
+            .line(session.numeric(.rplEndOfBanList, room.channel, "End of channel ban list")))
+    }
+
+    // MARK: - KICK
+
+    /// Source: modern.ircdocs.horse, "KICK message".
+    func kick(_ channels: [String], _ nicks: [String], reason: String?, _ session: IRCSession) {
+        guard channels.count == 1 || channels.count == nicks.count else {
+            return reply(session.numeric(.errNeedMoreParams, "KICK", "Not enough parameters"), session)
+        }
+        for (index, nick) in nicks.prefix(Self.maxKickTargets).enumerated() {
+            let channel = channels.count == 1 ? channels[0] : channels[index]
+            guard let room = moderatedRoom(channel, session) else {
+                // One word about a room is enough.
+                if channels.count == 1 { return }
+                continue
+            }
+            guard let target = member(nick, of: room, session), let kicker = session.person,
+                let person = context.identities[kicker]
+            else { continue }
+            let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) }
+            let told = line(
+                by: person, "KICK",
+                [room.channel, target.person.nick, why.flatMap { $0.isEmpty ? nil : $0 } ?? person.nick])
+            let clients = sessions(of: target.id).filter { $0.rooms.contains(room.id) }
+            for client in clients {
+                // What is said from now on is not for them.
+                dropCursor(room, client, for: session)
+                endFollowing(room.id, client)
+            }
+            tellRoom(room, told, by: session)
+            for client in clients { leave(room, client) }
+            context.note(
+                .info, "client-kicked", "an IRC user was removed from a room",
+                ["room": room.settings.name, "nick": target.person.nick, "by": person.nick])
+        }
+    }
+
+    // MARK: - INVITE
+
+    /// Source: modern.ircdocs.horse, "INVITE message"; IRCv3 invite-notify.
+    func invite(_ nick: String, to channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let personID = session.person, let person = context.identities[personID],
+            session.rooms.contains(room.id)
+        else {
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        if room.moderation.has(.inviteOnly), !mayModerate(room, session) {
+            return reply(
+                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+        }
+        guard let (id, target) = context.identities.person(nick: nick), isPresent(target) else {
+            return reply(session.numeric(.errNoSuchNick, shown(nick), "No such nick"), session)
+        }
+        guard !room.slots.contains(id) else {
+            return reply(
+                session.numeric(.errUserOnChannel, target.nick, room.channel, "is already in that room"), session)
+        }
+        let guests = sessions(of: id)
+        guard let guest = guests.first else {
+            return reply(
+                session.numeric(
+                    .errNoSuchNick, target.nick,
+                    "This person is on \(target.host), which takes no invitations from here"), session)
+        }
+        guard mayEnter(room, guest) else {
+            return reply(
+                session.numeric(
+                    .errInviteOnlyChan, room.channel, "The account of \(target.nick) may not enter this room"),
+                session)
+        }
+        room.moderation.invite(id)
+        reply(session.numeric(.rplInviting, target.nick, room.channel), session)
+        if let away = target.away { reply(session.numeric(.rplAway, target.nick, away), session) }
+        let told = line(by: person, "INVITE", [target.nick, room.channel])
+        for client in guests { deliver(told, to: client.id, label: nil) }
+        room.broadcast(told, except: session.id, context)
+    }
+
+    /// The rooms that the client's user was invited to and has not entered.
+    func listInvitations(_ session: IRCSession) {
+        if let person = session.person {
+            for room in rooms where room.moderation.isInvited(person) {
+                session.appendLongAnswer(.line(session.numeric(.rplInviteList, room.channel)))
+            }
+        }
+        session.appendLongAnswer(.line(session.numeric(.rplEndOfInviteList, "End of /INVITE list")))
+    }
+
+    // MARK: - TOPIC
+
+    /// A room whose topic comes from the configuration or the backend keeps it; the others get one from IRC, which lasts as
+    /// long as the process and is not told upstream.
+    ///
+    /// Source: modern.ircdocs.horse, "TOPIC message".
+    func setTopic(_ channel: String, to text: String, _ session: IRCSession) {
+        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard room.settings.topic.isEmpty else {
+            return reply(
+                session.numeric(
+                    .errChanOPrivsNeeded, room.channel,
+                    "The topic of this room comes from the bridge's configuration or the backend"), session)
+        }
+        guard session.rooms.contains(room.id), let personID = session.person,
+            let person = context.identities[personID]
+        else {
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        guard !room.moderation.has(.protectedTopic) || mayModerate(room, session) else {
+            return reply(
+                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+        }
+        let clean = Self.cleanTopic(text)
+        room.moderation.topic = RoomModeration.Topic(text: clean, setBy: person.source, setAt: context.now.wall)
+        tellRoom(room, line(by: person, "TOPIC", [room.channel, clean]), by: session)
+    }
+
+    /// What the room is about; empty: nobody said.
+    func topic(of room: Room) -> String {
+        room.settings.topic.isEmpty ? room.moderation.topic?.text ?? "" : room.settings.topic
+    }
+
+    // MARK: - Entering and speaking
+
+    /// Why an IRC user may not enter a room that their account would let them into; nil: they may.
+    func barrier(to room: Room, _ session: IRCSession) -> IRCMessage? {
+        guard let personID = session.person, !operators.contains(personID),
+            let person = context.identities[personID]
+        else { return nil }
+        let isInvited = room.moderation.isInvited(personID)
+        if room.moderation.isBanned(person), !isInvited {
+            return session.numeric(.errBannedFromChan, room.channel, "You are banned from this room")
+        }
+        if room.moderation.has(.inviteOnly), !isInvited {
+            return session.numeric(.errInviteOnlyChan, room.channel, "You must be invited (+i)")
+        }
+        return nil
+    }
+
+    /// Why an IRC user in the room may not speak there; nil: they may.
+    func silence(in room: Room, _ session: IRCSession) -> IRCMessage? {
+        guard room.moderation.has(.moderated) || !room.moderation.bans.isEmpty, let personID = session.person,
+            !operators.contains(personID), room.moderation.prefixes(of: personID).isEmpty
+        else { return nil }
+        if room.moderation.has(.moderated) {
+            return session.numeric(
+                .errCannotSendToChan, room.channel, "Only operators and the voiced speak here at the moment (+m)")
+        }
+        guard let person = context.identities[personID], room.moderation.isBanned(person) else { return nil }
+        return session.numeric(.errCannotSendToChan, room.channel, "You are banned from this room (+b)")
+    }
+
+    /// An administrator is known as such now: they moderate the rooms where they are.
+    func promote(_ personID: PersonID, _ session: IRCSession) {
+        guard let person = context.identities[personID] else { return }
+        for room in session.rooms.compactMap({ room($0) }) where room.moderation.setOperator(personID, true) {
+            tellRoom(room, promotion(of: person, in: room), by: session)
+        }
+    }
+
+    private func promotion(of person: Person, in room: Room) -> IRCMessage {
+        IRCMessage(
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick])
+    }
+
+    /// An IRC user has entered: who comes first, or administrates the bridge, moderates.
+    ///
+    /// - Parameter isFirst: nobody was in the room, on neither side.
+    func entered(_ personID: PersonID, _ room: Room, isFirst: Bool, _ session: IRCSession) {
+        room.moderation.used(invitationOf: personID)
+        guard isFirst || operators.contains(personID), room.moderation.setOperator(personID, true), !isFirst,
+            let person = context.identities[personID]
+        else { return }
+        room.broadcast(promotion(of: person, in: room), except: session.id, context)
+    }
+}
+
+/// The changes of a MODE that came about, as they are told.
+private struct RoomModeChanges {
+    private var modes = ""
+    private var arguments: [String] = []
+    private var isSetting: Bool?
+
+    var isEmpty: Bool { modes.isEmpty }
+    var params: [String] { [modes] + arguments }
+
+    mutating func add(_ letter: Character, _ isSet: Bool, _ argument: String?) {
+        if isSetting != isSet { modes += isSet ? "+" : "-" }
+        isSetting = isSet
+        modes.append(letter)
+        if let argument { arguments.append(argument) }
+    }
+}

@@ -1,0 +1,172 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// WHO: the people of a room, one by nick, or those of the client's own rooms whom a pattern fits.
+
+/// A WHO with a pattern on its way through the rooms of the client.
+struct WhoSearch {
+    /// The client's rooms when it asked.
+    var rooms: [RoomID]
+    /// Which of them is next.
+    var place = 0
+    /// In that room's slots.
+    var cursor = 0
+    var mask: IRCMask
+    /// As it was asked for.
+    var shown: String
+    var whox: IRCWhoxRequest?
+    var operatorsOnly: Bool
+    /// The client itself, where it is in no room.
+    var includesItself: Bool
+}
+
+extension Bridge {
+    /// Source: modern.ircdocs.horse, "WHO message"; IRCv3 WHOX.
+    func who(_ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool, _ session: IRCSession) {
+        if mask.hasPrefix("#") {
+            if let room = room(channel: mask), mayEnter(room, session) {
+                session.appendLongAnswer(
+                    .who(room.id, cursor: 0, mask: room.channel, whox: whox, operatorsOnly: operatorsOnly))
+                return
+            }
+            return endOfWho(mask, session)
+        }
+        // `WHO 0` is what old clients say for everybody.
+        let pattern = IRCMask(mask == "0" ? "*" : mask, casemapping: settings.casemapping)
+        if pattern.isPattern {
+            session.appendLongAnswer(
+                .whoMask(
+                    WhoSearch(
+                        rooms: Array(session.rooms), mask: pattern, shown: mask, whox: whox,
+                        operatorsOnly: operatorsOnly, includesItself: session.rooms.isEmpty)))
+            return
+        }
+        if let (id, person) = context.identities.person(nick: mask), isPresent(person),
+            !operatorsOnly || operators.contains(id)
+        {
+            let room = visibleRooms(of: id, person, session).first
+            session.appendLongAnswer(.line(whoLine(id, person, in: room, whox, session)))
+        }
+        endOfWho(mask, session)
+    }
+
+    private func endOfWho(_ mask: String, _ session: IRCSession) {
+        session.appendLongAnswer(.line(session.numeric(.rplEndOfWho, shownMask(mask), "End of /WHO list")))
+    }
+
+    private func shownMask(_ mask: String) -> String {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 100)
+        return shown.isEmpty || shown.hasPrefix(":") || shown.contains(" ") ? "*" : shown
+    }
+
+    /// The rooms in which a person is and which the client may see.
+    func visibleRooms(of id: PersonID, _ person: Person, _ session: IRCSession) -> [Room] {
+        switch person.kind {
+        case .local:
+            let ids = person.clients.first.flatMap { sessions[$0] }?.rooms ?? []
+            return ids.compactMap { room($0) }.filter { mayEnter($0, session) }
+        case .remote(let key):
+            return rooms.filter {
+                $0.settings.backend == key.backend && $0.remotes[id] != nil && mayEnter($0, session)
+            }
+        }
+    }
+
+    // MARK: - Steps
+
+    func whoStep(
+        _ id: RoomID, _ start: Int, _ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool, _ session: IRCSession
+    ) -> (IRCMessage?, LongAnswer?) {
+        guard let room = room(id) else { return (nil, nil) }
+        var cursor = start
+        while let personID = room.slots.next(&cursor) {
+            guard let person = context.identities[personID], !operatorsOnly || operators.contains(personID) else {
+                continue
+            }
+            return (
+                whoLine(personID, person, in: room, whox, session),
+                .who(id, cursor: cursor, mask: mask, whox: whox, operatorsOnly: operatorsOnly)
+            )
+        }
+        return (session.numeric(.rplEndOfWho, mask, "End of /WHO list"), nil)
+    }
+
+    func whoStep(_ search: WhoSearch, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        var search = search
+        if search.includesItself {
+            search.includesItself = false
+            if let id = session.person, let person = context.identities[id], fits(id, person, search) {
+                return (whoLine(id, person, in: nil, search.whox, session), .whoMask(search))
+            }
+        }
+        while search.place < search.rooms.count {
+            guard let room = room(search.rooms[search.place]), session.rooms.contains(room.id) else {
+                search.place += 1
+                search.cursor = 0
+                continue
+            }
+            while let id = room.slots.next(&search.cursor) {
+                guard let person = context.identities[id], fits(id, person, search), !wasFound(id, search) else {
+                    continue
+                }
+                return (whoLine(id, person, in: room, search.whox, session), .whoMask(search))
+            }
+            search.place += 1
+            search.cursor = 0
+        }
+        return (session.numeric(.rplEndOfWho, shownMask(search.shown), "End of /WHO list"), nil)
+    }
+
+    private func fits(_ id: PersonID, _ person: Person, _ search: WhoSearch) -> Bool {
+        guard !search.operatorsOnly || operators.contains(id) else { return false }
+        return search.mask.matches(person.nick) || search.mask.matches(person.host)
+            || search.mask.matches(person.source) || search.mask.matches(person.realname)
+    }
+
+    /// Somebody in several rooms is listed with the first.
+    private func wasFound(_ id: PersonID, _ search: WhoSearch) -> Bool {
+        search.rooms[..<search.place].contains { room($0)?.slots.contains(id) ?? false }
+    }
+
+    // MARK: - Lines
+
+    /// `H` or `G`, `*` for an operator, `B` for a bot, and the prefixes in the room.
+    private func whoFlags(_ id: PersonID, _ person: Person, in room: Room?) -> String {
+        (person.away == nil ? "H" : "G") + (operators.contains(id) ? "*" : "") + (person.isBot ? "B" : "")
+            + (room?.moderation.prefixes(of: id) ?? "")
+    }
+
+    func whoLine(
+        _ id: PersonID, _ person: Person, in room: Room?, _ whox: IRCWhoxRequest?, _ session: IRCSession
+    ) -> IRCMessage {
+        let flags = whoFlags(id, person, in: room)
+        let channel = room?.channel ?? "*"
+        let server = isLocal(person) ? settings.serverName : person.host
+        guard let whox else {
+            return session.numeric(
+                .rplWhoReply, channel, person.ident, person.host, server, person.nick, flags,
+                "\(isLocal(person) ? 0 : 1) \(person.realname)")
+        }
+        var params = [session.displayNick]
+        for field in whox.fields {
+            switch field {
+            case .token: params.append(whox.token ?? "0")
+            case .channel: params.append(channel)
+            case .user: params.append(person.ident)
+            // Whoever may know the address asks WHOIS.
+            case .ip: params.append("255.255.255.255")
+            case .host: params.append(person.host)
+            case .server: params.append(server)
+            case .nick: params.append(person.nick)
+            case .flags: params.append(flags)
+            case .hopCount: params.append(isLocal(person) ? "0" : "1")
+            case .idle: params.append(String(idleSeconds(person)))
+            case .account: params.append(person.account ?? "0")
+            case .opLevel: params.append("n/a")
+            case .realname: params.append(person.realname)
+            }
+        }
+        return IRCMessage(source: settings.serverName, numeric: .rplWhoSpcRpl, params: params)
+    }
+}
