@@ -118,9 +118,6 @@ extension Bridge {
     }
 
     private static func complaint(password: String, of name: String) -> (code: String, text: String)? {
-        if password.utf8.count > SASLPlainResponse.maxPartBytes {
-            return ("UNACCEPTABLE_PASSWORD", "A password has at most \(SASLPlainResponse.maxPartBytes) bytes")
-        }
         if password.utf8.count < minPasswordBytes {
             return ("WEAK_PASSWORD", "A password has at least \(minPasswordBytes) characters")
         }

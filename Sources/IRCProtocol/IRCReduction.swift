@@ -61,6 +61,9 @@ public enum IRCReductionTable {
         CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
     ]
 
+    /// Commands whose specifications answer with standard replies: whoever sends them knows these, negotiated or not.
+    static let commandsWithStandardReplies: Set<String> = ["REGISTER", "VERIFY"]
+
     private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
 
     static func rows(for command: String) -> [CommandRow] { rowsByCommand[command] ?? [] }
@@ -93,6 +96,9 @@ extension IRCMessage {
             case .firstParams(let count):
                 message.params = Array(message.params.prefix(count))
             case .notice:
+                if let command = message.params.first, IRCReductionTable.commandsWithStandardReplies.contains(command) {
+                    break
+                }
                 message = message.asNotice(to: nick)
             case .onePrefixInNames:
                 guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }

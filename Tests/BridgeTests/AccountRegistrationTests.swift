@@ -107,7 +107,7 @@ struct AccountRegistrationTests {
         harness.send(1, "REGISTER * * long-enough")
         #expect(
             harness.takeLines(1)
-                == [":bridge NOTICE remy :REGISTER TEMPORARILY_UNAVAILABLE remy: Accounts cannot be kept at the moment"]
+                == [":bridge FAIL REGISTER TEMPORARILY_UNAVAILABLE remy :Accounts cannot be kept at the moment"]
         )
         harness.store.failure = nil
         harness.perform { _, _ in }
@@ -285,8 +285,8 @@ struct AccountRegistrationTests {
                 testDescription: "the name for a password", line: "REGISTER * * LINGUINI",
                 answer: "FAIL REGISTER WEAK_PASSWORD linguini"),
             Refusal(
-                testDescription: "an endless password", line: "REGISTER * * \(String(repeating: "x", count: 256))",
-                answer: "FAIL REGISTER UNACCEPTABLE_PASSWORD linguini"),
+                testDescription: "an endless password", line: "REGISTER * * \(String(repeating: "x", count: 500))",
+                answer: "417 linguini"),
             Refusal(
                 testDescription: "no code was sent", line: "VERIFY linguini 123",
                 answer: "FAIL VERIFY INVALID_CODE linguini"),

@@ -49,6 +49,9 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow(
         "FAIL without standard-replies", "@time=T :irc FAIL PRIVMSG CANNOT_SEND #a :Not now", [.serverTime],
         "@time=T :irc NOTICE me :PRIVMSG CANNOT_SEND #a: Not now"),
+    ReductionRow(
+        "FAIL of a command that has no other answers", ":irc FAIL REGISTER NEED_NICK * :Choose one", [],
+        ":irc FAIL REGISTER NEED_NICK * :Choose one"),
     ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
     ReductionRow("NOTE with nothing but a text", ":irc NOTE :Mind", [], ":irc NOTICE me :Mind"),
     ReductionRow("NOTE with standard-replies", ":irc NOTE A B :C", [.standardReplies], ":irc NOTE A B :C"),
