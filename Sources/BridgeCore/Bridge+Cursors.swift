@@ -176,20 +176,12 @@ extension Bridge {
     }
 
     func ask(_ session: IRCSession, _ following: Following) {
-        guard let question = cursorQuestion(session, following) else { return }
-        began(following)
-        guard !whenReceived(by: session, question) else { return }
-        following.isAsking = false
-        askSoon(session, following)
+        guard !following.isAsking, !following.isOverfull else { return }
+        following.askAt = nil
+        askForCursors(session)
     }
 
-    /// The cursors' question is on its way.
-    func began(_ following: Following) {
-        following.isAsking = true
-        following.askedAt = context.now.monotonic
-    }
-
-    /// What is to be done when everything that was written until now has come; nil: nothing is to be asked.
+    /// A PING goes: what is to be done when everything that was written until now has come; nil: nothing is to be asked.
     func cursorQuestion(_ session: IRCSession, _ following: Following) -> (() -> Void)? {
         guard !following.isAsking, !following.isOverfull else { return nil }
         following.askAt = nil
@@ -199,6 +191,8 @@ extension Bridge {
             if upTo > followed.received { asked.append((id, followed.stay, upTo)) }
         }
         guard !asked.isEmpty else { return nil }
+        following.isAsking = true
+        following.askedAt = context.now.monotonic
         return { [weak self, weak session] in
             guard let self, let session else { return }
             self.received(asked, by: session)

@@ -14,6 +14,9 @@ final class LineReceipts {
     private var asked: [() -> Void] = []
     private var waiting: [() -> Void] = []
     private(set) var isAsking = false
+    /// The next PING is wanted for the client's cursors. What it asks about is not known before it goes: everything that was
+    /// written by then.
+    var isWantedForCursors = false
 
     /// - Returns: false when there are too many.
     func add(_ received: @escaping () -> Void) -> Bool {
@@ -23,14 +26,18 @@ final class LineReceipts {
     }
 
     /// None is on its way, and somebody wants to know.
-    var isWanted: Bool { !isAsking && !waiting.isEmpty }
+    var isWanted: Bool { !isAsking && (isWantedForCursors || !waiting.isEmpty) }
 
     /// The token for the next PING; nil while one is on its way, or nobody wants to know.
-    func ask() -> String? {
-        guard !isAsking, !waiting.isEmpty else { return nil }
+    ///
+    /// - Parameter cursors: is called with those that wait.
+    func ask(_ cursors: (() -> Void)?) -> String? {
+        isWantedForCursors = false
+        guard !isAsking, cursors != nil || !waiting.isEmpty else { return nil }
         isAsking = true
         number += 1
         asked = waiting
+        if let cursors { asked.append(cursors) }
         waiting = []
         return token
     }
@@ -54,21 +61,32 @@ extension Bridge {
     @discardableResult
     func whenReceived(by session: IRCSession, _ received: @escaping () -> Void) -> Bool {
         guard session.state != .closed else { return false }
-        let receipts = session.lineReceipts ?? LineReceipts()
-        session.lineReceipts = receipts
+        let receipts = lineReceipts(session)
         guard receipts.add(received) else { return false }
         askNext(session, receipts)
         return true
+    }
+
+    /// Asks the client, now or as soon as it has answered, whether it has what was written to it in its rooms.
+    func askForCursors(_ session: IRCSession) {
+        guard session.state != .closed else { return }
+        let receipts = lineReceipts(session)
+        receipts.isWantedForCursors = true
+        askNext(session, receipts)
+    }
+
+    private func lineReceipts(_ session: IRCSession) -> LineReceipts {
+        let receipts = session.lineReceipts ?? LineReceipts()
+        session.lineReceipts = receipts
+        return receipts
     }
 
     /// Sends the next PING, if none is on its way and somebody wants to know. Whoever it is, the answer stands for the lines
     /// of rooms as well.
     private func askNext(_ session: IRCSession, _ receipts: LineReceipts) {
         guard receipts.isWanted else { return }
-        if let following = session.following, let question = cursorQuestion(session, following) {
-            if receipts.add(question) { began(following) }
-        }
-        if let token = receipts.ask() { sendPing(token, session) }
+        let question = session.following.flatMap { cursorQuestion(session, $0) }
+        if let token = receipts.ask(question) { sendPing(token, session) }
     }
 
     func pongReceived(_ token: String, _ session: IRCSession) {

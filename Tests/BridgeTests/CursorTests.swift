@@ -104,6 +104,22 @@ struct CursorTests {
         #expect(!stage.answer(1))
     }
 
+    @Test("a question that had to wait for another asks about everything that was written before it goes")
+    func waitedForAnother() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.say("m0")
+        // The cursors' own time comes while the first question is open.
+        stage.harness.advance(by: .seconds(3))
+        stage.say("m1")
+        #expect(stage.answer(1))
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 1)
+        #expect(!stage.answer(1))
+    }
+
     @Test("many busy rooms together are asked about as seldom as one")
     func manyBusyRooms() throws {
         let stage = try BacklogStage(rooms: 40)

@@ -14,6 +14,7 @@ struct SessionLawTests {
         struct Said {
             var id: String
             var text: String
+            var at: Int64
             var json: String
         }
 
@@ -31,11 +32,15 @@ struct SessionLawTests {
         var isForgetful = false
         /// The link breaks while messages go up.
         var isLossy = true
+        /// The backend tells times in whole seconds and sorts by them: of one second the last said comes first, and of a
+        /// full page the oldest second has lost its newest. Since when is of no interest to it.
+        private let countsSeconds: Bool
         /// Texts of bob's, in order.
         var spoken: [String] = []
 
         init(seed: UInt64) throws {
             random = SeededGenerator(seed: seed)
+            countsSeconds = seed / 2 % 2 == 1
             let kinds: [(DialectTraits.Confirmation, DialectTraits.MessageIDOrigin, DialectTraits.Identity)] = [
                 (.echoByID, .client, .puppet), (.receipt, .client, .puppet), (.receipt, .server, .single),
                 (.echoByText, .server, .puppet),
@@ -62,9 +67,10 @@ struct SessionLawTests {
         {
             let id = id ?? "\(log.count + 1)"
             let own = isOwn && traits.identity == .single ? "\"self\":true," : ""
+            let at = countsSeconds ? stage.wall / 1000 * 1000 : stage.wall
             let said = Said(
-                id: id, text: text,
-                json: "{\"kind\":\"message\",\(own)\"id\":\"\(id)\",\"at\":\(stage.wall),\"sender\":\(sender),"
+                id: id, text: text, at: at,
+                json: "{\"kind\":\"message\",\(own)\"id\":\"\(id)\",\"at\":\(at),\"sender\":\(sender),"
                     + "\"text\":\"\(text)\"}")
             log.append(said)
             return said
@@ -94,18 +100,27 @@ struct SessionLawTests {
             opened = stage.harness.upstreams[0].connectCount
             guard traits.waitsForReady else { return }
             if traits.history == .pushed, !isForgetful {
-                stage.backend(SessionStage.history(log.suffix(5).map(\.json)))
+                stage.backend(
+                    SessionStage.history((countsSeconds ? newestFirst.prefix(5).reversed() : log.suffix(5)).map(\.json))
+                )
             } else {
                 stage.backend(#"{"kind":"ready"}"#)
             }
         }
 
+        private var newestFirst: [Said] {
+            log.enumerated().sorted { a, b in
+                a.element.at == b.element.at ? a.offset < b.offset : a.element.at > b.element.at
+            }.map(\.element)
+        }
+
         private func tellHistory(_ frame: JSONValue) {
             let limit = frame["limit"]?.integer.map { Int($0) } ?? .max
             let since = frame["since"]?.integer ?? 0
-            let wanted = log.filter { said in
-                ((try? JSONValue(parsing: said.json))?["at"]?.integer ?? 0) >= since
-            }.suffix(limit)
+            let wanted =
+                countsSeconds
+                ? Array(newestFirst.prefix(limit).reversed())
+                : Array(log.filter { $0.at >= since }.suffix(limit))
             stage.backend(SessionStage.history(wanted.map(\.json), ref: frame["ref"]?.string))
         }
 
