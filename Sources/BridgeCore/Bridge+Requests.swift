@@ -127,7 +127,10 @@ extension Bridge {
             nick: nick, holder: session.person, account: session.account?.name)
         // Who is still to log in may be the one for whom the nick is kept; registration looks again.
         let mayComeToOwnIt = session.person == nil && context.identities.belongsToAccount(nick: nick)
-        if let refusal, refusal == .erroneous || !mayComeToOwnIt { return refuse(nick, refusal, session) }
+        if let refusal, refusal == .erroneous || !mayComeToOwnIt {
+            if session.person == nil, refusal == .inUse { session.refusedNick = nick }
+            return refuse(nick, refusal, session)
+        }
         guard let personID = session.person, let person = context.identities[personID] else {
             session.nick = nick
             for request in session.registrationStep() { perform(request, session) }
