@@ -125,7 +125,10 @@ extension Bridge {
             tags: tags + clientTags, source: person.source, command: verb.rawValue,
             params: [target.nick] + (text.map { [$0] } ?? []))
         let pieces = MessageRendering.pieces(of: line)
-        for client in target.clients { for piece in pieces { deliver(piece, to: client, label: nil) } }
+        // What comes to oneself is no answer to the labeled line; its echo is.
+        outsideResponse(session) {
+            for client in target.clients { for piece in pieces { deliver(piece, to: client, label: nil) } }
+        }
         echo(pieces, to: session.id, label: nil)
         // The same person's other clients: a line from oneself to another is understood only by who asked for such.
         for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {
