@@ -6,7 +6,7 @@ import WireBytes
 // |-------------|-------------------------|-------------------------------------------------------------|
 // | idle        | a known mechanism       | collecting, `.challenge`: answer `AUTHENTICATE +`           |
 // |             | anything else           | idle, `.unknownMechanism`                                   |
-// | collecting  | 400 bytes               | collecting, `.needMoreData`; too many: idle, `.malformed`   |
+// | collecting  | 400 bytes               | collecting, `.needMoreData`                                 |
 // |             | fewer, or `+` for none  | idle, `.response`, or `.malformed` when it is no base64     |
 // |             | more than 400           | idle, `.tooLong`                                            |
 // | any         | `*`                     | idle, `.aborted`                                            |
@@ -23,8 +23,8 @@ public enum SASLMechanism: String, CaseIterable, Sendable {
 public struct IRCSASLExchange: Sendable {
     /// Bytes of one `AUTHENTICATE` parameter. One of exactly this length has another behind it.
     public static let chunkBytes = 400
-    /// Bytes of a response after base64: what PLAIN may carry, and room.
-    public static let maxResponseBytes = 2048
+    /// Bytes of a response after base64: three names or passwords of the 255 bytes that RFC 4616 §2 asks for, and room.
+    public static let maxResponseBytes = 1024
     /// The same in base64.
     static let maxEncodedBytes = (maxResponseBytes + 2) / 3 * 4
 
@@ -79,8 +79,7 @@ public struct IRCSASLExchange: Sendable {
         state = .idle
         guard param.utf8.count <= Self.chunkBytes else { return .tooLong }
         if param != "+" { encoded += param }
-        // 905 is about one line; that there are too many of them is a failure like others.
-        guard encoded.utf8.count <= Self.maxEncodedBytes else { return .malformed }
+        guard encoded.utf8.count <= Self.maxEncodedBytes else { return .tooLong }
         if param.utf8.count == Self.chunkBytes {
             state = .collecting(mechanism, encoded: encoded)
             return .needMoreData
@@ -113,10 +112,8 @@ public struct IRCSASLExchange: Sendable {
 ///
 /// Source: RFC 4616 §2.
 public struct SASLPlainResponse: Equatable, Sendable {
-    /// Bytes that each of the names may have. Source: RFC 4616 §2, "MUST be able to accept up to 255 octets".
+    /// Bytes that each of the three may have. Source: RFC 4616 §2, "MUST be able to accept up to 255 octets".
     public static let maxPartBytes = 255
-    /// Bytes of a password: phrases that programs make are longer than names, and nobody types more.
-    public static let maxPasswordBytes = 1000
 
     public enum ParseError: Error, Equatable, Sendable {
         /// Not exactly two NUL between the parts.
@@ -137,9 +134,7 @@ public struct SASLPlainResponse: Equatable, Sendable {
     public init(parsing bytes: [UInt8]) throws(ParseError) {
         let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw .notThreeParts }
-        guard parts[0].count <= Self.maxPartBytes, parts[1].count <= Self.maxPartBytes,
-            parts[2].count <= Self.maxPasswordBytes
-        else { throw .partTooLong }
+        guard parts.allSatisfy({ $0.count <= Self.maxPartBytes }) else { throw .partTooLong }
         guard let authzid = String(validating: parts[0], as: UTF8.self),
             let authcid = String(validating: parts[1], as: UTF8.self),
             String(validating: parts[2], as: UTF8.self) != nil
