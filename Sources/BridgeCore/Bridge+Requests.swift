@@ -307,30 +307,4 @@ extension Bridge {
             return reply(session.numeric(.errUModeUnknownFlag, "Unknown MODE flag"), session)
         }
     }
-
-    // MARK: - Read markers
-
-    private func markerRoom(_ channel: String, _ session: IRCSession) -> Room? {
-        if let room = room(channel: channel), session.rooms.contains(room.id) { return room }
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
-        reply(
-            .fail(
-                "MARKREAD", "INVALID_PARAMS", shown, text: "You are not in that room", source: settings.serverName),
-            session)
-        return nil
-    }
-
-    private func readMarker(_ channel: String, _ session: IRCSession) {
-        guard let room = markerRoom(channel, session) else { return }
-        reply(room.markerMessage(of: session.id, context), session)
-    }
-
-    private func moveMarker(_ channel: String, to at: ChatTimestamp, _ session: IRCSession) {
-        guard let room = markerRoom(channel, session) else { return }
-        let moved = room.moveMarker(of: session.id, to: at, context)
-        let line = room.markerMessage(of: session.id, context)
-        reply(line, session)
-        guard moved else { return }
-        for other in sessions(of: session.person) where other !== session { reply(line, other) }
-    }
 }
