@@ -27,13 +27,14 @@ import logins
 import options
 import outages
 import peer
+import proxies
 import relaying
 import restarts
 import roughness
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins, restarts, listeners]
+TOGETHER = [dialects, options, roughness, logins, restarts, listeners, proxies]
 
 
 def scenarios(words, quick):
