@@ -30,6 +30,7 @@ import multiline
 import options
 import outages
 import peer
+import proxies
 import relaying
 import restarts
 import roughness
@@ -37,7 +38,7 @@ import scale
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, history]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history]
 
 
 def scenarios(words, quick):
