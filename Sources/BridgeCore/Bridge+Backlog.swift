@@ -193,11 +193,7 @@ extension Bridge {
         {
             return []
         }
-        let renderer = BacklogRenderer(
-            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
-            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall,
-            caps: session.caps,
-            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
+        let renderer = renderer(of: room, for: session)
         let lines = renderer.lines(of: message)
         if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
             let reference = nextBatchReference()
@@ -272,5 +268,14 @@ extension Bridge {
         session.following = nil
         backlogsAwaitingDisk.removeAll { $0.client == session.id }
         context.timers.cancel(.following(session.id))
+    }
+
+    /// Shows what was said before in a room, as the client can have it.
+    func renderer(of room: Room, for session: IRCSession) -> BacklogRenderer {
+        BacklogRenderer(
+            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
+            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall,
+            caps: session.caps,
+            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
     }
 }

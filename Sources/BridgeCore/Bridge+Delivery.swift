@@ -115,6 +115,16 @@ extension Bridge: ClientDoor {
         }
     }
 
+    /// What `body` delivers to the client is no part of the answer to its labeled line.
+    ///
+    /// Source: IRCv3 labeled-response, "When a client sends a message to itself".
+    func outsideResponse(_ session: IRCSession, _ body: () -> Void) {
+        let response = session.response
+        session.response = nil
+        body()
+        session.response = response
+    }
+
     private func beginBatch(label: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) -> String {
         let reference = nextBatchReference()
         write(

@@ -355,11 +355,7 @@ extension Bridge {
             ]
         }
         if message.kind == .event { return [message.eventLine(in: room.channel)] }
-        let renderer = BacklogRenderer(
-            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
-            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall,
-            caps: session.caps,
-            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
+        let renderer = renderer(of: room, for: session)
         let lines = renderer.lines(of: message)
         guard lines.isEmpty else { return lines }
         // A page is short only at the end of the history, so whatever is in it is a line.

@@ -135,7 +135,10 @@ extension Bridge {
         func send(to client: ClientID) {
             if let said { deliver(said, to: client) } else { deliver(head, to: client, label: nil) }
         }
-        for client in target.clients { send(to: client) }
+        // What comes to oneself is no answer to the labeled line; its echo is.
+        outsideResponse(session) {
+            for client in target.clients { send(to: client) }
+        }
         if let said { echo(said, to: session.id, label: nil) } else { echo([head], to: session.id, label: nil) }
         // The same person's other clients: a line from oneself to another is understood only by who asked for such.
         for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {

@@ -51,7 +51,10 @@ extension Bridge {
         if let account = session.account {
             return refuse("ALREADY_AUTHENTICATED", "You are logged in as \(account.name)", of: account.name)
         }
-        guard let nick = session.nick else { return refuse("NEED_NICK", "Choose a nick first", of: "*") }
+        // A nick that was refused is a wish all the same, and the answer is that somebody has it.
+        guard let nick = session.nick ?? session.refusedNick else {
+            return refuse("NEED_NICK", "Choose a nick first", of: "*")
+        }
         let name = wanted == "*" ? nick : wanted
         if let (code, text) = complaint(name: name, session) {
             return refuse(code, text, of: wanted == "*" ? nick : shown)
@@ -113,14 +116,15 @@ extension Bridge {
             if accounts[name] != nil || registrations[AccountBook.fold(name)] != nil {
                 return ("ACCOUNT_EXISTS", "There is an account of that name")
             }
-            return ("BAD_ACCOUNT_NAME", "Somebody here is called that, or something that looks like it")
+            // Nobody's name is made an account of by somebody else.
+            if context.identities.person(nick: name) != nil {
+                return ("ACCOUNT_EXISTS", "Somebody here is called that")
+            }
+            return ("BAD_ACCOUNT_NAME", "That looks like the name of somebody else")
         }
     }
 
     private static func complaint(password: String, of name: String) -> (code: String, text: String)? {
-        if password.utf8.count > SASLPlainResponse.maxPartBytes {
-            return ("UNACCEPTABLE_PASSWORD", "A password has at most \(SASLPlainResponse.maxPartBytes) bytes")
-        }
         if password.utf8.count < minPasswordBytes {
             return ("WEAK_PASSWORD", "A password has at least \(minPasswordBytes) characters")
         }

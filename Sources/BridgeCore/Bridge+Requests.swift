@@ -139,7 +139,10 @@ extension Bridge {
             nick: nick, holder: session.person, account: session.account?.name)
         // Who is still to log in may be the one for whom the nick is kept; registration looks again.
         let mayComeToOwnIt = session.person == nil && context.identities.belongsToAccount(nick: nick)
-        if let refusal, refusal == .erroneous || !mayComeToOwnIt { return refuse(nick, refusal, session) }
+        if let refusal, refusal == .erroneous || !mayComeToOwnIt {
+            if session.person == nil, refusal == .inUse { session.refusedNick = nick }
+            return refuse(nick, refusal, session)
+        }
         guard let personID = session.person, let person = context.identities[personID] else {
             session.nick = nick
             for request in session.registrationStep() { perform(request, session) }
@@ -298,31 +301,5 @@ extension Bridge {
             return reply(session.numeric(.errUsersDontMatch, "Modes of others are their own"), session)
         }
         ownMode(params, session)
-    }
-
-    // MARK: - Read markers
-
-    private func markerRoom(_ channel: String, _ session: IRCSession) -> Room? {
-        if let room = room(channel: channel), session.rooms.contains(room.id) { return room }
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
-        reply(
-            .fail(
-                "MARKREAD", "INVALID_PARAMS", shown, text: "You are not in that room", source: settings.serverName),
-            session)
-        return nil
-    }
-
-    private func readMarker(_ channel: String, _ session: IRCSession) {
-        guard let room = markerRoom(channel, session) else { return }
-        reply(room.markerMessage(of: session.id, context), session)
-    }
-
-    private func moveMarker(_ channel: String, to at: ChatTimestamp, _ session: IRCSession) {
-        guard let room = markerRoom(channel, session) else { return }
-        let moved = room.moveMarker(of: session.id, to: at, context)
-        let line = room.markerMessage(of: session.id, context)
-        reply(line, session)
-        guard moved else { return }
-        for other in sessions(of: session.person) where other !== session { reply(line, other) }
     }
 }

@@ -34,7 +34,7 @@ extension Bridge {
         let outcome = session.sasl.received(param, offered: offered)
         switch outcome {
         case .challenge, .needMoreData, .response: break
-        case .unknownMechanism, .malformed, .tooLong, .aborted: session.scram = nil
+        case .unknownMechanism, .malformed, .tooLong, .endless, .aborted: session.scram = nil
         }
         switch outcome {
         case .challenge: reply(IRCMessage(command: "AUTHENTICATE", params: ["+"]), session)
@@ -44,6 +44,7 @@ extension Bridge {
             reply(session.numeric(.rplSASLMechs, mechanisms, "are available SASL mechanisms"), session)
             reply(session.numeric(.errSASLFail, "SASL authentication failed"), session)
         case .malformed: saslFailed(session, "The SASL response is malformed")
+        case .endless: saslFailed(session, "The SASL response is too long")
         case .tooLong: reply(session.numeric(.errSASLTooLong, "SASL message too long"), session)
         case .aborted:
             if isWaiting { session.passwordTry?.isAbandoned = true }

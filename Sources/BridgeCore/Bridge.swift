@@ -38,6 +38,7 @@ public final class Bridge {
     /// Most people on both sides, as far as somebody asked.
     var peakPeople = 0
     var whowas = WhowasMemory()
+    var privateMarkers = PrivateMarkers()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
     private var addressUse: [String: AddressUse] = [:]
@@ -141,6 +142,7 @@ public final class Bridge {
         for room in rooms {
             if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
         }
+        privateMarkers.restore(stored.rooms[PrivateMarkers.storedKey]?.markers ?? [])
         noteMessagesWithoutRoom(stored)
         context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
@@ -530,6 +532,7 @@ public final class Bridge {
             tellPeers(of: session, line)
             for id in session.rooms { room(id)?.leave(session.id, context) }
             whowas.remember(person, at: context.now.wall)
+            forgetPrivateMarkers(of: personID)
             context.identities.remove(personID)
             forgetOperator(personID)
             if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }

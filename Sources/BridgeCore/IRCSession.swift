@@ -233,6 +233,7 @@ final class IRCSession {
         var scram: SCRAMStep?
         var passwordTry: PasswordTry?
         var registration: String?
+        var refusedNick: String?
         var away: ClientAway?
         var gatewayTry: GatewayTry?
         var failedTries = 0
@@ -321,6 +322,12 @@ final class IRCSession {
     var registration: String? {
         get { login?.registration }
         set { if newValue != nil || login != nil { modifyLogin { $0.registration = newValue } } }
+    }
+
+    /// The nick that the client wanted last, before registration, and that somebody else has.
+    var refusedNick: String? {
+        get { login?.refusedNick }
+        set { modifyLogin { $0.refusedNick = newValue } }
     }
 
     /// That this client of an account is away, and since which of its person's changes. Of other people the person knows.

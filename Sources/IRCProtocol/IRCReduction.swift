@@ -65,6 +65,9 @@ public enum IRCReductionTable {
         CommandRow(command: "760", needs: .metadata, without: .nothing),
     ]
 
+    /// Commands whose specifications answer with standard replies: whoever sends them knows these, negotiated or not.
+    static let commandsWithStandardReplies: Set<String> = ["REGISTER", "VERIFY"]
+
     /// Commands whose own specification defines standard replies: who enabled its capability understands these without
     /// `standard-replies`, which is for all others.
     ///
@@ -87,6 +90,7 @@ public enum IRCReductionTable {
     /// Whether a client with these capabilities is shown a standard reply as one.
     static func showsStandardReply(_ params: [String], _ caps: IRCCapabilitySet) -> Bool {
         if params.count > 1, announcedCodes.contains(params[1]) { return true }
+        if let command = params.first, commandsWithStandardReplies.contains(command) { return true }
         return params.first.flatMap { standardReplies[$0] }.map { caps.contains($0) } ?? false
     }
 

@@ -107,7 +107,7 @@ struct AccountRegistrationTests {
         harness.send(1, "REGISTER * * long-enough")
         #expect(
             harness.takeLines(1)
-                == [":bridge NOTICE remy :REGISTER TEMPORARILY_UNAVAILABLE remy: Accounts cannot be kept at the moment"]
+                == [":bridge FAIL REGISTER TEMPORARILY_UNAVAILABLE remy :Accounts cannot be kept at the moment"]
         )
         harness.store.failure = nil
         harness.perform { _, _ in }
@@ -258,13 +258,13 @@ struct AccountRegistrationTests {
                 answer: "FAIL REGISTER BAD_ACCOUNT_NAME b0ss"),
             Refusal(
                 testDescription: "a name of somebody here", line: "REGISTER remy * long-enough",
-                answer: "FAIL REGISTER BAD_ACCOUNT_NAME remy"),
+                answer: "FAIL REGISTER ACCOUNT_EXISTS remy"),
             Refusal(
                 testDescription: "what looks like one's", line: "REGISTER rеmy * long-enough",
                 answer: "FAIL REGISTER BAD_ACCOUNT_NAME rеmy"),
             Refusal(
                 testDescription: "a name of somebody upstream", line: "REGISTER Colette * long-enough",
-                answer: "FAIL REGISTER BAD_ACCOUNT_NAME Colette"),
+                answer: "FAIL REGISTER ACCOUNT_EXISTS Colette"),
             Refusal(
                 testDescription: "the server's name", line: "REGISTER bridge * long-enough",
                 answer: "FAIL REGISTER BAD_ACCOUNT_NAME bridge"),
@@ -285,8 +285,8 @@ struct AccountRegistrationTests {
                 testDescription: "the name for a password", line: "REGISTER * * LINGUINI",
                 answer: "FAIL REGISTER WEAK_PASSWORD linguini"),
             Refusal(
-                testDescription: "an endless password", line: "REGISTER * * \(String(repeating: "x", count: 256))",
-                answer: "FAIL REGISTER UNACCEPTABLE_PASSWORD linguini"),
+                testDescription: "an endless password", line: "REGISTER * * \(String(repeating: "x", count: 500))",
+                answer: "417 linguini"),
             Refusal(
                 testDescription: "no code was sent", line: "VERIFY linguini 123",
                 answer: "FAIL VERIFY INVALID_CODE linguini"),
@@ -334,6 +334,21 @@ struct AccountRegistrationTests {
                 ":bridge 900 ann ann!*@bridge ann :You are now logged in as ann",
                 ":bridge FAIL REGISTER ALREADY_AUTHENTICATED ann :You are logged in as ann",
                 ":bridge FAIL VERIFY ALREADY_AUTHENTICATED ann :You are logged in as ann",
+            ])
+    }
+
+    @Test("whose wish for a nick was refused hears that somebody has it, and may choose another name")
+    func refusedNick() throws {
+        let harness = try Self.harness()
+        Self.enter(1, "root", harness)
+        harness.connect(2)
+        for line in ["NICK root", "REGISTER * * long-enough", "REGISTER twig * long-enough"] { harness.send(2, line) }
+        #expect(
+            harness.takeLines(2) == [
+                ":bridge 433 * root :Nickname is already in use",
+                ":bridge FAIL REGISTER ACCOUNT_EXISTS root :Somebody here is called that",
+                ":bridge REGISTER SUCCESS twig :Account created",
+                ":bridge 900 * *!*@bridge twig :You are now logged in as twig",
             ])
     }
 

@@ -49,4 +49,15 @@ struct AnswerFormTests {
         stage.harness.send(1, line)
         #expect(stage.harness.takeLines(1) == [":bridge 461 alice USER :Not enough parameters"])
     }
+
+    @Test("a message to oneself comes once plain and once as the labeled echo", arguments: ["PRIVMSG", "NOTICE"])
+    func toOneself(verb: String) throws {
+        let stage = try stage(rooms: ["lobby"])
+        stage.enter(1, "alice", caps: "echo-message batch labeled-response")
+        stage.harness.send(1, "@label=7 \(verb) alice :hi")
+        #expect(
+            stage.harness.takeLines(1) == [
+                ":alice!~u@bridge \(verb) alice :hi", "@label=7 :alice!~u@bridge \(verb) alice :hi",
+            ])
+    }
 }

@@ -179,7 +179,7 @@ struct SASLLoginTests {
             Break(
                 testDescription: "lines without end",
                 lines: [String](repeating: String(repeating: "A", count: 400), count: 4),
-                answers: ["905 :SASL message too long"]),
+                answers: ["904 :The SASL response is too long"]),
         ])
     func broken(_ row: Break) throws {
         begin(1, "CAP REQ sasl")

@@ -30,6 +30,7 @@ import multiline
 import options
 import outages
 import peer
+import proxies
 import relaying
 import restarts
 import roughness
@@ -38,7 +39,7 @@ import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, history, surface]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface]
 
 
 def scenarios(words, quick):

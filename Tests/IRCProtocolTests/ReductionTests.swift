@@ -61,6 +61,9 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow(
         "FAIL of such a verb for who did not", ":irc FAIL CHATHISTORY X #a :No", [.readMarker],
         ":irc NOTICE me :CHATHISTORY X #a: No"),
+    ReductionRow(
+        "FAIL of a command that has no other answers", ":irc FAIL REGISTER NEED_NICK * :Choose one", [],
+        ":irc FAIL REGISTER NEED_NICK * :Choose one"),
     ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
     ReductionRow(
         "FAIL of a command whose own capability is there", ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message",
