@@ -282,6 +282,7 @@ extension Bridge {
     private func merge(_ session: IRCSession, _ old: Person, into shared: PersonID) {
         guard let oldID = session.person else { return }
         let rooms = session.rooms
+        let prefixes = prefixes(of: oldID, in: rooms)
         guard sessions(of: shared).count < Self.maxClientsPerAccount else { return closeSurplus(session) }
         tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
         for id in rooms { if let room = room(id) { leave(room, session) } }
@@ -289,7 +290,7 @@ extension Bridge {
         context.identities.remove(oldID)
         forgetOperator(oldID)
         session.rooms = []
-        join(session, old, rooms, shared)
+        join(session, old, rooms, prefixes, shared)
     }
 
     /// A client that is nobody any more becomes one more of a person who is here, and all clients of that person are in the
@@ -298,7 +299,11 @@ extension Bridge {
     /// - Parameters:
     ///   - old: who the client was.
     ///   - rooms: where the client has a room open.
-    func join(_ session: IRCSession, _ old: Person, _ rooms: ShortList<RoomID>, _ shared: PersonID) {
+    ///   - prefixes: what stood in front of its nick there.
+    func join(
+        _ session: IRCSession, _ old: Person, _ rooms: ShortList<RoomID>, _ prefixes: [RoomID: String],
+        _ shared: PersonID
+    ) {
         guard let person = context.identities[shared] else { return }
         let others = sessions(of: shared)
         context.identities.modify(shared) { $0.clients.append(session.id) }
@@ -326,6 +331,7 @@ extension Bridge {
                 pullLongAnswers(other)
             }
         }
+        tellPrefixes(since: prefixes, session)
         settleAway(of: shared, by: session)
     }
 

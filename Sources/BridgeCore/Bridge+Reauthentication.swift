@@ -11,6 +11,7 @@ extension Bridge {
         let shared = person(of: account)
         if let shared, sessions(of: shared).count >= Self.maxClientsPerAccount { return closeSurplus(session) }
         let rooms = session.rooms
+        let prefixes = prefixes(of: oldID, in: rooms)
         if old.clients == [session.id] {
             tellPeers(
                 of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in as somebody else"]))
@@ -28,7 +29,7 @@ extension Bridge {
         session.account = account
         session.setClientName(clientName)
         if let shared {
-            join(session, old, rooms, shared)
+            join(session, old, rooms, prefixes, shared)
             return showStaying(oldID, rooms, session)
         }
         let nick = freeNick(for: account, wishing: old.nick)
@@ -54,7 +55,32 @@ extension Bridge {
                     session)
             }
         }
+        tellPrefixes(since: prefixes, session)
         showStaying(oldID, rooms, session)
+    }
+
+    /// What stands in front of a person's nick in each of these rooms.
+    func prefixes(of person: PersonID, in rooms: ShortList<RoomID>) -> [RoomID: String] {
+        var prefixes: [RoomID: String] = [:]
+        for id in rooms { prefixes[id] = room(id)?.moderation.prefixes(of: person) }
+        return prefixes
+    }
+
+    /// A client that has rooms open already, and became somebody else in them, hears what this one may do there.
+    func tellPrefixes(since before: [RoomID: String], _ session: IRCSession) {
+        guard let person = session.person else { return }
+        for id in session.rooms {
+            guard let old = before[id], let room = room(id) else { continue }
+            let new = room.moderation.prefixes(of: person)
+            for (prefix, mode) in [("@", "o"), ("+", "v")] as [(Character, String)]
+            where old.contains(prefix) != new.contains(prefix) {
+                reply(
+                    IRCMessage(
+                        source: settings.serverName, command: "MODE",
+                        params: [room.channel, (new.contains(prefix) ? "+" : "-") + mode, session.displayNick]),
+                    session)
+            }
+        }
     }
 
     /// For the client its own nick has changed. Where whom it was stays, with other clients, it has to hear that there is
