@@ -56,6 +56,29 @@ struct CrowdTests {
         #expect(lines(1, stage) == [])
     }
 
+    @Test("whoever wants display names gets each right after its JOIN")
+    func displayNames() throws {
+        let stage = try stage()
+        stage.enter(1, "alice", caps: Self.caps + " draft/metadata-2")
+        stage.harness.send(1, "METADATA * SUB display-name")
+        _ = stage.happened()
+        join(1...singles + 3, stage)
+        func named(_ lines: [String]) -> [String] {
+            lines.compactMap { line in
+                let words = line.split(separator: " ").drop { $0 != "METADATA" }
+                return words.dropFirst().first.map(String.init)
+            }
+        }
+        let first = lines(1, stage)
+        #expect(named(first) == (1...singles).map { "p\($0)" })
+        stage.harness.advance(by: Crowds.interval)
+        let rest = lines(1, stage)
+        #expect(named(rest) == (singles + 1...singles + 3).map { "p\($0)" })
+        for (join, name) in zip(rest, rest.dropFirst()) where join.contains(" JOIN ") {
+            #expect(named([name]) == nicks([join], "JOIN"))
+        }
+    }
+
     @Test("whoever has no batches gets the same lines at the same pace")
     func plain() throws {
         let stage = try stage()
