@@ -450,7 +450,9 @@ final class IRCSession {
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
         // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration, .sts] { offered.remove(absent) }
+        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration, .sts] {
+            offered.remove(absent)
+        }
         return offered.subtracting(accountCapabilities)
     }()
 
