@@ -5,7 +5,7 @@
 #   make test                 all tests, a minute of the built program against a backend of each dialect, and two of a soak
 #   make soak                 kills, cuts, stalls, a full disk, clock jumps: nothing lost, nothing doubled, nothing
 #                             reordered (SOAK=20m, SEED=n)
-#   make check                formatting, dependency directions, warnings, sanitizers
+#   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
 #   make conformance          the long suites: laws with many seeds, both sides driven from outside, real IRC clients,
 #                             and the Autobahn TestSuite
 #   make bench                the benchmarks
@@ -43,6 +43,7 @@ check: setup
 	scripts/check-imports
 	scripts/test-check-imports
 	$(SWIFT) build $(STRICT) --build-tests
+	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
 	scripts/sanitize
 
 conformance: setup

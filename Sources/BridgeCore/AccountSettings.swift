@@ -5,6 +5,8 @@ public struct AccountSettings: Sendable {
     /// As configured; compared without regard to ASCII case. No spaces, no `@`.
     public var name: String
     public var password: SCRAMVerifier
+    /// SHA-256 of certificates, 64 hexadecimal digits in lower case each: who shows one of them is this account.
+    public var certificates: [String]
     /// Names of the rooms that the account may enter; nil: all.
     public var rooms: Set<String>?
     /// Shown as an operator.
@@ -15,11 +17,13 @@ public struct AccountSettings: Sendable {
     public var ownLogins: [String: OwnLoginSettings]
 
     public init(
-        name: String, password: SCRAMVerifier, rooms: Set<String>? = nil, isAdmin: Bool = false,
+        name: String, password: SCRAMVerifier, certificates: [String] = [], rooms: Set<String>? = nil,
+        isAdmin: Bool = false,
         receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:]
     ) {
         self.name = name
         self.password = password
+        self.certificates = certificates
         self.rooms = rooms
         self.isAdmin = isAdmin
         self.receipts = receipts
@@ -34,6 +38,14 @@ public enum LoginRequirement: Sendable {
     /// Clients whose ``ClientOrigin/isListenerLocal`` is false.
     case remote
     case always
+}
+
+/// Who may make an account of their own.
+public enum RegistrationPolicy: Sendable {
+    case nobody
+    /// Clients whose ``ClientOrigin/isListenerLocal`` is true.
+    case local
+    case everybody
 }
 
 /// What PASS is checked against.
@@ -54,6 +66,21 @@ public struct PasswordCheck: Equatable, Sendable {
 
     /// Whether the password is the one. Blocks; call it on a thread that has nothing else to do.
     public func isCorrect() -> Bool { verifier.matches(password, costing: cost) }
+}
+
+/// One password to be hashed beside the loop, because that takes a good part of a second on purpose.
+public struct PasswordHashing: Equatable, Sendable {
+    public let client: ClientID
+    /// Names this one in ``Bridge/passwordHashed(_:attempt:_:now:)``.
+    public let attempt: UInt64
+    let password: SecretBytes
+    let salt: [UInt8]
+    let iterations: Int
+
+    /// What is to be kept of the password. Blocks; call it on a thread that has nothing else to do.
+    public func verifier() -> SCRAMVerifier {
+        SCRAMVerifier(password: password, salt: salt, iterations: iterations)
+    }
 }
 
 /// How a ``PasswordCheck`` ended.

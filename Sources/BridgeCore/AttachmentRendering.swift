@@ -12,16 +12,20 @@ extension MessageRendering {
     /// Bytes of a link. Longer ones fill several lines, and no client opens those.
     static let maxLinkBytes = 2048
 
-    static func lines(of attachments: [ChatAttachment], budget: Int, backendHost: String?) -> [String] {
-        var lines: [String] = []
+    static func lines(of attachments: [ChatAttachment], budget: Int, backendHost: String?) -> [IRCUtterance.Line] {
+        var lines: [IRCUtterance.Line] = []
         for attachment in attachments.prefix(maxAttachmentLines) {
             // By lines, since a CR LF is one character to a search for either.
             let line = IRCTextSplitter.lines(cleanBody(describe(attachment, backendHost: backendHost)), maxLines: 10)
                 .joined(separator: " ")
-            lines.append(contentsOf: IRCTextSplitter.split(line, budget: budget))
+            for (index, piece) in IRCTextSplitter.split(line, budget: budget).enumerated() {
+                lines.append(IRCUtterance.Line(piece, isContinuation: index > 0))
+            }
         }
         let omitted = attachments.count - maxAttachmentLines
-        if omitted > 0 { lines.append("… \(omitted) more attachment\(omitted == 1 ? "" : "s")") }
+        if omitted > 0 {
+            lines.append(IRCUtterance.Line("… \(omitted) more attachment\(omitted == 1 ? "" : "s")"))
+        }
         return lines
     }
 

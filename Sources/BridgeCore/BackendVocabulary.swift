@@ -79,6 +79,7 @@ enum BackendPurpose: Equatable {
     case whoAmI
     case rooms
     case history(RoomID)
+    case olderHistory(RoomID)
     case markRead(RoomID)
     case ownIdentity(RoomID)
 }

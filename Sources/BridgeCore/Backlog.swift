@@ -94,6 +94,14 @@ final class Backlog {
         return lines.popLast()
     }
 
+    /// What ends a message's own batch, of which the beginning is written and this is not.
+    var innerEnd: IRCMessage? {
+        guard let end = lines.first, end.command == "BATCH", let next = lines.last,
+            !(next.command == "BATCH" && next.params.first?.hasPrefix("+") == true)
+        else { return nil }
+        return end
+    }
+
     func forgetPage() {
         rows = []
         lines = []
@@ -121,6 +129,11 @@ struct BacklogRenderer {
     /// Without server-time the time stands in front of the words.
     let showsTime: Bool
     let now: ChatTimestamp
+    let caps: IRCCapabilitySet
+    /// Whom the words of a reply answer, for clients without tags.
+    let address: (StoredMessage) -> String?
+    /// Names a batch for a message of several lines.
+    let reference: () -> String
 
     /// Older than this, the time alone says too little.
     private static let day: Int64 = 24 * 3600 * 1000
@@ -131,6 +144,8 @@ struct BacklogRenderer {
             IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds)), IRCTag("msgid", message.msgid),
         ]
         switch message.kind {
+        // Only for who asks for it.
+        case .event: return []
         case .gap:
             if let from = message.gapFrom {
                 let span = [from, message.at].map { IRCServerTime.format(milliseconds: $0.milliseconds) }
@@ -143,11 +158,9 @@ struct BacklogRenderer {
             ]
         case .message:
             if let account = message.account { tags.append(IRCTag("account", account)) }
-            return bodies(of: message).enumerated().map { index, body in
-                IRCMessage(
-                    tags: index == 0 ? tags + self.tags(of: message) : tags.filter { $0.name != "msgid" },
-                    source: message.source, command: "PRIVMSG", params: [channel, body])
-            }
+            let head = IRCMessage(
+                tags: tags + self.tags(of: message), source: message.source, command: "PRIVMSG", params: [channel])
+            return said(message, head)?.messages(for: caps, reference: reference) ?? []
         }
     }
 
@@ -163,21 +176,40 @@ struct BacklogRenderer {
         return tags
     }
 
-    private func bodies(of message: StoredMessage) -> [String] {
+    private func said(_ message: StoredMessage, _ head: IRCMessage) -> IRCUtterance? {
         let stamp = stamp(message.at)
-        let budget =
-            IRCTextSplitter.budget(source: message.source, command: "PRIVMSG", target: channel) - stamp.utf8.count
+        let address = address(message)
         guard message.author != nil else {
-            return MessageRendering.bodies(
+            let budget =
+                IRCTextSplitter.budget(source: message.source, command: "PRIVMSG", target: channel) - stamp.utf8.count
+                - (address?.utf8.count ?? 0)
+            let lines = MessageRendering.lines(
                 text: message.text, attachments: message.attachments, isEncrypted: message.isEncrypted, budget: budget,
-                limits: limits, backendHost: backendHost
-            ).map { stamp + $0 }
+                limits: limits, backendHost: backendHost)
+            return lines.isEmpty ? nil : stamped(IRCUtterance(head: head, lines: lines, address: address), stamp)
         }
-        if let words = MessageRendering.action(message.text) {
-            // The marks around an ACTION take nine bytes.
-            return IRCTextSplitter.split(words, budget: budget - 9).map { "\u{1}ACTION \(stamp)\($0)\u{1}" }
+        return stamped(
+            MessageRendering.utterance(
+                head, SpokenText(text: message.text), address: address, margin: stamp.utf8.count),
+            stamp)
+    }
+
+    /// The time stands in front of every line, but in front of a batch once.
+    private func stamped(_ said: IRCUtterance, _ stamp: String) -> IRCUtterance {
+        guard !stamp.isEmpty else { return said }
+        var said = said
+        // The time comes first.
+        if let address = said.address, !caps.contains(.messageTags) {
+            if let first = said.lines.firstIndex(where: { !$0.text.isEmpty }) {
+                said.lines[first].text = address + said.lines[first].text
+            }
+            said.address = nil
         }
-        return IRCTextSplitter.split(message.text, budget: budget).map { stamp + $0 }
+        let isBatch = said.lines.count > 1 && caps.contains(.multiline) && caps.contains(.batch)
+        for index in said.lines.indices where index == 0 || !isBatch && !said.lines[index].text.isEmpty {
+            said.lines[index].text = stamp + said.lines[index].text
+        }
+        return said
     }
 
     /// `[HH:MM] `, UTC, with the date when that is more than a day ago; nothing for clients that see the time anyway.

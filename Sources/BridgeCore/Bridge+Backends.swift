@@ -99,6 +99,14 @@ extension Bridge {
             }
             settle(
                 account.submit(.history(id), .history(query), dialectContext: room.dialectContext, context), account)
+        case .olderHistory(let id, let query):
+            guard let room = room(id) else { return }
+            guard let account = backend(named: room.settings.backend) else {
+                return room.olderArrived(nil, isComplete: false, context)
+            }
+            settle(
+                account.submit(.olderHistory(id), .history(query), dialectContext: room.dialectContext, context),
+                account)
         case .ownIdentity(let id):
             guard let (room, own) = ownLink(id) else { return }
             guard let account = own.login.backend.flatMap({ backend(named: $0) }), account.offers(.whoAmI) else {
@@ -199,6 +207,12 @@ extension Bridge {
                 room.historyArrived(.failure(failure), isComplete: false, context)
             case .failure(let failure): room.historyArrived(.failure(failure), isComplete: false, context)
             }
+        case .olderHistory(let id):
+            guard let room = room(id) else { return }
+            guard case .success(.messages(let messages, let isComplete)) = outcome else {
+                return room.olderArrived(nil, isComplete: false, context)
+            }
+            room.olderArrived(messages, isComplete: isComplete, context)
         case .markRead: break
         }
     }
@@ -209,6 +223,7 @@ extension Bridge {
             case .whoAmI: ("who-am-i", nil)
             case .rooms: ("rooms", nil)
             case .history(let id): ("history", id)
+            case .olderHistory(let id): ("older-history", id)
             case .markRead(let id): ("mark-read", id)
             case .ownIdentity(let id): ("who-am-i", id)
             }

@@ -11,7 +11,8 @@ extension Bridge {
     /// What the session, which is about to enter, has missed in the room; nil: nothing, or nobody knows.
     func backlog(of room: Room, _ session: IRCSession) -> Backlog? {
         let newest = Int64(room.recent.lastSequence)
-        guard settings.limits.backlog > 0, let following = following(session),
+        // Whoever can ask for it asks for it: IRCv3 chathistory, "Implementation".
+        guard settings.limits.backlog > 0, !session.caps.contains(.chatHistory), let following = following(session),
             let place = cursors.place(of: following.client, in: room.storedKey), place < newest
         else { return nil }
         let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))
@@ -140,6 +141,7 @@ extension Bridge {
 
     private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
         guard let reference = backlog.batch else { return }
+        if let end = backlog.innerEnd { write(end, to: session, label: nil, batch: reference) }
         backlog.batch = nil
         endBatch(reference, session)
     }
@@ -191,9 +193,7 @@ extension Bridge {
         {
             return []
         }
-        let renderer = BacklogRenderer(
-            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
-            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall)
+        let renderer = renderer(of: room, for: session)
         let lines = renderer.lines(of: message)
         if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
             let reference = nextBatchReference()
@@ -268,5 +268,14 @@ extension Bridge {
         session.following = nil
         backlogsAwaitingDisk.removeAll { $0.client == session.id }
         context.timers.cancel(.following(session.id))
+    }
+
+    /// Shows what was said before in a room, as the client can have it.
+    func renderer(of room: Room, for session: IRCSession) -> BacklogRenderer {
+        BacklogRenderer(
+            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
+            backendHost: room.settings.url.host, showsTime: !session.caps.contains(.serverTime), now: context.now.wall,
+            caps: session.caps,
+            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
     }
 }

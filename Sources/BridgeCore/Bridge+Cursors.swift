@@ -108,8 +108,9 @@ extension Bridge {
             return makeCursor(room, session, following, at: newest)
         }
         cursors.use(following.client, in: room.storedKey)
-        // Who logged in after entering has not got what was said before; the cursor waits for the next time.
-        guard place >= newest || settings.limits.backlog <= 0 else { return }
+        // Who logged in after entering has not got what was said before; the cursor waits for the next time. Whoever can ask
+        // for it has it in hand.
+        guard place >= newest || settings.limits.backlog <= 0 || session.caps.contains(.chatHistory) else { return }
         following.rooms[room.id] = Followed(
             stay: following.lastStay, written: newest, isLive: true, received: place)
         if place < newest { askSoon(session, following) }

@@ -42,7 +42,7 @@ extension Bridge: ClientDoor {
     }
 
     func tellWatchers(of person: PersonID, _ line: IRCMessage) {
-        let places = rooms.filter { $0.remotes[person] != nil }
+        let places = rooms.filter { $0.remotes[person] != nil && $0.slots.contains(person) }
         if places.count == 1 { return places[0].broadcast(line, context) }
         var watchers: Set<ClientID> = []
         for room in places { watchers.formUnion(room.locals.keys) }
@@ -60,8 +60,10 @@ extension Bridge: ClientDoor {
     ) -> Int {
         var message = message
         if let label { message.setTag("label", label) }
-        if let batch { message.setTag("batch", batch) }
-        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil {
+        let isInner = message.tag("batch") != nil
+        if let batch, !isInner { message.setTag("batch", batch) }
+        // A line of a batch that stands inside another has its time from that one's head.
+        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
         guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
@@ -91,7 +93,12 @@ extension Bridge: ClientDoor {
             case 1:
                 write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
                 return
-            default: break
+            default:
+                guard !response.isDeferred, Self.isOneBatch(replies) else { break }
+                for (index, reply) in replies.enumerated() {
+                    write(reply, to: session, label: index == 0 ? response.label : nil, batch: nil)
+                }
+                return
             }
         }
         guard session.caps.contains(.batch), !response.isDeferred else {
@@ -105,6 +112,16 @@ extension Bridge: ClientDoor {
         } else {
             session.longAnswerBatch = reference
         }
+    }
+
+    /// What `body` delivers to the client is no part of the answer to its labeled line.
+    ///
+    /// Source: IRCv3 labeled-response, "When a client sends a message to itself".
+    func outsideResponse(_ session: IRCSession, _ body: () -> Void) {
+        let response = session.response
+        session.response = nil
+        body()
+        session.response = response
     }
 
     private func beginBatch(label: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) -> String {
@@ -135,6 +152,14 @@ extension Bridge: ClientDoor {
                 if !writeBacklog(of: room, session) { session.replaceFirstLongAnswer(nil) }
                 continue
             }
+            if case .history(let answer) = session.longAnswers[0] {
+                switch writeHistory(answer, session) {
+                case .goesOn: break
+                case .waits: return
+                case .over: session.replaceFirstLongAnswer(nil)
+                }
+                continue
+            }
             let (line, rest) = step(session.longAnswers[0], session)
             session.replaceFirstLongAnswer(rest)
             if let line {
@@ -157,7 +182,7 @@ extension Bridge: ClientDoor {
         case .who(let id, let cursor, let mask, let whox): return whoStep(id, cursor, mask, whox, session)
         case .list(let next, let only): return listStep(next, only, session)
         case .backendList(let next, let only): return backendListStep(next, only, session)
-        case .backlog: return (nil, nil)
+        case .backlog, .history: return (nil, nil)
         case .untold(let id, let after): return untoldStep(id, after, session)
         }
     }

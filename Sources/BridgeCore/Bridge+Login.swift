@@ -3,7 +3,7 @@ import Digests
 import IRCProtocol
 import WireBytes
 
-// Logging in: SASL, PASS, and what an account changes.
+// Logging in: checking passwords, PASS, and what an account changes. What SASL says is in Bridge+SASL.
 //
 // A password is checked beside the loop; the bridge asks with `.checkPassword` and is told with `passwordChecked`. A client
 // has at most one check underway, and a failed one is underway until its answer was given, so the wait cannot be dodged
@@ -14,10 +14,14 @@ import WireBytes
 /// A password of a client on its way to a verdict.
 struct PasswordTry {
     enum Purpose: Equatable {
+        /// WEBIRC; what it said is the session's ``GatewayTry``.
+        case gateway
         case sasl
         /// `PASS account:password`. When it fails, the whole may still be the server's password.
         case accountPass(whole: String)
         case serverPass
+        /// No password of old: the account was made just now.
+        case newAccount
     }
 
     var attempt: UInt64
@@ -35,70 +39,22 @@ extension Bridge {
     /// Clients of one account at a time: what one does reaches all of them, so their number multiplies what one can cost.
     static let maxClientsPerAccount = 25
 
-    func account(named name: String) -> AccountSettings? { accounts[IRCCasemapping.ascii.fold(name)] }
-
-    // MARK: - SASL
-
-    /// Source: IRCv3 sasl-3.1, "Numerics used by this extension".
-    func authenticate(_ param: String, _ session: IRCSession) {
-        guard session.caps.contains(.sasl) else {
-            return reply(session.numeric(.errSASLFail, "Request the capability sasl first"), session)
-        }
-        guard session.account == nil else {
-            return reply(session.numeric(.errSASLAlready, "You have already logged in"), session)
-        }
-        let isWaiting = session.passwordTry.map { $0.purpose == .sasl && !$0.isAbandoned } ?? false
-        if session.passwordTry != nil, param != "*" {
-            return reply(session.numeric(.errSASLFail, "Wait for the answer to your last try"), session)
-        }
-        switch session.sasl.received(param, offered: SASLMechanism.allCases) {
-        case .challenge: reply(IRCMessage(command: "AUTHENTICATE", params: ["+"]), session)
-        case .needMoreData: break
-        case .unknownMechanism:
-            let mechanisms = SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")
-            reply(session.numeric(.rplSASLMechs, mechanisms, "are available SASL mechanisms"), session)
-            reply(session.numeric(.errSASLFail, "SASL authentication failed"), session)
-        case .malformed: loginFailed(session, "The SASL response is malformed")
-        case .tooLong: reply(session.numeric(.errSASLTooLong, "SASL message too long"), session)
-        case .aborted:
-            if isWaiting { session.passwordTry?.isAbandoned = true }
-            reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)
-        case .response(.plain, let bytes): plainReceived(bytes, session)
-        }
-    }
-
-    private func plainReceived(_ bytes: [UInt8], _ session: IRCSession) {
-        guard let response = try? SASLPlainResponse(parsing: bytes) else {
-            return loginFailed(session, "The SASL response is malformed")
-        }
-        let fold = IRCCasemapping.ascii.fold
-        let (account, client) = ClientName.split(response.authcid)
-        let (wanted, wantedClient) = ClientName.split(response.authzid)
-        guard response.authzid.isEmpty || fold(wanted) == fold(account) else {
-            return loginFailed(session, "You may only log in as yourself")
-        }
-        check(SecretBytes(response.password), of: account, client: client ?? wantedClient, .sasl, session)
-    }
-
-    private func loginFailed(_ session: IRCSession, _ why: String) {
-        reply(session.numeric(.errSASLFail, why), session)
-        session.failedTries += 1
-        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
-    }
+    func account(named name: String) -> AccountSettings? { accounts[name] }
 
     // MARK: - Checking
 
-    private func check(
+    func check(
         _ password: SecretBytes, of name: String, client: String?, _ purpose: PasswordTry.Purpose,
         _ session: IRCSession
     ) {
         let account = account(named: name)
         check(
-            password, against: account?.password ?? .unmatchable(iterations: passwordCost), account, purpose, session)
+            password, against: account?.password ?? .unmatchable(iterations: accounts.passwordCost), account, purpose,
+            session)
         session.passwordTry?.clientName = client
     }
 
-    private func check(
+    func check(
         _ password: SecretBytes, against verifier: SCRAMVerifier, _ account: AccountSettings?,
         _ purpose: PasswordTry.Purpose, _ session: IRCSession
     ) {
@@ -108,7 +64,7 @@ extension Bridge {
             .checkPassword(
                 PasswordCheck(
                     client: session.id, attempt: lastAttempt, verifier: verifier, password: password,
-                    cost: passwordCost)))
+                    cost: accounts.passwordCost)))
     }
 
     /// The verdict on a `.checkPassword` is there. Verdicts that nobody waits for are ignored.
@@ -117,6 +73,7 @@ extension Bridge {
         guard let session = sessions[id], let tried = session.passwordTry, tried.attempt == attempt,
             context.timers[.loginAnswer(id)] == nil
         else { return }
+        if tried.purpose == .gateway { return gatewayChecked(session, verdict) }
         switch (verdict, tried.purpose) {
         case (.correct, _):
             loginThrottle.succeeded(session.origin.address)
@@ -139,7 +96,7 @@ extension Bridge {
     }
 
     /// Tells of a wrong password, the later the more there were from that address.
-    private func refuseLater(_ session: IRCSession) {
+    func refuseLater(_ session: IRCSession) {
         let wait = loginThrottle.failed(session.origin.address, now: context.now.monotonic)
         context.note(
             .warn, "wrong-password", "a client gave a wrong password",
@@ -155,37 +112,41 @@ extension Bridge {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
         }
-        if !tried.isAbandoned { loginFailed(session, "SASL authentication failed") }
+        if !tried.isAbandoned { saslFailed(session, "SASL authentication failed") }
         goOnRegistering(session)
     }
 
-    private func goOnRegistering(_ session: IRCSession) {
+    func goOnRegistering(_ session: IRCSession) {
         for request in session.registrationStep() { perform(request, session) }
     }
 
-    private func loggedIn(_ session: IRCSession, _ tried: PasswordTry) {
+    func loggedIn(_ session: IRCSession, _ tried: PasswordTry) {
         guard let account = tried.account else {
             session.isAdmitted = true
             return
         }
-        session.account = account
-        // What USER said is forgotten once registered, but for the ident that came of it.
-        let ident = session.person.flatMap { context.identities[$0]?.ident }
-        session.setClientName(tried.clientName ?? ident.flatMap { ClientName.clean(String($0.drop { $0 == "~" })) })
         session.failedTries = 0
         context.note(
             .info, "client-login", "a client logged in",
             ["address": session.origin.address, "account": account.name])
-        let source = session.person.flatMap { context.identities[$0]?.source }
+        let person = session.person.flatMap { context.identities[$0] }
         let mask =
-            source
+            person?.source
             ?? "\(session.displayNick)!\(session.user ?? "*")@\(IdentityMap.hostname(settings.serverName))"
         reply(
             session.numeric(.rplLoggedIn, mask, account.name, "You are now logged in as \(account.name)"), session)
         if tried.purpose == .sasl {
             reply(session.numeric(.rplSASLSuccess, "SASL authentication successful"), session)
         }
-        if session.person != nil { becomeAccount(session, account) }
+        // What USER said is forgotten once registered, but for the ident that came of it.
+        let client = tried.clientName ?? person.flatMap { ClientName.clean(String($0.ident.drop { $0 == "~" })) }
+        if person != nil, let before = session.account {
+            if before.name != account.name { becomeAnother(session, account, clientName: client) }
+            return
+        }
+        session.account = account
+        session.setClientName(client)
+        if person != nil { becomeAccount(session, account) }
     }
 
     // MARK: - Registration
@@ -221,7 +182,7 @@ extension Bridge {
         if session.caps.contains(.standardReplies) {
             reply(
                 .fail(
-                    "*", "ACCOUNT_REQUIRED_TO_CONNECT", text: "Log in with SASL, or with PASS account:password",
+                    "*", "ACCOUNT_REQUIRED", text: "Log in with SASL, or with PASS account:password",
                     source: settings.serverName), session)
         }
         close(session, reason: "You must log in to connect to this server")
@@ -272,17 +233,16 @@ extension Bridge {
         session.nick = person.nick
         registered(session)
         welcome(session)
-        if person.away != nil {
-            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
-        }
         for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
+        settleAway(of: personID, by: session)
     }
 
-    private func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
+    func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
 
     /// A client that is here already logged in.
     private func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
+        setClientAway(person.away, session)
         for id in session.rooms {
             guard let room = room(id), !mayEnter(room, session) else { continue }
             part(room, reason: "This account may not be here", session)
@@ -303,30 +263,52 @@ extension Bridge {
 
     /// The client leaves the person that it was, and is the account's other clients' from now on.
     private func merge(_ session: IRCSession, _ old: Person, into shared: PersonID) {
-        guard let oldID = session.person, let person = context.identities[shared] else { return }
+        guard let oldID = session.person else { return }
         let rooms = session.rooms
-        let others = sessions(of: shared)
-        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
+        guard sessions(of: shared).count < Self.maxClientsPerAccount else { return closeSurplus(session) }
         tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
         for id in rooms { if let room = room(id) { leave(room, session) } }
         whowas.remember(old, at: context.now.wall)
         context.identities.remove(oldID)
-        context.identities.modify(shared) { $0.clients.append(session.id) }
         session.rooms = []
+        join(session, old, rooms, shared)
+    }
+
+    /// A client that is nobody any more becomes one more of a person who is here, and all clients of that person are in the
+    /// rooms of both.
+    ///
+    /// - Parameters:
+    ///   - old: who the client was.
+    ///   - rooms: where the client has a room open.
+    func join(_ session: IRCSession, _ old: Person, _ rooms: ShortList<RoomID>, _ shared: PersonID) {
+        guard let person = context.identities[shared] else { return }
+        let others = sessions(of: shared)
+        context.identities.modify(shared) { $0.clients.append(session.id) }
         session.state = .registered(shared)
-        reply(IRCMessage(source: old.source, command: "NICK", params: [person.nick]), session)
+        if person.nick != old.nick {
+            reply(IRCMessage(source: old.source, command: "NICK", params: [person.nick]), session)
+        }
         session.nick = person.nick
+        tellAccount(session)
         for id in others.first?.rooms ?? [] {
             if let room = room(id) { enter(room, session, isSilent: rooms.contains(id)) }
         }
         for id in rooms {
             guard let room = room(id), !session.rooms.contains(id) else { continue }
+            guard mayEnter(room, session) else {
+                reply(
+                    IRCMessage(
+                        source: person.source, command: "PART", params: [room.channel, "This account may not be here"]),
+                    session)
+                continue
+            }
             enter(room, session, isSilent: true)
             for other in others {
                 enter(room, other)
                 pullLongAnswers(other)
             }
         }
+        settleAway(of: shared, by: session)
     }
 
     // MARK: - Rights

@@ -6,7 +6,7 @@ import WireBytes
 
 extension Bridge {
     func message(
-        _ verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag], _ session: IRCSession
+        _ verb: MessageVerb, targets: [String], words: SpokenText?, tags: [IRCTag], _ session: IRCSession
     ) {
         guard !targets.isEmpty else { return }
         guard targets.count <= IRCSession.maxTargets else {
@@ -14,7 +14,7 @@ extension Bridge {
         }
         guard let personID = session.person, let person = context.identities[personID] else { return }
         guard phase == .running else {
-            guard let text, verb == .privmsg else { return }
+            guard let text = words?.text, verb == .privmsg else { return }
             return reply(
                 .fail(
                     "PRIVMSG", "CANNOT_DELIVER",
@@ -27,19 +27,19 @@ extension Bridge {
         } else {
             session.lastSpokeAt = context.now.wall
         }
-        let clientTags = tags.filter { IRCClientTags.isAllowed($0.name) }
+        let clientTags = IRCClientTags.relayed(tags)
         // An echo can answer one label only.
         let label = targets.count == 1 ? session.response?.label : nil
         for target in targets {
             if target.hasPrefix("#") {
-                toRoom(verb, target, text, clientTags, label: label, session)
+                toRoom(verb, target, words, clientTags, label: label, session)
             } else {
-                toPerson(verb, target, text, clientTags, from: person, session)
+                toPerson(verb, target, words, clientTags, from: person, session)
             }
         }
     }
 
-    private func refuse(_ verb: MessageVerb, _ answer: IRCMessage, _ session: IRCSession) {
+    func refuse(_ verb: MessageVerb, _ answer: IRCMessage, _ session: IRCSession) {
         // A NOTICE is never answered: RFC 2812 §3.3.2.
         if verb != .notice { reply(answer, session) }
     }
@@ -47,7 +47,7 @@ extension Bridge {
     // MARK: - To a room
 
     private func toRoom(
-        _ verb: MessageVerb, _ channel: String, _ text: String?, _ clientTags: [IRCTag], label: String?,
+        _ verb: MessageVerb, _ channel: String, _ words: SpokenText?, _ clientTags: [IRCTag], label: String?,
         _ session: IRCSession
     ) {
         guard let room = room(channel: channel) else {
@@ -61,19 +61,21 @@ extension Bridge {
         }
         switch verb {
         case .tagmsg: tagMessage(clientTags, room, session)
-        case .notice: _ = room.sendLocally("NOTICE", text ?? "", clientTags: clientTags, from: session.id, context)
+        case .notice: _ = room.sendLocally("NOTICE", words, clientTags: clientTags, from: session.id, context)
         case .privmsg:
-            let text = text ?? ""
-            if MessageRendering.isForeignCTCP(text) {
-                _ = room.sendLocally("PRIVMSG", text, clientTags: clientTags, from: session.id, context)
+            let words = words ?? SpokenText(text: "")
+            if MessageRendering.isForeignCTCP(words.text) {
+                _ = room.sendLocally("PRIVMSG", words, clientTags: clientTags, from: session.id, context)
+            } else if MessageRendering.withoutFormatting(words.text).isEmpty {
+                reply(session.numeric(.errNoTextToSend, "No text to send"), session)
             } else {
-                submit(text, clientTags, room, label: label, session)
+                submit(words, clientTags, room, label: label, session)
             }
         }
     }
 
     private func submit(
-        _ text: String, _ clientTags: [IRCTag], _ room: Room, label: String?, _ session: IRCSession
+        _ words: SpokenText, _ clientTags: [IRCTag], _ room: Room, label: String?, _ session: IRCSession
     ) {
         let replyTo = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
         let waitsForEcho = label != nil && session.caps.contains(.echoMessage)
@@ -81,7 +83,7 @@ extension Bridge {
         if waitsForEcho { session.response?.isDeferred = true }
         let refusal = room.submit(
             Submission(
-                text: text, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil),
+                words: words, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil),
             from: session.id, context)
         if refusal == nil, context.isDurable {
             session.lastKept = context.ledger.next
@@ -92,7 +94,7 @@ extension Bridge {
         reply(
             .fail(
                 "PRIVMSG", "QUEUE_FULL", room.channel,
-                text: "Not taken, too many messages wait for the backend: " + MessageRendering.excerpt(text),
+                text: "Not taken, too many messages wait for the backend: " + MessageRendering.excerpt(words.text),
                 source: settings.serverName), session)
     }
 
@@ -108,29 +110,35 @@ extension Bridge {
     // MARK: - To a person
 
     private func toPerson(
-        _ verb: MessageVerb, _ nick: String, _ text: String?, _ clientTags: [IRCTag], from person: Person,
+        _ verb: MessageVerb, _ nick: String, _ words: SpokenText?, _ clientTags: [IRCTag], from person: Person,
         _ session: IRCSession
     ) {
         guard let (_, target) = context.identities.person(nick: nick) else {
             let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
             return refuse(verb, session.numeric(.errNoSuchNick, shown, "No such nick"), session)
         }
-        guard isLocal(target) else { return refusePrivate(verb, target, text, session) }
+        guard isLocal(target) else { return toUpstreamPerson(verb, target, words?.text, session) }
+        guard verb != .tagmsg || !clientTags.isEmpty else { return }
         let msgid = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = person.account { tags.append(IRCTag("account", account)) }
-        let line = IRCMessage(
-            tags: tags + clientTags, source: person.source, command: verb.rawValue,
-            params: [target.nick] + (text.map { [$0] } ?? []))
-        let pieces = MessageRendering.pieces(of: line)
-        for client in target.clients { for piece in pieces { deliver(piece, to: client, label: nil) } }
-        echo(pieces, to: session.id, label: nil)
+        let head = IRCMessage(
+            tags: tags + clientTags, source: person.source, command: verb.rawValue, params: [target.nick])
+        let said = words.map { MessageRendering.utterance(head, $0) }
+        func send(to client: ClientID) {
+            if let said { deliver(said, to: client) } else { deliver(head, to: client, label: nil) }
+        }
+        // What comes to oneself is no answer to the labeled line; its echo is.
+        outsideResponse(session) {
+            for client in target.clients { send(to: client) }
+        }
+        if let said { echo(said, to: session.id, label: nil) } else { echo([head], to: session.id, label: nil) }
         // The same person's other clients: a line from oneself to another is understood only by who asked for such.
         for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {
             guard other.caps.contains(.echoMessage) || other.caps.contains(.selfMessage) else { continue }
-            for piece in pieces { deliver(piece, to: other.id, label: nil) }
+            send(to: other.id)
         }
         if verb == .privmsg, let away = target.away {
             reply(session.numeric(.rplAway, target.nick, away), session)
@@ -138,7 +146,7 @@ extension Bridge {
     }
 
     /// No wire of this bridge carries private messages to people upstream; saying so beats silence.
-    private func refusePrivate(_ verb: MessageVerb, _ target: Person, _ text: String?, _ session: IRCSession) {
+    func refusePrivate(_ verb: MessageVerb, _ target: Person, _ text: String?, _ session: IRCSession) {
         let why = "This person is on \(target.host), which takes no private messages from here"
         if session.caps.contains(.standardReplies) {
             let excerpt = text.map { ": " + MessageRendering.excerpt($0) } ?? ""

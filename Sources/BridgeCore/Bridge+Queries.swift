@@ -57,6 +57,7 @@ extension Bridge {
         if let account = person.account {
             reply(session.numeric(.rplWhoisAccount, person.nick, account, "is logged in as"), session)
         }
+        whoisSecurity(person, session)
         if let other = person.clients.first.flatMap({ sessions[$0] }) {
             reply(
                 session.numeric(
@@ -66,10 +67,32 @@ extension Bridge {
         reply(session.numeric(.rplEndOfWhois, person.nick, "End of /WHOIS list"), session)
     }
 
-    func whowas(_ nick: String, _ session: IRCSession) {
+    /// What protects the way to a person's clients, and what they show of themselves.
+    private func whoisSecurity(_ person: Person, _ session: IRCSession) {
+        let clients = person.clients.compactMap { sessions[$0] }
+        guard !clients.isEmpty else { return }
+        // One that can be listened to is enough for it not to be true.
+        if clients.allSatisfy({ $0.origin.security != .plain }) {
+            reply(session.numeric(.rplWhoisSecure, person.nick, "is using a secure connection"), session)
+        }
+        // A certificate tells who somebody is elsewhere too: for themselves, and for administrators.
+        guard clients.contains(where: { $0 === session }) || session.account?.isAdmin == true else { return }
+        for certificate in Set(clients.compactMap(\.origin.security.certificate)).sorted() {
+            reply(
+                session.numeric(
+                    .rplWhoisCertificate, person.nick, "has client certificate fingerprint \(certificate)"), session)
+        }
+    }
+
+    /// Entries of one WHOWAS; of a nick that many had, the last few say enough.
+    static let maxWhowasEntries = 10
+
+    /// - Parameter count: how many at most; nil: as many as are told.
+    func whowas(_ nick: String, count: Int?, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
         let folded = settings.casemapping.fold(nick)
-        let found = whowas.find { settings.casemapping.fold($0.nick) == folded }.prefix(10)
+        let found = whowas.find { settings.casemapping.fold($0.nick) == folded }
+            .prefix(min(count ?? Self.maxWhowasEntries, Self.maxWhowasEntries))
         if found.isEmpty { reply(session.numeric(.errWasNoSuchNick, shown, "There was no such nickname"), session) }
         for entry in found {
             reply(

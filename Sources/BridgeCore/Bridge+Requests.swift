@@ -19,7 +19,7 @@ extension Bridge {
         case .names(let channels): names(channels, session)
         case .who(let mask, let whox): who(mask, whox, session)
         case .whois(let nicks): for nick in nicks { whois(nick, session) }
-        case .whowas(let nick): whowas(nick, session)
+        case .whowas(let nick, let count): whowas(nick, count: count, session)
         case .list(let only):
             reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
             session.appendLongAnswer(.list(nextRoom: 0, only: only))
@@ -30,10 +30,13 @@ extension Bridge {
         case .mode(let target, let params): mode(target, params, session)
         case .away(let text): setAway(text, session)
         case .message(let verb, let targets, let text, let tags):
-            message(verb, targets: targets, text: text, tags: tags, session)
+            message(verb, targets: targets, words: text.map { SpokenText(text: $0) }, tags: tags, session)
+        case .multiline(let batch): multiline(batch, session)
         case .readMarker(let channel): readMarker(channel, session)
         case .moveMarker(let channel, let at): moveMarker(channel, to: at, session)
         case .redact(let channel, let msgid, let reason): redact(channel, msgid, reason: reason, session)
+        case .history(let request): history(request, session)
+        case .search(let request): search(request, session)
         case .isOn(let nicks): isOn(nicks, session)
         case .userhost(let nicks): userhost(nicks, session)
         case .query(let command): query(command, session)
@@ -46,6 +49,11 @@ extension Bridge {
         case .ping(let token): answerPing(token, session)
         case .pong(let token): pongReceived(token, session)
         case .authenticate(let param): authenticate(param, session)
+        case .registerAccount(let name, let email, let password):
+            registerAccount(name, email: email, password: password, session)
+        case .verifyAccount(let name): verifyAccount(name, session)
+        case .announceClient(let password, let gateway, let address):
+            announceClient(session, password: password, gateway: gateway, address: address)
         case .quit(let reason): close(session, reason: reason)
         }
     }
@@ -119,7 +127,10 @@ extension Bridge {
             nick: nick, holder: session.person, account: session.account?.name)
         // Who is still to log in may be the one for whom the nick is kept; registration looks again.
         let mayComeToOwnIt = session.person == nil && context.identities.belongsToAccount(nick: nick)
-        if let refusal, refusal == .erroneous || !mayComeToOwnIt { return refuse(nick, refusal, session) }
+        if let refusal, refusal == .erroneous || !mayComeToOwnIt {
+            if session.person == nil, refusal == .inUse { session.refusedNick = nick }
+            return refuse(nick, refusal, session)
+        }
         guard let personID = session.person, let person = context.identities[personID] else {
             session.nick = nick
             for request in session.registrationStep() { perform(request, session) }
@@ -151,21 +162,6 @@ extension Bridge {
         let line = IRCMessage(source: person.source, command: "SETNAME", params: [kept])
         reply(line, session)
         tellPeers(of: session, line)
-    }
-
-    private func setAway(_ text: String?, _ session: IRCSession) {
-        guard let personID = session.person, let person = context.identities[personID] else { return }
-        let clean = text.map { IdentityMap.realname($0, maxBytes: IRCSession.maxAwayBytes) }
-        context.identities.modify(personID) { $0.away = clean }
-        if text == nil {
-            reply(session.numeric(.rplUnAway, "You are no longer marked as being away"), session)
-        } else {
-            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
-        }
-        guard clean != person.away else { return }
-        for id in session.rooms { room(id)?.awayChanged(of: personID, context) }
-        tellPeers(
-            of: session, IRCMessage(source: person.source, command: "AWAY", params: clean.map { [$0] } ?? []))
     }
 
     // MARK: - Rooms
@@ -310,31 +306,5 @@ extension Bridge {
         guard modes.allSatisfy({ "+-i".contains($0) }) else {
             return reply(session.numeric(.errUModeUnknownFlag, "Unknown MODE flag"), session)
         }
-    }
-
-    // MARK: - Read markers
-
-    private func markerRoom(_ channel: String, _ session: IRCSession) -> Room? {
-        if let room = room(channel: channel), session.rooms.contains(room.id) { return room }
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
-        reply(
-            .fail(
-                "MARKREAD", "INVALID_PARAMS", shown, text: "You are not in that room", source: settings.serverName),
-            session)
-        return nil
-    }
-
-    private func readMarker(_ channel: String, _ session: IRCSession) {
-        guard let room = markerRoom(channel, session) else { return }
-        reply(room.markerMessage(of: session.id, context), session)
-    }
-
-    private func moveMarker(_ channel: String, to at: ChatTimestamp, _ session: IRCSession) {
-        guard let room = markerRoom(channel, session) else { return }
-        let moved = room.moveMarker(of: session.id, to: at, context)
-        let line = room.markerMessage(of: session.id, context)
-        reply(line, session)
-        guard moved else { return }
-        for other in sessions(of: session.person) where other !== session { reply(line, other) }
     }
 }

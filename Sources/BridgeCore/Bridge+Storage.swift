@@ -15,6 +15,7 @@ extension Bridge {
         context.ledger.settle(through: ticket, refused: refused)
         context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
+        registrationsSettled()
         loadSettledRooms()
         makeUpForLosses()
         keepLostCursors()
@@ -27,6 +28,7 @@ extension Bridge {
         context.ledger.lose(ticket)
         context.ledger.owe(changes)
         storeDidOverflow(ticket, reason: "too much waits for the disk")
+        registrationsLost(ticket)
         storeDidLose(changes, ticket)
         cursorsLost(changes)
         goOnWithBacklogs()
@@ -44,6 +46,7 @@ extension Bridge {
             for room in rooms { room.notice("What is said is kept again.", context) }
             loadSettledRooms()
             makeUpForLosses()
+            offersChanged()
         case .failing(let reason):
             context.note(.error, "store-failing", "nothing can be kept: \(reason)", ["reason": reason])
             for room in rooms {
@@ -51,6 +54,8 @@ extension Bridge {
                     "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what "
                         + "others write may be missing later.", context)
             }
+            registrationsFailed()
+            offersChanged()
             releasePongs()
             for waiting in context.waitingLoads { goOnWithoutThePast(waiting.room, reason) }
             context.waitingLoads = []
@@ -114,7 +119,15 @@ extension Bridge {
     /// The answer to `.readMessages`.
     public func messagesRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, now: Now) {
         context.now = now
+        if let answer = historyReads.removeValue(forKey: id) { return historyRead(id, outcome, answer) }
         backlogRead(id, outcome)
+    }
+
+    /// The answer to `.findPlaces`.
+    public func placesFound(_ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, now: Now) {
+        context.now = now
+        guard let answer = historyReads.removeValue(forKey: id) else { return }
+        historyPlaced(id, outcome, answer)
     }
 
     /// The answer to `.loadRoom`.
@@ -211,8 +224,8 @@ struct UnkeptChanges {
                 messages[key] = Period(from: min(period.from, from), to: max(period.to, now))
             // Refused aloud; told anew by what comes later; too late to be of use to a client that has come back since; or
             // owed by the ledger.
-            case .accept, .live, .cursor, .dropCursor, .outboxState, .leaveOutbox: break
-            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity:
+            case .accept, .live, .cursor, .dropCursor, .outboxState, .leaveOutbox, .account: break
+            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount:
                 if again.count < Self.capacity { again.append(change) }
             }
         }

@@ -288,7 +288,7 @@ extension Bridge {
         guard let room = templateRooms[id], room.locals.isEmpty else { return }
         for timer in [
             TimerKey.link(id), .linkStart(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
-            .live(id), .roomLoad(id),
+            .live(id), .roomLoad(id), .crowds(id), .split(id),
         ] {
             context.timers.cancel(timer)
         }

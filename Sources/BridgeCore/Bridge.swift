@@ -32,24 +32,31 @@ public final class Bridge {
     /// Joins that wait for the backend to say which rooms it has, oldest first.
     var waitingJoins = WaitingJoins()
     private(set) var sessions = KeyedObjects<SessionByClient>()
-    private let sessionTerms: IRCSession.Terms
+    let sessionTerms: IRCSession.Terms
     var registeredCount = 0
     var peakClients = 0
     var whowas = WhowasMemory()
+    var privateMarkers = PrivateMarkers()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
     private var addressUse: [String: AddressUse] = [:]
     private var addressSweepCount = Bridge.rememberedAddresses
     var phase: Phase = .running
-    let accounts: [String: AccountSettings]
+    var accounts: AccountBook
+    /// What was offered so far, by what decides about it.
+    var offers: [CapabilityOffer.Grounds: CapabilityOffer] = [:]
     /// Who is here as an account, by the account's name.
     var accountPeople: [String: PersonID] = [:]
-    /// Iterations that every check of an account's password takes.
-    let passwordCost: Int
+    /// Accounts that are being made, by their folded names.
+    var registrations: [String: AccountRegistration] = [:]
+    var registrationThrottle = RegistrationThrottle()
+    var lastAway: UInt64 = 0
     /// Clients that wait for a PONG until the disk has what they said.
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
+    /// The right passwords of gateways whose settings have only a hash, by their place in the settings.
+    var knownGatewayPasswords: [Int: SecretBytes] = [:]
     let isupport: [[String]]
     let startedAt: ChatTimestamp
     var cursors: Cursors
@@ -59,6 +66,8 @@ public final class Bridge {
     var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
     /// Whose question to the store this is.
     var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
+    /// Whose question to the store this is.
+    var historyReads: [StoreReadID: HistoryAnswer] = [:]
     private(set) var backends: [BackendAccount] = []
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
@@ -89,15 +98,15 @@ public final class Bridge {
         self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall
         self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
-        self.accounts = Dictionary(
-            settings.accounts.map { (IRCCasemapping.ascii.fold($0.name), $0) }, uniquingKeysWith: { first, _ in first })
-        self.passwordCost = settings.accounts.map(\.password.iterations).max() ?? SCRAMVerifier.defaultIterations
+        self.accounts = AccountBook(
+            settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
         self.isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
             awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes, userLen: IRCSession.maxUserBytes,
             maxTargets: IRCSession.maxTargets,
             targMax: "PRIVMSG:\(IRCSession.maxTargets),NOTICE:\(IRCSession.maxTargets),TAGMSG:\(IRCSession.maxTargets)",
-            utf8Only: true)
+            utf8Only: true, requiresAccount: settings.requireLogin == .always && settings.password == nil,
+            chatHistory: settings.limits.historyLimit)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -111,10 +120,13 @@ public final class Bridge {
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
         guard let stored else { return }
+        // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
+        restoreAccounts(stored.accounts)
         context.identities.restore(stored.identities, now: now)
         for room in rooms {
             if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
         }
+        privateMarkers.restore(stored.rooms[PrivateMarkers.storedKey]?.markers ?? [])
         noteMessagesWithoutRoom(stored)
         context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
@@ -169,9 +181,9 @@ public final class Bridge {
             return
         }
         sessions.insert(
-            IRCSession(id: id, origin: origin, settings: settings, terms: sessionTerms, now: now))
+            IRCSession(id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: now))
         peakClients = max(peakClients, sessions.count)
-        if !origin.isLocal { addressUse[origin.address]?.clients += 1 }
+        if let network = countedNetwork(of: origin) { addressUse[network]?.clients += 1 }
         context.timers.set(.clientLiveness(id), at: now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
     }
@@ -179,10 +191,20 @@ public final class Bridge {
     private func refusal(of origin: ClientOrigin) -> String? {
         if phase != .running { return "the server is stopping" }
         if sessions.count >= settings.limits.maxClients { return "too many clients" }
-        guard !origin.isLocal else { return nil }
+        return refusalOfAddress(origin)
+    }
+
+    /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
+    /// through it, until it says for whom it connects.
+    private func countedNetwork(of origin: ClientOrigin) -> String? {
+        origin.isLocal || isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
+    }
+
+    private func refusalOfAddress(_ origin: ClientOrigin) -> String? {
+        guard let network = countedNetwork(of: origin) else { return nil }
         let limits = settings.limits
         var use =
-            addressUse[origin.address]
+            addressUse[network]
             ?? AddressUse(
                 accepts: TokenBucket(
                     rate: limits.acceptsPerSecondPerAddress, burst: (limits.acceptsPerSecondPerAddress ?? 0) * 2))
@@ -192,10 +214,19 @@ public final class Bridge {
                 // With many addresses in use, sweeping again at the next one would find nothing to forget.
                 addressSweepCount = max(Self.rememberedAddresses, addressUse.count * 2)
             }
-            addressUse[origin.address] = use
+            addressUse[network] = use
         }
         if use.clients >= limits.maxClientsPerAddress { return "too many connections from your address" }
         if !use.accepts.take(now: context.now.monotonic) { return "too many connections in a short time" }
+        return nil
+    }
+
+    /// The client is somebody else's than its connection said. Nil when it may stay; else why not.
+    func move(_ session: IRCSession, to origin: ClientOrigin) -> String? {
+        if let refusal = refusalOfAddress(origin) { return refusal }
+        if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
+        session.origin = origin
+        if let network = countedNetwork(of: origin) { addressUse[network]?.clients += 1 }
         return nil
     }
 
@@ -204,12 +235,13 @@ public final class Bridge {
         guard let session = sessions[id], session.state != .closed else { return }
         session.lastReceivedAt = now.monotonic
         session.pingSentAt = nil
+        let held = session.decoder.bufferedByteCount
+        session.decoder.append(bytes)
         if session.state == .registering, session.user == nil, session.nick == nil,
-            session.decoder.bufferedByteCount == 0, let foreign = ForeignProtocol.recognise(bytes)
+            held < ForeignProtocol.longestMark, let foreign = session.decoder.withHeldBytes(ForeignProtocol.recognise)
         {
             return turnAway(session, foreign)
         }
-        session.decoder.append(bytes)
         processInput(session)
     }
 
@@ -314,6 +346,7 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
+            case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
             case .linkStart(let id):
                 if phase == .running || phase == .draining { room(id)?.linkStartTimerFired(context) }
@@ -327,12 +360,16 @@ public final class Bridge {
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
             case .live(let id): room(id)?.liveTimerFired(context)
             case .roomLoad(let id): roomLoadTimedOut(id)
+            case .crowds(let id): room(id)?.crowdsTimerFired(context)
+            case .split(let id): room(id)?.splitTimerFired(context)
             case .identities: identitiesTimerFired()
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
             case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }
             case .following(let id): if let session = sessions[id] { followingTimerFired(session) }
+            case .history(let id): if let session = sessions[id] { historyTimerFired(session) }
+            case .olderHistory(let id): room(id)?.olderTimerFired(context)
             case .ownIdentity: break
             case .shutdown: beginClosing()
             }
@@ -368,7 +405,9 @@ public final class Bridge {
 
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
-        while session.state != .closed, !session.hasLongAnswers {
+        while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
+            session.gatewayTry == nil
+        {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
                 if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
@@ -423,7 +462,7 @@ public final class Bridge {
             if session.person == nil, let foreign = ForeignProtocol(verb: message.command) {
                 return turnAway(session, foreign)
             }
-            penalty = IRCCommandTable.row(for: message.command)?.penalty ?? 1
+            penalty = session.isGathered(message) ? 0 : IRCCommandTable.row(for: message.command)?.penalty ?? 1
             if session.caps.contains(.labeledResponse), let label = message.tag("label")?.value, !label.isEmpty {
                 session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
             }
@@ -467,6 +506,7 @@ public final class Bridge {
             tellPeers(of: session, line)
             for id in session.rooms { room(id)?.leave(session.id, context) }
             whowas.remember(person, at: context.now.wall)
+            forgetPrivateMarkers(of: personID)
             context.identities.remove(personID)
             if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }
             registeredCount -= 1
@@ -482,6 +522,7 @@ public final class Bridge {
         registeredCount -= 1
         noteEnd(of: session, reason)
         forget(session)
+        settleAway(of: personID)
     }
 
     private func noteEnd(of session: IRCSession, _ reason: String) {
@@ -500,9 +541,10 @@ public final class Bridge {
         stopFollowing(session)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
+        context.timers.cancel(.history(session.id))
         context.timers.cancel(.loginAnswer(session.id))
-        guard !session.origin.isLocal else { return }
-        addressUse[session.origin.address]?.clients -= 1
+        context.timers.cancel(.accountAnswer(session.id))
+        if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
     }
 
     /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
@@ -582,6 +624,8 @@ public final class Bridge {
 
     // MARK: - Batches
 
+    func newBatchReference() -> String { nextBatchReference() }
+
     func nextBatchReference() -> String {
         batchNumber += 1
         return "b" + String(batchNumber, radix: 36)
@@ -593,12 +637,17 @@ enum ForeignProtocol: Equatable {
     case http
     case tls
     case smtp
+    case proxy
+
+    /// Bytes by which any of them is known.
+    static let longestMark = 16
 
     var name: String {
         switch self {
         case .http: "HTTP"
         case .tls: "TLS"
         case .smtp: "SMTP"
+        case .proxy: "the PROXY protocol (which the listener's proxy_protocol turns on)"
         }
     }
 
@@ -613,6 +662,7 @@ enum ForeignProtocol: Equatable {
         // A fatal alert, protocol_version: RFC 8446 §6.
         case .tls: "\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"
         case .smtp: "ERROR :This is an IRC port\r\n"
+        case .proxy: nil
         }
     }
 
@@ -626,6 +676,8 @@ enum ForeignProtocol: Equatable {
             self = .http
         } else if verb == "EHLO" || verb == "HELO" {
             self = .smtp
+        } else if verb == "PROXY" {
+            self = .proxy
         } else {
             return nil
         }
@@ -634,9 +686,12 @@ enum ForeignProtocol: Equatable {
     /// Looks at the first bytes of a connection. Verbs of IRC are never taken for anything else.
     static func recognise(_ bytes: UnsafeRawBufferPointer) -> ForeignProtocol? {
         if bytes.count >= 2, bytes[0] == 0x16, bytes[1] == 0x03 { return .tls }
-        let head = bytes.prefix(16)
+        let head = bytes.prefix(longestMark)
+        // The signature of the second version begins with two empty lines and ends in a QUIT.
+        if head.starts(with: [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51]) { return .proxy }
         if httpMethods.contains(where: { head.starts(with: $0.utf8) }) { return .http }
         if ["EHLO ", "HELO "].contains(where: { head.starts(with: $0.utf8) }) { return .smtp }
+        if head.starts(with: "PROXY ".utf8) { return .proxy }
         return nil
     }
 }

@@ -37,6 +37,8 @@ public enum BridgeAction: Equatable {
     case closeUpstream(RoomID, flush: Bool)
     /// Check a password on another thread; answered by `passwordChecked`, also when it cannot be done.
     case checkPassword(PasswordCheck)
+    /// Hash a password on another thread; answered by `passwordHashed`, also when it cannot be done.
+    case hashPassword(PasswordHashing)
     /// Keep changes, in the order of their tickets; answered by `storeSettled`, or by `storeOverflowed` when there is no
     /// room for them.
     case store(StoreTicket, [StoreOperation])
@@ -44,6 +46,10 @@ public enum BridgeAction: Equatable {
     case loadRoom(RoomID, StoredRoomKey)
     /// Read messages of a room: the first `limit` after one place, up to another; answered by `messagesRead`, oldest first.
     case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
+    /// Find where a page of a room lies; answered by `placesFound`.
+    case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
+    /// Look for messages of a room; answered by `messagesRead`, oldest first.
+    case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped

@@ -14,6 +14,8 @@ final class BridgeContext {
     var writer = ByteWriter()
     var timers = DeadlineHeap<TimerKey>()
     private(set) var actions: [BridgeAction] = []
+    /// The first of them that asks the store something.
+    private var asksStoreFrom: Int?
     /// Rooms that wait for a connection slot, in order.
     private var connectQueue: [(room: RoomID, turn: String?)] = []
     private var connectBudget: TokenBucket
@@ -66,6 +68,12 @@ final class BridgeContext {
 
     // MARK: - Actions
 
+    /// Asks the store something about all that was changed until now.
+    func ask(_ question: BridgeAction) {
+        asksStoreFrom = asksStoreFrom ?? actions.count
+        actions.append(question)
+    }
+
     func emit(_ action: BridgeAction) {
         if case .readCredentials(let room, let afterRefusal) = action, roomsWithAccount.contains(room) {
             backendWishes.append(.credentials(room, afterRefusal: afterRefusal))
@@ -96,7 +104,12 @@ final class BridgeContext {
     }
 
     func takeActions() -> [BridgeAction] {
-        if let order = ledger.take() { actions.append(.store(order.ticket, order.changes)) }
+        if let order = ledger.take() {
+            let action = BridgeAction.store(order.ticket, order.changes)
+            // Who asks about a room's past sees all that was said before.
+            if let first = asksStoreFrom { actions.insert(action, at: first) } else { actions.append(action) }
+        }
+        asksStoreFrom = nil
         defer { actions.removeAll(keepingCapacity: true) }
         return actions
     }
@@ -116,6 +129,9 @@ final class BridgeContext {
 
     /// Asks for messages; the answer comes to ``Room/historyArrived(_:isComplete:_:)``.
     func requestHistory(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.history(room, query)) }
+
+    /// Asks for messages from before the room's beginning here; the answer comes to ``Room/olderArrived(_:isComplete:_:)``.
+    func requestOlder(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.olderHistory(room, query)) }
 
     /// Tells the backend that everything in the room was read.
     func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
@@ -264,6 +280,7 @@ final class BridgeContext {
 enum BackendWish {
     case credentials(RoomID, afterRefusal: Bool)
     case history(RoomID, HistoryQuery)
+    case olderHistory(RoomID, HistoryQuery)
     case markRead(RoomID)
     case ownIdentity(RoomID)
 }

@@ -1,5 +1,6 @@
 public import ChatModel
 public import Dialects
+public import Digests
 public import HTTPProtocol
 public import IRCProtocol
 public import WSProtocol
@@ -18,6 +19,12 @@ public struct BridgeSettings: Sendable {
     /// Who may log in; names are unique without regard to ASCII case.
     public var accounts: [AccountSettings]
     public var requireLogin: LoginRequirement
+    /// Who may make an account of their own. Needs a store.
+    public var registration: RegistrationPolicy
+    /// Iterations of passwords that are hashed here.
+    public var passwordIterations: Int
+    /// Ways to log in; in the order in which they are shown.
+    public var saslMechanisms: [SASLMechanism]
     public var casemapping: IRCCasemapping
     public var nicks: NickSettings
     public var limits: LimitSettings
@@ -26,6 +33,8 @@ public struct BridgeSettings: Sendable {
     public var backends: [BackendSettings]
     /// Where channels lead that no room has; nil: nowhere.
     public var template: RoomTemplate?
+    /// Who may say for whom it connects, with WEBIRC.
+    public var gateways: [GatewaySettings] = []
     /// Longest wait at shutdown for queues to empty.
     public var drain: Duration
     /// Whether chat text may be noted, at trace.
@@ -34,7 +43,9 @@ public struct BridgeSettings: Sendable {
     public init(
         serverName: String, network: String = "chatbridge", version: String = "0", motd: [String] = [],
         instanceID: String, password: ServerPassword? = nil, accounts: [AccountSettings] = [],
-        requireLogin: LoginRequirement = .never, casemapping: IRCCasemapping = .ascii,
+        requireLogin: LoginRequirement = .never, registration: RegistrationPolicy = .nobody,
+        passwordIterations: Int = SCRAMVerifier.defaultIterations,
+        saslMechanisms: [SASLMechanism] = SASLMechanism.allCases, casemapping: IRCCasemapping = .ascii,
         nicks: NickSettings = NickSettings(), limits: LimitSettings = LimitSettings(), rooms: [RoomSettings],
         backends: [BackendSettings] = [], drain: Duration = .seconds(10), notesChatText: Bool = false,
         template: RoomTemplate? = nil
@@ -47,6 +58,9 @@ public struct BridgeSettings: Sendable {
         self.password = password
         self.accounts = accounts
         self.requireLogin = requireLogin
+        self.registration = registration
+        self.passwordIterations = passwordIterations
+        self.saslMechanisms = saslMechanisms
         self.casemapping = casemapping
         self.nicks = nicks
         self.limits = limits
@@ -114,6 +128,8 @@ public struct LimitSettings: Equatable, Sendable {
     public var templateRooms: Int
     /// Messages of a room that a client that returns gets of what it missed, the newest ones; 0: none.
     public var backlog: Int
+    /// Messages in one answer to a client that asks for what was said before.
+    public var historyLimit: Int
 
     public init(
         maxClients: Int = 1000, maxClientsPerAddress: Int = 50, acceptsPerSecondPerAddress: Double? = 5,
@@ -122,7 +138,7 @@ public struct LimitSettings: Equatable, Sendable {
         receiveQueueBytes: Int = 32 * 1024, multilineMaxBytes: Int = 16 * 1024, multilineMaxLines: Int = 100,
         upstreamMessagesPerSecond: Double? = 5, upstreamMessagesBurst: Double = 10,
         upstreamConnectsPerSecond: Double? = 20, membersPerRoom: Int = 10_000, templateRooms: Int = 100,
-        backlog: Int = 500
+        backlog: Int = 500, historyLimit: Int = 500
     ) {
         self.maxClients = maxClients
         self.maxClientsPerAddress = maxClientsPerAddress
@@ -141,6 +157,7 @@ public struct LimitSettings: Equatable, Sendable {
         self.membersPerRoom = membersPerRoom
         self.templateRooms = templateRooms
         self.backlog = backlog
+        self.historyLimit = historyLimit
     }
 }
 

@@ -25,16 +25,20 @@ enum SessionRequest: Equatable {
     case names([String])
     case who(mask: String, whox: IRCWhoxRequest?)
     case whois([String])
-    case whowas(String)
+    case whowas(String, count: Int?)
     case list(only: [String])
     case readTopic(String)
     case setTopic(String)
     case mode(String, [String])
     case away(String?)
     case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
+    /// A message of several lines is complete.
+    case multiline(IncomingBatch)
     case readMarker(String)
     case moveMarker(String, ChatTimestamp)
     case redact(String, msgid: String, reason: String?)
+    case history(HistoryRequest)
+    case search(SearchRequest)
     case isOn([String])
     case userhost([String])
     /// MOTD, LUSERS, VERSION, TIME or INFO.
@@ -43,6 +47,10 @@ enum SessionRequest: Equatable {
     case ping(String)
     case pong(String)
     case authenticate(String)
+    case registerAccount(String, email: String, password: String)
+    case verifyAccount(String)
+    /// A gateway connects for somebody else.
+    case announceClient(password: String, gateway: String, address: String)
     case quit(String)
 }
 
@@ -56,19 +64,56 @@ enum MessageVerb: String {
 public struct ClientOrigin: Equatable, Sendable {
     /// Numeric address without the port; the path for a unix socket.
     public var address: String
-    /// Loopback and unix sockets: limits by address do not apply.
+    /// Loopback, unix sockets and proxies whose clients are not known: limits by address do not apply.
     public var isLocal: Bool
     /// Whether the listener can be reached from this machine only. Not the peer's address: a proxy makes everybody local.
     public var isListenerLocal: Bool
     /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
     public var allowsLogin: Bool
+    public var security: Security
+
+    /// How the way to the client is protected.
+    public enum Security: Equatable, Sendable {
+        case plain
+        case encrypted
+        /// Encrypted, and the client showed that it has this certificate: SHA-256, 64 hexadecimal digits in lower case.
+        // Boxed: every client has one of these, and few show a certificate.
+        indirect case certified(String)
+
+        public var certificate: String? { if case .certified(let fingerprint) = self { fingerprint } else { nil } }
+    }
+    /// What the listener says of TLS, with the capability `sts`; nil: nothing.
+    public var sts: STSAnnouncement?
 
     /// - Parameter isListenerLocal: nil: as the address is.
-    public init(address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true) {
+    public init(
+        address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true,
+        security: Security = .plain, sts: STSAnnouncement? = nil
+    ) {
         self.address = address
         self.isLocal = isLocal
         self.isListenerLocal = isListenerLocal ?? isLocal
         self.allowsLogin = allowsLogin
+        self.security = security
+        self.sts = sts
+    }
+}
+
+/// What a client is told about connecting with TLS.
+///
+/// Source: IRCv3 sts, "The `port` key" and "The `duration` key".
+public enum STSAnnouncement: Hashable, Sendable {
+    /// To a client without TLS: the port to come to instead.
+    case port(UInt16)
+    /// To a client with TLS: so many seconds it must not come without.
+    case duration(seconds: UInt32)
+
+    /// The capability's value.
+    public var text: String {
+        switch self {
+        case .port(let port): "port=\(port)"
+        case .duration(let seconds): "duration=\(seconds)"
+        }
     }
 }
 
@@ -93,9 +138,15 @@ final class IRCSession {
         let serverName: String
         let budget: TokenBucket.Terms
         let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
+        /// What one message of several lines may have.
+        let multiline: (bytes: Int, lines: Int)
+        /// Those that are the same for everybody; ``Bridge/offer(for:)`` has the others.
+        let capabilityValues: [IRCCapability: String]
 
         init(_ settings: BridgeSettings) {
             serverName = settings.serverName
+            multiline = (settings.limits.multilineMaxBytes, settings.limits.multilineMaxLines)
+            capabilityValues = [.multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)"]
             budget = TokenBucket.Terms(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         }
     }
@@ -103,7 +154,8 @@ final class IRCSession {
     // There is one of these for every client, idle ones too: what most of them do not need most of the time stands in
     // places of its own.
     let id: ClientID
-    let origin: ClientOrigin
+    /// Changes once at most, when a gateway says for whom it connects.
+    var origin: ClientOrigin
     var isReadingPaused = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
@@ -135,6 +187,7 @@ final class IRCSession {
     }
 
     var serverName: String { terms.serverName }
+    var multilineLimits: (bytes: Int, lines: Int) { terms.multiline }
 
     var budget: TokenBucket {
         get { TokenBucket(terms.budget, budgetLevel) }
@@ -159,7 +212,12 @@ final class IRCSession {
         var clientName: String?
         var isAdmitted = false
         var sasl = IRCSASLExchange()
+        var scram: SCRAMStep?
         var passwordTry: PasswordTry?
+        var registration: String?
+        var refusedNick: String?
+        var away: ClientAway?
+        var gatewayTry: GatewayTry?
         var failedTries = 0
     }
 
@@ -184,7 +242,7 @@ final class IRCSession {
     /// Gives back what only registering needed, and what logging in did when nobody did.
     func forgetUnusedLogin() {
         guard let login else { return }
-        guard login.account == nil, !login.isAdmitted, login.passwordTry == nil else {
+        guard login.account == nil, !login.isAdmitted, login.passwordTry == nil, login.registration == nil else {
             login.clientName = clientName
             login.user = nil
             login.userClientName = nil
@@ -227,11 +285,44 @@ final class IRCSession {
         set { modifyLogin { $0.sasl = newValue } }
     }
 
+    /// Where a login with SCRAM stands; nil: there is none, or its first message is to come.
+    var scram: SCRAMStep? {
+        get { login?.scram }
+        set { if newValue != nil || login != nil { modifyLogin { $0.scram = newValue } } }
+    }
+
+    /// The account that the client is about to have, while it is being made; what the client sends meanwhile waits.
+    var registration: String? {
+        get { login?.registration }
+        set { if newValue != nil || login != nil { modifyLogin { $0.registration = newValue } } }
+    }
+
+    /// The nick that the client wanted last, before registration, and that somebody else has.
+    var refusedNick: String? {
+        get { login?.refusedNick }
+        set { modifyLogin { $0.refusedNick = newValue } }
+    }
+
+    /// That this client of an account is away, and since which of its person's changes. Of other people the person knows.
+    var away: ClientAway? {
+        get { login?.away }
+        set { if newValue != nil || login != nil { modifyLogin { $0.away = newValue } } }
+    }
+
     /// A password that is being checked, or whose refusal waits to be told.
     var passwordTry: PasswordTry? {
         get { login?.passwordTry }
         set { if newValue != nil || login != nil { modifyLogin { $0.passwordTry = newValue } } }
     }
+
+    /// For whom a gateway connects, while its password is being checked. Nothing that the client says is taken meanwhile.
+    var gatewayTry: GatewayTry? {
+        get { login?.gatewayTry }
+        set { if newValue != nil || login != nil { modifyLogin { $0.gatewayTry = newValue } } }
+    }
+
+    /// Whether the client has said nothing yet that counts.
+    var isFresh: Bool { state == .registering && nick == nil && login == nil && !negotiation.isNegotiating }
 
     var failedTries: Int {
         get { login?.failedTries ?? 0 }
@@ -266,8 +357,12 @@ final class IRCSession {
         var longAnswerBatch: String?
         var undrainedBytes = 0
         var response: LabeledResponse?
+        var incomingBatch: IncomingBatch?
 
-        var isDone: Bool { longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil }
+        var isDone: Bool {
+            longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil
+                && incomingBatch == nil
+        }
     }
 
     private func modifyAnswering(_ body: (Answering) -> Void) {
@@ -312,6 +407,12 @@ final class IRCSession {
         set { if newValue != nil || answering != nil { modifyAnswering { $0.response = newValue } } }
     }
 
+    /// The message of several lines that the client has begun.
+    var incomingBatch: IncomingBatch? {
+        get { answering?.incomingBatch }
+        set { if newValue != nil || answering != nil { modifyAnswering { $0.incomingBatch = newValue } } }
+    }
+
     /// Another line of the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
 
@@ -332,33 +433,26 @@ final class IRCSession {
         var isDeferred = false
     }
 
-    init(id: ClientID, origin: ClientOrigin, settings: BridgeSettings, terms: Terms, now: Now) {
+    init(id: ClientID, origin: ClientOrigin, offer: CapabilityOffer, terms: Terms, now: Now) {
         self.id = id
         self.origin = origin
         self.terms = terms
         self.connectedAt = now.wall
         self.decoder = IRCLineDecoder(limits: IRCLimits())
-        let hasAccounts = !settings.accounts.isEmpty
-        var offered = hasAccounts ? Self.capabilities.union(Self.accountCapabilities) : Self.capabilities
-        if hasAccounts, origin.allowsLogin { offered.insert(.sasl) }
-        self.negotiation = IRCCapabilityNegotiation(
-            available: offered, values: Self.capabilityValues)
+        self.negotiation = IRCCapabilityNegotiation(available: offer.available, values: offer.values)
         self.budgetLevel = .full(terms.budget)
         self.tagBudgetLevel = .full(terms.tagBudget)
         self.lastReceivedAt = now.monotonic
         self.lastSpokeAt = now.wall
     }
 
-    /// One table for all sessions.
-    private static let capabilityValues: [IRCCapability: String] = [
-        .sasl: SASLMechanism.allCases.map(\.rawValue).joined(separator: ",")
-    ]
-
     /// What this bridge offers: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
         // Hosts of connected people do not change, and nobody is invited anywhere, until moderation exists.
-        for absent in [IRCCapability.chghost, .inviteNotify, .sasl] { offered.remove(absent) }
+        for absent in [IRCCapability.chghost, .inviteNotify, .sasl, .accountRegistration, .sts] {
+            offered.remove(absent)
+        }
         return offered.subtracting(accountCapabilities)
     }()
 
@@ -432,6 +526,7 @@ final class IRCSession {
         case .user: return userReceived(params)
         case .cap: return capReceived(params)
         case .authenticate: return [.authenticate(params[0])]
+        case .webirc: return webircReceived(params)
         case .ping: return pingReceived(params)
         case .pong: return params.last.map { [.pong($0)] } ?? []
         case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]
@@ -453,22 +548,34 @@ final class IRCSession {
             guard let nick = params.first, !nick.isEmpty else {
                 return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
             }
-            return [.whowas(nick)]
+            // Zero and less mean all: RFC 2812 §3.6.3.
+            let count = params.count > 1 ? Int(params[1]).flatMap { $0 > 0 ? $0 : nil } : nil
+            return [.whowas(nick, count: count)]
         case .ison: return [.isOn(params.flatMap { $0.split(separator: " ").map(String.init) })]
         case .userhost: return [.userhost(Array(params.prefix(5)))]
         case .away:
             let text = params.first.map { NickMaker.prefix(of: $0, maxBytes: Self.maxAwayBytes) }
             return [.away(text?.isEmpty == false ? text : nil)]
         case .setname: return [.setRealname(params[0])]
-        case .privmsg: return textReceived(.privmsg, message)
-        case .notice: return textReceived(.notice, message)
+        case .batch: return batchReceived(message)
+        case .privmsg: return batchedLine(message) ?? textReceived(.privmsg, message)
+        case .notice: return batchedLine(message) ?? textReceived(.notice, message)
         case .tagmsg:
-            return [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
+            return batchedLine(message)
+                ?? [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
         case .markread: return markReadReceived(params)
         case .redact:
             return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]
+        case .register: return [.registerAccount(params[0], email: params[1], password: params[2])]
+        case .verify: return [.verifyAccount(params[0])]
+        case .chathistory: return request { () throws(HistoryRefusal) in .history(try HistoryRequest(params)) }
+        case .search: return request { () throws(HistoryRefusal) in .search(try SearchRequest(params)) }
         case .motd, .lusers, .version, .time, .info: return [.query(command)]
         }
+    }
+
+    private func request(_ parse: () throws(HistoryRefusal) -> SessionRequest) -> [SessionRequest] {
+        do throws(HistoryRefusal) { return [try parse()] } catch { return [.reply(error.line(from: serverName))] }
     }
 
     private static func list(_ param: String) -> [String] {
@@ -492,6 +599,10 @@ final class IRCSession {
 
     private func userReceived(_ params: [String]) -> [SessionRequest] {
         guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        // Whoever sends one of them empty gets the answer of a missing one.
+        guard !params[0].isEmpty, !params[3].isEmpty else {
+            return [.reply(numeric(.errNeedMoreParams, "USER", "Not enough parameters"))]
+        }
         let (ident, client) = ClientName.split(params[0])
         modifyLogin { $0.userClientName = client }
         let legal = ident.unicodeScalars.filter {
@@ -533,6 +644,13 @@ final class IRCSession {
             return [.reply(numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"))]
         case .needMoreParams: return [.reply(numeric(.errNeedMoreParams, "CAP", "Not enough parameters"))]
         }
+    }
+
+    /// Host name and options are not of use here: nobody is shown where somebody connects from, and whether the gateway
+    /// and its client have TLS between them decides nothing.
+    private func webircReceived(_ params: [String]) -> [SessionRequest] {
+        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
+        return [.announceClient(password: params[0], gateway: params[1], address: params[3])]
     }
 
     private func pingReceived(_ params: [String]) -> [SessionRequest] {
@@ -583,6 +701,8 @@ enum LongAnswer {
     case backendList(next: Int, only: [String])
     /// What was said in a room while the client was away.
     case backlog(RoomID)
+    /// What the client asked to see of what was said before.
+    case history(HistoryAnswer)
     /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
     case untold(RoomID, after: UInt64)
 }

@@ -49,6 +49,8 @@ enum TimerKey: Hashable {
     case clientBudget(ClientID)
     /// A wrong password has waited long enough for its answer.
     case loginAnswer(ClientID)
+    /// An account has taken too long to be made.
+    case accountAnswer(ClientID)
     /// A room's link: retry, time-outs and pings (`UpstreamSession`).
     case link(RoomID)
     /// A room's link may be opened: a history would tell the truth now.
@@ -75,6 +77,10 @@ enum TimerKey: Hashable {
     case markRead(RoomID)
     /// People who were silent for long leave the room.
     case idlePeople(RoomID)
+    /// The next of many people who came or went at once are told of.
+    case crowds(RoomID)
+    /// A room's link is gone for so long that nobody behind it is taken for present.
+    case split(RoomID)
     /// A backend's tokens or calls: renewal, another try, time-outs.
     case backend(BackendID)
     /// A room that connects only while somebody is in it has been empty for long.
@@ -87,6 +93,10 @@ enum TimerKey: Hashable {
     case cursors(RoomID)
     /// The next thing about what a client with a cursor gets: asking whether it has, a disk that does not answer.
     case following(ClientID)
+    /// What a client asked to see of the past has been waited for long enough.
+    case history(ClientID)
+    /// The next thing about what a room's backend has from before the room's beginning.
+    case olderHistory(RoomID)
     /// The drain time at shutdown is over.
     case shutdown
 }

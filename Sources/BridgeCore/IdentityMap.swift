@@ -124,7 +124,7 @@ final class IdentityMap {
     private var nextNumber: [String: Int] = [:]
     private let reserved: Set<String>
     /// Names of accounts by what a reader takes them for.
-    private let accountNames: [String: [String]]
+    private var accountNames: [String: [String]]
     /// Where changes of who has which nick go, so that they outlast the process; nil: they do not.
     var keep: ((StoreOperation) -> Void)?
     /// What people read on the clock, for these changes.
@@ -212,6 +212,16 @@ final class IdentityMap {
     }
 
     // MARK: - IRC users
+
+    /// Keeps a name, and what looks like it, for the account of that name.
+    func reserve(account name: String) { accountNames[Confusables.skeleton(name), default: []].append(name) }
+
+    /// Gives back what ``reserve(account:)`` kept.
+    func release(account name: String) {
+        let skeleton = Confusables.skeleton(name)
+        accountNames[skeleton]?.removeAll { $0 == name }
+        if accountNames[skeleton]?.isEmpty == true { accountNames[skeleton] = nil }
+    }
 
     /// Whether the nick is kept for somebody who logs in, or held by somebody who did.
     func belongsToAccount(nick: String) -> Bool {
@@ -425,6 +435,16 @@ final class IdentityMap {
                 nextNumber[folded] = number
                 return candidate
             }
+        }
+    }
+
+    /// The first of `base2`, `base3` and so on that will do. They are as many as it takes.
+    func numbered(_ base: String, where isFree: (String) -> Bool) -> String {
+        var number = 2
+        while true {
+            let candidate = maker.numbered(base, number)
+            if isFree(candidate) { return candidate }
+            number += 1
         }
     }
 

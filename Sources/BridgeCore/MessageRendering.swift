@@ -38,37 +38,10 @@ enum MessageRendering {
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
         backendHost: String? = nil
     ) -> [String] {
-        var bodies: [String] = []
-        var byteCount = 0
-        var omitted = 0
-        if isEncrypted, text.isEmpty { bodies.append("[encrypted message]") }
-        let clean = cleanBody(text)
-        // Empty lines are not shown; looking at some more than can be shown finds the others.
-        let looked = limits.multilineMaxLines * 4
-        for line in IRCTextSplitter.lines(clean, maxLines: looked) where !line.isEmpty {
-            if bodies.count >= limits.multilineMaxLines || byteCount >= limits.multilineMaxBytes {
-                omitted += 1
-                continue
-            }
-            // The piece in which this cuts is over the limit, so it is never shown.
-            let looked = limits.multilineMaxBytes - byteCount + 2 * budget
-            let head =
-                line.utf8.count > looked ? String(decoding: Array(line.utf8.prefix(looked)), as: UTF8.self) : line
-            for piece in IRCTextSplitter.split(head, budget: budget) {
-                guard bodies.count < limits.multilineMaxLines, byteCount + piece.utf8.count <= limits.multilineMaxBytes
-                else {
-                    omitted += 1
-                    byteCount = limits.multilineMaxBytes
-                    break
-                }
-                bodies.append(piece)
-                byteCount += piece.utf8.count
-            }
-        }
-        omitted += max(0, IRCTextSplitter.lineCount(clean) - looked)
-        if omitted > 0 { bodies.append("… \(omitted) more line\(omitted == 1 ? "" : "s")") }
-        bodies += lines(of: attachments, budget: budget, backendHost: backendHost)
-        return bodies
+        lines(
+            text: text, attachments: attachments, isEncrypted: isEncrypted, budget: budget, limits: limits,
+            backendHost: backendHost
+        ).map(\.text).filter { !$0.isEmpty }
     }
 
     static func excerpt(_ text: String) -> String {
@@ -77,31 +50,6 @@ enum MessageRendering {
         let flat = cleanBody(head).split(whereSeparator: \.isNewline).joined(separator: " ")
         let kept = NickMaker.prefix(of: String(flat.prefix(excerptCharacters)), maxBytes: excerptBytes)
         return kept.utf8.count < flat.utf8.count || head.utf8.count < text.utf8.count ? kept + "…" : kept
-    }
-
-    /// `line` as lines that reach every receiver whole: its body is cut where the source in front of it leaves no room.
-    ///
-    /// The first piece carries all tags, the others none that would make them messages of their own.
-    static func pieces(of line: IRCMessage) -> [IRCMessage] {
-        guard line.params.count == 2, let source = line.source else { return [line] }
-        let budget = IRCTextSplitter.budget(source: source, command: line.command, target: line.params[0])
-        let text = line.params[1]
-        guard text.utf8.count > budget else { return [line] }
-        let bodies: [String]
-        if let words = action(text) {
-            // Each piece is an ACTION of its own; the marks around it take nine bytes.
-            bodies = IRCTextSplitter.split(words, budget: budget - 9).map { "\u{1}ACTION \($0)\u{1}" }
-        } else if isForeignCTCP(text) {
-            return [line]
-        } else {
-            bodies = IRCTextSplitter.split(text, budget: budget)
-        }
-        return bodies.enumerated().map { index, body in
-            var piece = line
-            piece.params[1] = body
-            if index > 0 { piece.tags.removeAll { $0.name == "msgid" || $0.isClientOnly } }
-            return piece
-        }
     }
 
     // MARK: - Up
@@ -148,7 +96,7 @@ enum MessageRendering {
                     index += 1
                     digits(hex ? 6 : 2, hex: hex)
                 }
-            case 0x09: out.append(scalar)
+            case 0x09, 0x0A: out.append(scalar)
             case 0x00..<0x20: break
             default: out.append(scalar)
             }

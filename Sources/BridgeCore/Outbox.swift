@@ -62,10 +62,14 @@ struct OutboxEntry {
         var account: String?
         /// The text as the IRC user sent it, CTCP ACTION included.
         var text: String
+        /// Where the client cut lines of it; see ``SpokenText/cuts``.
+        var cuts: [Int] = []
         /// Client-only tags that travel with it.
         var clientTags: [(name: String, value: String?)]
         /// The labeled-response label, to be answered by the echo.
         var label: String?
+        /// The msgid that it answers.
+        var replyTo: String? { clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value }
         /// The name of the author's client; nil: it has none.
         var clientName: String?
     }

@@ -92,6 +92,12 @@ struct RecentMessages {
         return slot
     }
 
+    /// Gives a place to what nobody answers and nobody is told of upstream, and does not remember it.
+    mutating func takePlace() -> Int {
+        nextSequence += 1
+        return lastSequence
+    }
+
     func entry(msgid: String) -> Entry? { byMsgid[msgid].map { ring[$0] } }
 
     func entry(upstreamID: ChatID) -> Entry? { byUpstreamID[upstreamID].map { ring[$0] } }
@@ -109,6 +115,13 @@ struct RecentMessages {
         guard let slot = byMsgid[msgid] else { return }
         let beginning = Self.beginning(of: text)
         if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
+    }
+
+    /// The whole of a message as the backend has it, where that is remembered.
+    func text(of msgid: String) -> String? {
+        guard let entry = entry(msgid: msgid), !entry.isTakenBack else { return nil }
+        let text = entry.wentUpAs ?? entry.beginning
+        return text.hasSuffix("…") ? nil : text
     }
 
     /// The message has other words now. False when it has the same, as far as they are remembered.

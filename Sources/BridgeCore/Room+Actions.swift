@@ -150,12 +150,14 @@ extension Room {
     private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) {
         recent.takeBack(msgid: entry.msgid)
         context.keep(.takeBack(storedKey, msgid: entry.msgid))
+        archive.takeBack(msgid: entry.msgid)
     }
 
     func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
         // Some wires tell of every room's deletions, and ours come back on some: neither is news.
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
+            older?.takeBack(id)
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
             takeBack(entry, context)
             known.append(entry)
@@ -230,13 +232,13 @@ extension Room {
         }
         return onceKnown(entry, "TAGMSG", client, label, context) { id, label in
             let reaction = ChatReaction(target: id, emoji: choice, operation: operation)
-            return self.react(reaction, clientTags, from: client, label: label, context)
+            return self.react(reaction, to: entry, clientTags, from: client, label: label, context)
         }
     }
 
     private func react(
-        _ reaction: ChatReaction, _ clientTags: [IRCTag], from client: ClientID, label: String?,
-        _ context: BridgeContext
+        _ reaction: ChatReaction, to entry: RecentMessages.Entry, _ clientTags: [IRCTag], from client: ClientID,
+        label: String?, _ context: BridgeContext
     ) -> ActionRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .unknownMessage
@@ -259,7 +261,8 @@ extension Room {
         } else {
             ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
         }
-        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, context)
+        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, isEvent: true, context)
+        tellReaction(reaction.emoji, reaction.operation, to: entry, by: person, except: client, context)
         return nil
     }
 
@@ -290,11 +293,16 @@ extension Room {
             return
         }
         let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
-        var tags = tags(of: person, at: shownTime(reaction.at, context))
+        let at = shownTime(reaction.at, context)
+        let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        var tags = tags(of: person, at: at, msgid: own)
         tags += [
             IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
         ]
-        broadcast(IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel]), context)
+        let line = IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel])
+        enterEvent(line, at: at, context)
+        broadcast(line, context)
+        tellReaction(reaction.emoji, reaction.operation, to: original, by: person, except: nil, context)
     }
 
     // MARK: - Edits
@@ -310,26 +318,30 @@ extension Room {
             !original.isTakenBack
         else { return }
         // Backends say that a message changed, not what changed about it.
+        let before = recent.text(of: original.msgid)
         let isNews = recent.edit(msgid: original.msgid, text: edit.text)
         guard isNews || !edit.attachments.isEmpty else { return }
-        if isNews { context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text)) }
+        if isNews {
+            context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text))
+            archive.edit(msgid: original.msgid, text: edit.text)
+        }
         guard
             let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
                 ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })
         else { return }
-        let bodies = MessageRendering.bodies(
-            text: "* " + edit.text, attachments: edit.attachments, isEncrypted: false,
+        // A prefix or a quotation in front belongs to what went up, not to what was said here.
+        let change = original.puppet == nil ? before.flatMap { Self.substitution(from: $0, to: edit.text) } : nil
+        let shown = change ?? "* " + withNicks(edit.text, context)
+        let lines = MessageRendering.lines(
+            text: shown, attachments: edit.attachments, isEncrypted: false,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
             limits: context.settings.limits, backendHost: settings.url.host)
-        for (index, body) in bodies.enumerated() {
-            var tags = tags(of: person, at: shownTime(edit.at, context))
-            if index == 0 {
-                tags.append(IRCTag("+reply", original.msgid))
-                tags.append(IRCTag("+draft/reply", original.msgid))
-            }
-            broadcast(
-                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
-        }
+        let tags =
+            tags(of: person, at: shownTime(edit.at, context)) + [
+                IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid),
+            ]
+        let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
+        broadcast(IRCUtterance(head: head, lines: lines), context)
     }
 
     // MARK: - Common to all

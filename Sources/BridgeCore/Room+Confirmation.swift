@@ -112,6 +112,7 @@ extension Room {
                 catchUp.ref = nil
                 return historyFailed(words, context)
             }
+            if olderRefused(ref: ref, or: bare, context) { return }
             if let entry = outbox.refuse(id: ChatID(ref)) ?? outbox.refuse(id: ChatID(bare)) {
                 refused(entry, words, context)
             }

@@ -35,12 +35,10 @@ extension Room {
             id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
         let sequence = recent.appendGap(msgid: msgid, at: to)
         let server = context.settings.serverName
-        context.keep(
-            .message(
-                storedKey,
-                StoredMessage(
-                    kind: .gap, sequence: Int64(sequence), msgid: msgid, at: to, gapFrom: from, nick: server,
-                    source: server, text: text)))
+        let stored = StoredMessage(
+            kind: .gap, sequence: Int64(sequence), msgid: msgid, at: to, gapFrom: from, nick: server, source: server,
+            text: text)
+        if context.isDurable { context.keep(.message(storedKey, stored)) } else { archive.append(stored) }
         let time = IRCServerTime.format(milliseconds: to.milliseconds)
         broadcast(
             IRCMessage(

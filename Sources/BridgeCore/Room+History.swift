@@ -77,6 +77,7 @@ extension Room {
         catchUp.linkLost(total: duplicates.total)
         catchUp.ref = nil
         catchUp.early = nil
+        olderLinkLost(context)
         catchUp.isCallStale = catchUp.isCallOpen
         if catchUp.held.isEmpty {
             context.timers.cancel(.catchUp(id))
@@ -136,7 +137,7 @@ extension Room {
     /// Whether what names `room` is of this one. Some sockets carry several rooms.
     ///
     /// Where the backend tells its own name of the room, ours proves nothing before that.
-    private func concernsUs(_ room: String?, _ context: BridgeContext) -> Bool {
+    func concernsUs(_ room: String?, _ context: BridgeContext) -> Bool {
         guard let room, room != settings.upstreamRoom, room != dialectContext.announcedRoom else { return true }
         if traits.waitsForReady, dialectContext.announcedRoom == nil { return true }
         if !isOtherRoomNoted {
@@ -233,6 +234,7 @@ extension Room {
 
     /// A history came over the socket, asked for or not.
     func historyReceived(_ history: ChatHistory, _ context: BridgeContext) {
+        if takeOlder(history, context) { return }
         if traits.history == .none { sendsHistoryUnasked = true }
         guard catchUp.state != .closed else {
             catchUp.early = history
@@ -456,7 +458,7 @@ extension Room {
 
     // MARK: - Names
 
-    private func learnName(of person: ChatPerson) {
+    func learnName(of person: ChatPerson) {
         guard let id = person.id, let name = person.name, roster.count < Self.maxRoster else { return }
         roster[id] = name
     }
@@ -520,6 +522,7 @@ extension Room {
         guard let upstreamID else { return }
         _ = duplicates.insert(duplicateKey(upstreamID, nil))
         recent.learn(upstreamID, of: msgid)
+        archive.learn(upstreamID, of: msgid)
         context.keep(.learn(storedKey, msgid: msgid, upstreamID: upstreamID))
     }
 

@@ -95,10 +95,13 @@ extension Room {
     }
 
     /// What goes up of an IRC user's text. `quoting`: the message that it answers, where the wire cannot say which.
-    func upstreamText(_ text: String, quoting answered: RecentMessages.Entry?, _ person: Person) -> String {
+    func upstreamText(
+        _ text: String, quoting answered: RecentMessages.Entry?, _ person: Person, _ context: BridgeContext
+    ) -> String {
         // No wire has actions.
         let words = MessageRendering.action(text)
-        var whole = MessageRendering.withoutFormatting(words.map { "* \(person.nick) \($0)" } ?? text)
+        let plain = withNames(MessageRendering.withoutFormatting(words ?? text), context)
+        var whole = words == nil ? plain : "* \(person.nick) \(plain)"
         if let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
         // An action names its author already, unless the quotation stands in front of it.
         return words != nil && answered == nil ? whole : prefix(of: person) + whole

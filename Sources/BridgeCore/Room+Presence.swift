@@ -150,7 +150,7 @@ extension Room {
     func presenceReceived(_ presence: ChatPresence, _ context: BridgeContext) {
         // Ours are told about by themselves.
         guard !dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil,
-            let personID = present(presence.user, context),
+            let personID = present(presence.user, mayWait: true, context),
             let person = context.identities[personID]
         else { return }
         let away = presence.state == .online ? nil : presence.state.rawValue

@@ -32,13 +32,15 @@ enum SubmitRefusal: Equatable {
 
 /// A PRIVMSG to the room, checked by the session.
 struct Submission: Equatable {
-    var text: String
+    var words: SpokenText
     /// Client-only tags that other IRC users get with it.
     var clientTags: [IRCTag]
     /// The msgid that it answers.
     var replyTo: String?
     /// To be answered by the echo; nil when there is nothing to answer.
     var label: String?
+
+    var text: String { words.text }
 }
 
 extension Room {
@@ -54,14 +56,14 @@ extension Room {
         let replyTo = carriesReplies ? answered?.upstreamID : nil
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
-            text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person),
+            text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person, context),
             at: context.now.wall, attachments: ImageLink.attachment(in: submission.text).map { [$0] } ?? [],
             replyTo: replyTo)
         var entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
                 client: client, person: member.person, puppet: member.puppet, source: person.source,
-                nick: person.nick, account: person.account, text: submission.text,
+                nick: person.nick, account: person.account, text: submission.text, cuts: submission.words.cuts,
                 clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
                 clientName: member.clientName),
             acceptedAt: context.now.monotonic)
@@ -239,7 +241,7 @@ extension Room {
                 sender: own?.speaker(nick: origin.nick) ?? entry.message.sender, at: shownAt, backendAt: at,
                 nick: person?.nick ?? origin.nick, source: source, account: origin.account, text: origin.text,
                 sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
-                replyTo: origin.clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value,
+                replyTo: origin.replyTo,
                 clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
                 author: origin.puppet, client: origin.clientName)
         }
@@ -248,14 +250,16 @@ extension Room {
         ]
         if let account = origin.account { tags.append(IRCTag("account", account)) }
         for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
-        let line = IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel, origin.text])
-        let pieces = MessageRendering.pieces(of: line)
+        let said = MessageRendering.utterance(
+            IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel]),
+            SpokenText(text: origin.text, cuts: origin.cuts),
+            address: address(ofReplyTo: origin.replyTo, by: origin.nick, origin.text))
         recent.went(up: entry.message.text, msgid: msgid)
         let client = authorClient(origin, context)
         let twins = twins(of: client, origin, context)
-        for piece in pieces { broadcast(piece, except: client, and: twins, context) }
-        if let client { door.echo(pieces, to: client, label: origin.label) }
-        for twin in twins { door.echo(pieces, to: twin, label: nil) }
+        broadcast(said, except: client, and: twins, context)
+        if let client { door.echo(said, to: client, label: origin.label) }
+        for twin in twins { door.echo(said, to: twin, label: nil) }
     }
 
     /// The process ends: what waits goes after the restart, and whoever said it hears that.
@@ -334,17 +338,23 @@ extension Room {
 
     /// Delivers a line that the backend cannot carry to the IRC users of the room.
     func sendLocally(
-        _ command: String, _ text: String?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
-        _ context: BridgeContext
+        _ command: String, _ words: SpokenText?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
+        isEvent: Bool = false, _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        let line = IRCMessage(
+        let head = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
-            command: command, params: text.map { [channel, $0] } ?? [channel])
-        let pieces = MessageRendering.pieces(of: line)
-        for piece in pieces { broadcast(piece, except: client, context) }
-        door.echo(pieces, to: client, label: label)
+            command: command, params: [channel])
+        guard let words else {
+            if isEvent { enterEvent(head, at: context.now.wall, context) }
+            broadcast(head, except: client, context)
+            door.echo([head], to: client, label: label)
+            return nil
+        }
+        let said = MessageRendering.utterance(head, words)
+        broadcast(said, except: client, context)
+        door.echo(said, to: client, label: label)
         return nil
     }
 

@@ -28,14 +28,14 @@ extension Room {
     ///
     /// - Parameters:
     ///   - text: for quoting.
-    ///   - stored: what is kept of it, by its place in the order; asked only where the order outlasts the process.
+    ///   - stored: what is kept of it, by its place in the order.
     func enter(
         msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp,
         _ context: BridgeContext, stored: (_ sequence: Int64) -> StoredMessage
     ) {
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, text: text, at: at)
-        guard context.isDurable else { return }
+        guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
         let isDue = liveKeptAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
         if isDue { keepLive(context) }
@@ -164,6 +164,7 @@ extension Room {
 
     private func restore(_ message: StoredMessage, _ context: BridgeContext) {
         recent.goOn(from: Int(clamping: message.sequence))
+        if message.kind == .event { return _ = recent.takePlace() }
         if message.kind == .gap {
             recent.appendGap(msgid: message.msgid, at: message.at)
             return

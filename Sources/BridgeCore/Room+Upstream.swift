@@ -26,6 +26,8 @@ extension Room {
     private func linkCameUp(_ context: BridgeContext) {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        crowds.linkedAt = context.now.monotonic
+        context.timers.cancel(.split(id))
         cutRestored(nil, context)
         beginCatchingUp(context)
     }
@@ -68,7 +70,10 @@ extension Room {
         }
         keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         isEchoDoubted = false
-        if wasUp { loseSight(context) }
+        if wasUp {
+            loseSight(context)
+            context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
+        }
         catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)
@@ -96,7 +101,7 @@ extension Room {
         case .typing(let typing): typingReceived(typing, context)
         case .receipt(let receipt): receiptReceived(receipt, context)
         case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil:
-            _ = present(membership.user, context)
+            _ = present(membership.user, mayWait: true, context)
         case .leave(let membership) where !membership.isSelf:
             let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
             if let person = context.identities.known(key) { remoteLeft(person, reason: nil, context) }
@@ -233,15 +238,23 @@ extension Room {
         }
         endTyping(speaker, announced: false, context)
         guard let person = context.identities[speaker] else { return }
+        let withNicks = withNicks(text, context)
+        if withNicks != text {
+            text = withNicks
+            shownText = text
+        }
         let at = shownTime(message.at, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
-        let bodies = MessageRendering.bodies(
+        let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
+        let address = address(ofReplyTo: original?.msgid, by: person.nick, text)
+        let lines = MessageRendering.lines(
             text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
-            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
+            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel)
+                - (address?.utf8.count ?? 0),
             limits: context.settings.limits, backendHost: settings.url.host)
-        guard !bodies.isEmpty else { return }
+        guard !lines.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         enter(
             msgid: msgid, upstreamID: message.id,
@@ -253,16 +266,13 @@ extension Room {
                 message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
                 account: person.account, text: shownText)
         }
-        for (index, body) in bodies.enumerated() {
-            // One msgid, one message: the lines after the first are its continuation.
-            var tags = tags(of: person, at: at, msgid: index == 0 ? msgid : nil)
-            if index == 0, let target = message.replyTo, let original = recent.entry(upstreamID: target) {
-                tags.append(IRCTag("+reply", original.msgid))
-                tags.append(IRCTag("+draft/reply", original.msgid))
-            }
-            broadcast(
-                IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel, body]), context)
+        var tags = tags(of: person, at: at, msgid: msgid)
+        if let original {
+            tags.append(IRCTag("+reply", original.msgid))
+            tags.append(IRCTag("+draft/reply", original.msgid))
         }
+        let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
+        broadcast(IRCUtterance(head: head, lines: lines, address: address), context)
         reportDelivery(of: message, context)
     }
 

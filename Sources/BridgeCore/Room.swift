@@ -16,6 +16,10 @@ protocol ClientDoor: AnyObject {
     /// The client's own message comes back, in as many lines as it takes, if it asked for that. A label waits for it
     /// only then.
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
+    /// The same of what may take several lines, and then be one batch.
+    func echo(_ said: IRCUtterance, to client: ClientID, label: String?)
+    /// A name for a batch that no other has.
+    func nextBatchReference() -> String
     /// A line for everybody who sees this upstream person in any room, each once.
     func tellWatchers(of person: PersonID, _ line: IRCMessage)
     /// A line of the room for a client that still gets what was said before it came.
@@ -26,6 +30,8 @@ protocol ClientDoor: AnyObject {
     func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
+    /// A name for a batch that no other has.
+    func newBatchReference() -> String
 }
 
 final class Room {
@@ -143,6 +149,8 @@ final class Room {
 
     var dialectContext: DialectContext
     var audience = Audience()
+    /// Many who come or go at once.
+    var crowds = Crowds()
     var slots = MemberSlots()
     /// The IRC users in the room, by client.
     private(set) var locals = KeyedObjects<MemberByClient>()
@@ -156,6 +164,10 @@ final class Room {
     private var overflowMember: (person: PersonID, lastSeen: MonotonicInstant)?
     var duplicates = DuplicateRing()
     var recent = RecentMessages()
+    /// What was said, where nothing outlasts the process.
+    var archive = MemoryHistory()
+    /// What the backend has from before the room's beginning here; nil: nobody asked for that of late.
+    var older: OlderHistory?
     var outbox = Outbox()
     var sendBudget: TokenBucket
     var typingBudget = TokenBucket(rate: 10, burst: 20)
@@ -199,6 +211,8 @@ final class Room {
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
     /// Lines about taken-back messages for clients that do not know REDACT.
     var takenBackBudget = TokenBucket(rate: 0.2, burst: 5)
+    /// Lines about reactions for clients without tags.
+    var reactionBudget = TokenBucket(rate: 0.2, burst: 5)
     /// When the backend was last told that the one account types.
     var accountTypingToldAt: MonotonicInstant?
     /// Up to where the one account has read.
@@ -284,6 +298,45 @@ final class Room {
         let line = context.writer.take()
         if !group.clients.isEmpty { context.emit(.fanOut(line, group.clients, except: except)) }
         for client in group.held where client != except { door.hold(line, for: client, in: id) }
+    }
+
+    /// Sends what somebody said to every IRC user in the room, built once for each way of showing it.
+    func broadcast(
+        _ said: IRCUtterance, except: ClientID? = nil, and others: [ClientID] = [], _ context: BridgeContext
+    ) {
+        if said.isPlain {
+            for line in said.messages(for: [], reference: { "" }) {
+                broadcast(line, except: except, and: others, context)
+            }
+            return
+        }
+        var reference: String?
+        for var group in audience.groups where !group.isEmpty {
+            if !others.isEmpty {
+                group.clients.removeAll { others.contains($0) }
+                group.held.removeAll { others.contains($0) }
+                if group.isEmpty { continue }
+            }
+            let lines = said.messages(for: group.profile) {
+                let name = reference ?? door.nextBatchReference()
+                reference = name
+                return name
+            }
+            send(lines, to: group, except: except, context)
+        }
+        if context.isDurable { linesWritten(context) }
+    }
+
+    /// Lines that nothing may come between.
+    private func send(_ lines: [IRCMessage], to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
+        for line in lines {
+            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
+            IRCEncoder.append(reduced, to: &context.writer)
+        }
+        guard context.writer.count > 0 else { return }
+        let lines = context.writer.take()
+        if !group.clients.isEmpty { context.emit(.fanOut(lines, group.clients, except: except)) }
+        for client in group.held where client != except { door.hold(lines, for: client, in: id) }
     }
 
     func notice(_ text: String, _ context: BridgeContext) {
@@ -444,26 +497,26 @@ final class Room {
 
     /// The IRC side of a frame's sender, entered into the room when new. Nil when the room has no place left for
     /// another nick.
-    func present(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+    ///
+    /// - Parameter mayWait: nothing that others see follows, so a JOIN may come later, with those of others.
+    func present(_ sender: ChatPerson, mayWait: Bool = false, _ context: BridgeContext) -> PersonID? {
         let sender = named(sender)
         if let ours = ownPerson(sender) { return ours }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes[known] != nil {
             remotes[known]?.lastSeen = context.now.monotonic
+            if !mayWait, !crowds.isEmpty { announceIfWaiting(known, context) }
             if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
             return known
         }
         guard remotes.count < context.settings.limits.membersPerRoom else { return nil }
         let personID = resolve(sender, context)
-        guard let person = context.identities[personID] else { return nil }
+        guard context.identities[personID] != nil else { return nil }
         remotes[personID] = RemoteMember(lastSeen: context.now.monotonic)
-        slots.insert(personID)
-        context.identities.entered(personID)
-        broadcast(joinMessage(person, context), context)
-        if let away = person.away {
-            broadcast(IRCMessage(source: person.source, command: "AWAY", params: [away]), context)
-        }
         if remotes.count == 1 { scheduleIdleSweep(context) }
+        if !crowds.isEmpty, returnedUnnoticed(personID) { return personID }
+        context.identities.entered(personID)
+        arrived(personID, mayWait: mayWait, context)
         return personID
     }
 
@@ -488,11 +541,13 @@ final class Room {
         guard remotes.removeValue(forKey: personID) != nil else { return }
         context.timers.cancel(.typingIn(personID, id))
         receiptNotices.forget(reader: personID)
+        if !crowds.isEmpty { _ = crowds.remove(personID) }
         departed(personID, reason: reason, context)
     }
 
-    private func departed(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
-        if let person = context.identities[personID] {
+    /// Somebody is gone; nobody is told who was not told that they came.
+    func departed(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
+        if slots.contains(personID), let person = context.identities[personID] {
             broadcast(
                 IRCMessage(
                     tags: tags(of: person, at: context.now.wall), source: person.source, command: "PART",
@@ -511,8 +566,11 @@ final class Room {
     /// People who were silent for `memberIdle` leave, on wires that tell of no leave.
     func sweepIdlePeople(_ context: BridgeContext) {
         let gone = remotes.filter { context.now.monotonic - $0.value.lastSeen >= settings.memberIdle }
-        for person in gone.keys.sorted(by: { $0.rawValue < $1.rawValue }) where !traits.tellsOfLeaves {
-            remoteLeft(person, reason: "idle", context)
+        let kind: Crowds.Kind = link.isUp ? .idle : .split
+        for (person, member) in gone.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            // Who went while there was no link is never told of, on whatever wire.
+            guard !traits.tellsOfLeaves || crowds.linkedAt.map({ member.lastSeen < $0 }) ?? false else { continue }
+            vanish(person, kind, context)
         }
         if let member = overflowMember, context.now.monotonic - member.lastSeen >= settings.memberIdle {
             overflowMember = nil
@@ -523,6 +581,7 @@ final class Room {
 
     /// Nobody upstream can be seen from here any more.
     func forgetPeople(_ context: BridgeContext) {
+        forgetCrowds(context)
         for person in remotes.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             remoteLeft(person, reason: nil, context)
         }

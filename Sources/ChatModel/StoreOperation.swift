@@ -41,6 +41,9 @@ public enum StoreOperation: Equatable, Sendable {
     case forgetIdentity(backend: String, ChatPerson)
     case cursor(StoredCursor)
     case dropCursor(account: String, client: String, StoredRoomKey)
+    /// Enters an account, in the place of one of that very name.
+    case account(StoredAccount)
+    case forgetAccount(name: String)
 
     /// Whether somebody waits to hear that it is kept.
     public var isAcceptance: Bool { if case .accept = self { true } else { false } }

@@ -31,6 +31,9 @@ public struct StoredMessage: Equatable, Sendable {
         /// What was said between ``gapFrom`` and ``at`` is not known and cannot be fetched; the text is the sentence that
         /// the room was told.
         case gap = 1
+        /// Something that was done and not said, such as a reaction: a line without words of its own. The text is its command,
+        /// and its parameters behind the channel, each on a line.
+        case event = 2
     }
 
     public var kind: Kind
@@ -233,6 +236,21 @@ public struct StoredCursor: Hashable, Sendable {
     }
 }
 
+/// Somebody who may log in because they made an account.
+public struct StoredAccount: Hashable, Sendable {
+    /// As written; unique.
+    public var name: String
+    /// What is kept of the password, as `chatbridge hash-password` prints it.
+    public var password: String
+    public var madeAt: ChatTimestamp
+
+    public init(name: String, password: String, madeAt: ChatTimestamp) {
+        self.name = name
+        self.password = password
+        self.madeAt = madeAt
+    }
+}
+
 /// What is kept of one room, as a bridge that starts needs it.
 public struct StoredRoom: Equatable, Sendable {
     /// The newest ones, oldest first; as many as the bridge asked for.
@@ -267,12 +285,16 @@ public struct StoredState: Equatable, Sendable {
     public var rooms: [StoredRoomKey: StoredRoom]
     public var identities: [StoredIdentity]
     public var cursors: [StoredCursor]
+    /// In the order in which they were made.
+    public var accounts: [StoredAccount]
 
     public init(
-        rooms: [StoredRoomKey: StoredRoom] = [:], identities: [StoredIdentity] = [], cursors: [StoredCursor] = []
+        rooms: [StoredRoomKey: StoredRoom] = [:], identities: [StoredIdentity] = [], cursors: [StoredCursor] = [],
+        accounts: [StoredAccount] = []
     ) {
         self.rooms = rooms
         self.identities = identities
         self.cursors = cursors
+        self.accounts = accounts
     }
 }

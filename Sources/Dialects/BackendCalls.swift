@@ -13,6 +13,13 @@ public protocol DialectCalls: Sendable {
 
     /// What an answer with any other status says of the reason; nil when it says nothing. Never an echo of what was sent.
     func complaint(_ answer: BackendAnswer) -> String?
+
+    /// Whether `BackendCall.history` can say before when.
+    var takesBefore: Bool { get }
+}
+
+extension DialectCalls {
+    public var takesBefore: Bool { false }
 }
 
 public enum BackendCall: Equatable, Sendable {
@@ -39,13 +46,22 @@ public struct HistoryQuery: Equatable, Sendable {
     public var after: ChatID?
     /// When that was said.
     public var since: ChatTimestamp?
+    /// Only what was said before this; only for calls that ``DialectCalls/takesBefore``.
+    public var before: ChatTimestamp?
+    /// The oldest message that is known already, where the call is to go on from there.
+    public var beforeID: ChatID?
     /// At most so many, the newest ones; nil: everything there is.
     public var limit: Int?
 
-    public init(room: String, after: ChatID? = nil, since: ChatTimestamp? = nil, limit: Int? = nil) {
+    public init(
+        room: String, after: ChatID? = nil, since: ChatTimestamp? = nil, before: ChatTimestamp? = nil,
+        beforeID: ChatID? = nil, limit: Int? = nil
+    ) {
         self.room = room
         self.after = after
         self.since = since
+        self.before = before
+        self.beforeID = beforeID
         self.limit = limit
     }
 }

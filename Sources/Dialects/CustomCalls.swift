@@ -43,6 +43,10 @@ public struct CustomCalls: DialectCalls {
 
     var isEmpty: Bool { login == nil && refreshing == nil && history == nil }
 
+    public var takesBefore: Bool {
+        history?.address.places.contains { ["before", "before_ms", "before_id"].contains($0) } ?? false
+    }
+
     public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
         var account = CustomTemplateScope.Account()
         switch call {
@@ -143,7 +147,7 @@ struct CustomAddress: Sendable {
         case place(String)
     }
 
-    static let historyPlaces = ["room", "limit", "since", "since_ms", "after"]
+    static let historyPlaces = ["room", "limit", "since", "since_ms", "after", "before", "before_ms", "before_id"]
 
     private var pieces: [Piece] = []
 
@@ -157,8 +161,10 @@ struct CustomAddress: Sendable {
         if !rest.isEmpty { pieces.append(.text(String(rest))) }
     }
 
-    static func places(_ text: String) -> [String] {
-        CustomAddress(text).pieces.compactMap { if case .place(let name) = $0 { name } else { nil } }
+    static func places(_ text: String) -> [String] { CustomAddress(text).places }
+
+    var places: [String] {
+        pieces.compactMap { if case .place(let name) = $0 { name } else { nil } }
     }
 
     /// Nil when a value may not stand in an address.
@@ -175,6 +181,9 @@ struct CustomAddress: Sendable {
                     case "since": query.since.map { CustomTime.text($0.milliseconds, fraction: true) } ?? ""
                     case "since_ms": query.since.map { "\($0.milliseconds)" } ?? ""
                     case "after": query.after?.rawValue ?? ""
+                    case "before": query.before.map { CustomTime.text($0.milliseconds, fraction: true) } ?? ""
+                    case "before_ms": query.before.map { "\($0.milliseconds)" } ?? ""
+                    case "before_id": query.beforeID?.rawValue ?? ""
                     default: ""
                     }
                 guard let encoded = Self.encoded(value) else { return nil }

@@ -53,6 +53,8 @@ public struct CustomDialect: Dialect {
         if definition.onOpen != nil || templates["subscribe"] != nil { opening.insert(.subscribes) }
         let history: DialectTraits.HistorySource =
             if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
+        let older: DialectTraits.OlderSource =
+            if templates["fetch"]?.names(.before) == true { .socket } else { history == .call ? .call : .none }
         return DialectTraits(
             name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
             echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
@@ -60,6 +62,7 @@ public struct CustomDialect: Dialect {
             readReport: templates["receipt.read"] != nil || templates["receipt"] != nil ? .eachMessage : .none,
             tellsOfLeaves: rules.contains { $0.kind == .leave }, opening: opening,
             waitsForReady: definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }, history: history,
+            older: older,
             maxFrameBytes: maxFrameBytes,
             liveness: definition.ping != nil || templates["ping"] != nil ? .jsonPing : .protocolPing,
             answersPings: definition.ping == nil && templates["ping"] == nil || rules.contains { $0.kind == .pong },

@@ -25,6 +25,19 @@ indirect enum CustomTemplate: Sendable {
     case array([CustomTemplate])
     case object([Member])
     case each(CustomPath, CustomTemplate)
+
+    /// Whether a value of that name has a place in it.
+    func names(_ name: CustomPath.Name) -> Bool {
+        switch self {
+        case .literal: false
+        case .place(let place): place.path.name == name
+        case .text(let pieces):
+            pieces.contains { if case .place(let place) = $0 { place.path.name == name } else { false } }
+        case .array(let elements): elements.contains { $0.names(name) }
+        case .object(let members): members.contains { $0.value.names(name) }
+        case .each(let path, let element): path.name == name || element.names(name)
+        }
+    }
 }
 
 /// The frames of one command.
@@ -32,6 +45,14 @@ enum CustomFrameTemplate: Sendable {
     case one(CustomTemplate)
     case per(CustomPath, CustomTemplate)
     case several([CustomTemplate])
+
+    func names(_ name: CustomPath.Name) -> Bool {
+        switch self {
+        case .one(let template): template.names(name)
+        case .per(let path, let template): path.name == name || template.names(name)
+        case .several(let templates): templates.contains { $0.names(name) }
+        }
+    }
 }
 
 /// `{{path|filter|…}}`.

@@ -195,6 +195,14 @@ public struct DialectTraits: Equatable, Sendable {
         /// `BackendCall.history`.
         case call
     }
+    /// Where messages come from that were said before the oldest known one.
+    public enum OlderSource: String, Sendable, CaseIterable {
+        case none
+        /// `ChatCommand.fetch` with `before`.
+        case socket
+        /// `BackendCall.history`; where that does not take `before`, everything is asked for.
+        case call
+    }
     /// How reading is told to the backend.
     public enum ReadReport: String, Sendable, CaseIterable {
         case none
@@ -229,6 +237,7 @@ public struct DialectTraits: Equatable, Sendable {
     /// Whether the session is usable only after a `ready` event, or a `history`.
     public var waitsForReady: Bool
     public var history: HistorySource
+    public var older: OlderSource
     /// Largest frame that we send, in bytes of payload.
     public var maxFrameBytes: Int
     public var liveness: Liveness
@@ -260,7 +269,8 @@ public struct DialectTraits: Equatable, Sendable {
         name: String, identity: Identity, messageIDOrigin: MessageIDOrigin, echoesOwnMessages: Bool,
         confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
         authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
-        waitsForReady: Bool = false, history: HistorySource = .none, maxFrameBytes: Int = 1024 * 1024,
+        waitsForReady: Bool = false, history: HistorySource = .none, older: OlderSource = .none,
+        maxFrameBytes: Int = 1024 * 1024,
         liveness: Liveness = .protocolPing, answersPings: Bool = true, pingInterval: Duration? = nil,
         connectsInTurn: Bool = false,
         typingRefresh: Duration = .milliseconds(2500),
@@ -280,6 +290,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.opening = opening
         self.waitsForReady = waitsForReady
         self.history = history
+        self.older = older
         self.maxFrameBytes = maxFrameBytes
         self.liveness = liveness
         self.answersPings = answersPings

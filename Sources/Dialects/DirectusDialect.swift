@@ -67,6 +67,7 @@ public struct DirectusDialect: Dialect {
             name: "directus", identity: .single, messageIDOrigin: .server, echoesOwnMessages: true,
             confirmation: .receipt, typingOut: typing == .off ? .none : .startStop, authenticatesSenders: true,
             opening: [.authenticates, .subscribes], waitsForReady: true, history: .pushed,
+            older: .socket,
             maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
             sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))

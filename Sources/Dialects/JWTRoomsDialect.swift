@@ -64,7 +64,8 @@ public struct JWTRoomsDialect: Dialect {
         traits = DialectTraits(
             name: "jwt-rooms", identity: .single, messageIDOrigin: .server, echoesOwnMessages: false,
             confirmation: .none, typingOut: typing == .typing ? .startOnly : .startStop, readReport: .call,
-            authenticatesSenders: true, waitsForReady: true, history: .call, maxFrameBytes: Self.maxFrameBytes,
+            authenticatesSenders: true, waitsForReady: true, history: .call, older: .call,
+            maxFrameBytes: Self.maxFrameBytes,
             connectsInTurn: true, reactionChoices: Self.reactionChoices,
             backoff: BackoffTraits(
                 first: .seconds(2), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 5))

@@ -67,6 +67,7 @@ public struct PlainJSONDialect: Dialect {
             name: "plainjson", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: false,
             confirmation: .receipt, typingOut: .startStop, readReport: acks == .read ? .eachMessage : .none,
             history: history != nil ? .call : sendsLastOnline ? .socket : .none,
+            older: history != nil ? .call : .none,
             maxFrameBytes: Self.maxFrameBytes, acknowledgedByPeople: true, reportsDelivery: acks == .delivered,
             backoff: BackoffTraits(first: .seconds(2), factor: 2, cap: .seconds(30), jitter: 0.5))
     }

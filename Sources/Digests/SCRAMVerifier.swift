@@ -39,7 +39,7 @@ public struct SCRAMVerifier: Hashable, Sendable, CustomStringConvertible {
         serverKey = HMACSHA256.authenticate(Array("Server Key".utf8), key: salted)
     }
 
-    private init(iterations: Int, salt: [UInt8], storedKey: [UInt8], serverKey: [UInt8]) {
+    init(iterations: Int, salt: [UInt8], storedKey: [UInt8], serverKey: [UInt8]) {
         self.iterations = iterations
         self.salt = salt
         self.storedKey = storedKey

@@ -80,6 +80,12 @@ public struct HTTPRequestTarget: Equatable, Sendable {
         }
     }
 
+    /// Checks a head that came without ``HTTPServerConnection``, such as a WebSocket's.
+    public init(of head: HTTPRequestHead) throws(HTTPProtocolError) {
+        let (resource, authority) = try HTTPRequestCheck.target(of: head)
+        self.init(resource: resource, authority: authority)
+    }
+
     /// The host without its port, an IPv6 address without brackets.
     public var host: String {
         let bytes = Array(authority.utf8)

@@ -45,6 +45,18 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case selfMessage
     /// `draft/message-redaction`
     case messageRedaction
+    /// `draft/multiline`
+    case multiline
+    /// `draft/account-registration`
+    case accountRegistration
+    /// `sts`
+    case sts
+    /// `draft/chathistory`
+    case chatHistory
+    /// `draft/event-playback`
+    case eventPlayback
+    /// `soju.im/search`
+    case search
 }
 
 /// A set of capabilities, as small and cheap as an integer.
@@ -148,6 +160,13 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.selfMessage, "znc.in/self-message", source: "ZNC, self-message"),
         IRCCapabilityRow(
             .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
+        IRCCapabilityRow(.multiline, "draft/multiline", changesRoomLines: true, source: "IRCv3 multiline"),
+        IRCCapabilityRow(.accountRegistration, "draft/account-registration", source: "IRCv3 account-registration"),
+        // Said, never requested; what it says depends on the listener.
+        IRCCapabilityRow(.sts, "sts", source: "IRCv3 sts"),
+        IRCCapabilityRow(.chatHistory, "draft/chathistory", source: "IRCv3 chathistory"),
+        IRCCapabilityRow(.eventPlayback, "draft/event-playback", source: "IRCv3 chathistory"),
+        IRCCapabilityRow(.search, "soju.im/search", source: "soju, search"),
     ]
 
     /// Rows by raw value of their capability; a test holds the table complete.

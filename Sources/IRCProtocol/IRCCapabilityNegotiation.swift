@@ -44,7 +44,7 @@ public struct IRCCapabilityNegotiation: Sendable {
     /// 301, or 302 once the client has asked for it or later. Never goes down.
     public var version: Int { knows302 ? 302 : 301 }
 
-    private let values: [IRCCapability: String]
+    private var values: [IRCCapability: String]
     /// The names under which capabilities were enabled, in that order. At most one for each name in the table.
     private var enabledNames: ShortList<IRCCapabilityTable.Name> = []
 
@@ -76,12 +76,25 @@ public struct IRCCapabilityNegotiation: Sendable {
         }
     }
 
-    /// The server now offers `available` instead; what it no longer offers is disabled.
+    /// The server now offers `available` instead; what it no longer offers is disabled. What it offers with another value is
+    /// told as new.
     ///
+    /// - Parameter values: as in ``init(available:values:)``; nil: the same as before.
     /// - Returns: NEW and DEL lines, where the client has cap-notify; else none.
-    public mutating func availabilityChanged(to available: IRCCapabilitySet) -> [Reply] {
-        let added = available.subtracting(self.available)
+    public mutating func availabilityChanged(
+        to available: IRCCapabilitySet, values: [IRCCapability: String]? = nil
+    ) -> [Reply] {
+        var available = available
+        // A policy ends by its time, never by being taken away. Source: IRCv3 sts, "Mechanism".
+        if self.available.contains(.sts) { available.insert(.sts) }
+        var added = available.subtracting(self.available)
         let removed = self.available.subtracting(available)
+        if let values {
+            for kept in available.intersection(self.available).members where values[kept] != self.values[kept] {
+                added.insert(kept)
+            }
+            self.values = values
+        }
         self.available = available
         let notifies = enabled.contains(.capNotify)
         enabled = enabled.intersection(available)
@@ -111,8 +124,10 @@ public struct IRCCapabilityNegotiation: Sendable {
         var changes: [(name: IRCCapabilityTable.Name, enables: Bool)] = []
         for word in words {
             let enables = word.utf8.first != UInt8(ascii: "-")
+            // STS is said, never asked for. Source: IRCv3 sts, "Mechanism".
             guard let name = IRCCapabilityTable.Name(enables ? word : String(word.dropFirst())),
-                available.contains(name.capability), enables || name.capability != .capNotify || version < 302
+                available.contains(name.capability), name.capability != .sts,
+                enables || name.capability != .capNotify || version < 302
             else {
                 return replies("NAK", words, marksMore: false)
             }
@@ -136,7 +151,10 @@ public struct IRCCapabilityNegotiation: Sendable {
     }
 
     private func advertised(_ set: IRCCapabilitySet) -> [String] {
-        set.members.flatMap { capability in
+        var set = set
+        // Without its value it says nothing. Source: IRCv3 sts, "Details".
+        if version < 302 { set.remove(.sts) }
+        return set.members.flatMap { capability in
             IRCCapabilityTable.row(for: capability).names.map { name in
                 if version >= 302, let value = values[capability] { "\(name)=\(value)" } else { name }
             }

@@ -7,6 +7,9 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case user = "USER"
     case cap = "CAP"
     case authenticate = "AUTHENTICATE"
+    case register = "REGISTER"
+    case verify = "VERIFY"
+    case webirc = "WEBIRC"
     case ping = "PING"
     case pong = "PONG"
     case quit = "QUIT"
@@ -28,6 +31,9 @@ public enum IRCCommand: String, CaseIterable, Sendable {
     case tagmsg = "TAGMSG"
     case markread = "MARKREAD"
     case redact = "REDACT"
+    case batch = "BATCH"
+    case chathistory = "CHATHISTORY"
+    case search = "SEARCH"
     case motd = "MOTD"
     case lusers = "LUSERS"
     case version = "VERSION"
@@ -66,7 +72,10 @@ public enum IRCCommandTable {
         Row(.nick, beforeRegistration: true, "sets or changes the nick"),
         Row(.user, minParams: 4, beforeRegistration: true, "names the user at registration"),
         Row(.cap, minParams: 1, beforeRegistration: true, penalty: 0, "negotiates capabilities"),
+        Row(.webirc, minParams: 4, beforeRegistration: true, "a gateway says for whom it connects"),
         Row(.authenticate, minParams: 1, beforeRegistration: true, "logs in with SASL"),
+        Row(.register, minParams: 3, beforeRegistration: true, penalty: 3, "makes an account"),
+        Row(.verify, minParams: 2, beforeRegistration: true, "confirms an account that was made"),
         Row(.ping, beforeRegistration: true, "asks for a PONG"),
         Row(.pong, beforeRegistration: true, penalty: 0, "answers a PING"),
         Row(.quit, beforeRegistration: true, penalty: 0, "ends the connection"),
@@ -88,6 +97,9 @@ public enum IRCCommandTable {
         Row(.tagmsg, minParams: 1, penalty: 0, "sends tags without a text: typing, reactions"),
         Row(.markread, penalty: 0, "reads or moves a read marker"),
         Row(.redact, minParams: 2, "takes a message back"),
+        Row(.batch, minParams: 1, "begins or ends a message of several lines"),
+        Row(.chathistory, minParams: 1, penalty: 2, "asks for what was said before"),
+        Row(.search, minParams: 1, penalty: 4, "looks for what was said before"),
         Row(.motd, penalty: 2, "shows the message of the day"),
         Row(.lusers, "counts the people and rooms"),
         Row(.version, "names the server's version"),

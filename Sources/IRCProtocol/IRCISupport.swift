@@ -68,7 +68,7 @@ public struct IRCISupport: Sendable {
         chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
         targMax: String? = nil, elist: String? = nil,
         clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
-        bot: String? = nil
+        bot: String? = nil, requiresAccount: Bool = false, chatHistory: Int? = nil
     ) -> [[String]] {
         var support = IRCISupport()
         support.add("AWAYLEN", awayLen)
@@ -78,12 +78,14 @@ public struct IRCISupport: Sendable {
         support.add("CHANMODES", chanModes)
         support.add("CHANNELLEN", channelLen)
         support.add("CHANTYPES", "#")
+        if let chatHistory { support.add("CHATHISTORY", chatHistory) }
         if let clientTagDeny { support.add("CLIENTTAGDENY", clientTagDeny) }
         if let elist { support.add("ELIST", elist) }
         support.add("HOSTLEN", hostLen)
         if let kickLen { support.add("KICKLEN", kickLen) }
         support.add("MAXTARGETS", maxTargets)
         support.add("MODES", modes)
+        if chatHistory != nil { support.add("MSGREFTYPES", "msgid,timestamp") }
         support.add("NAMELEN", nameLen)
         support.add("NETWORK", network)
         support.add("NICKLEN", nickLen)
@@ -94,6 +96,8 @@ public struct IRCISupport: Sendable {
         support.add("USERLEN", userLen)
         if utf8Only { support.add("UTF8ONLY") }
         if whox { support.add("WHOX") }
+        // Source: IRCv3 account-registration, "ISUPPORT token".
+        if requiresAccount { support.add("draft/ACCOUNTREQUIRED") }
         return support.rows
     }
 }
@@ -116,4 +120,25 @@ public enum IRCClientTags {
     /// Whether a tag that a client sent may be relayed. `name` is as on the wire: with its `+`. Tags without it are the
     /// server's to give and are never taken from a client.
     public static func isAllowed(_ name: String) -> Bool { wireNames.contains(name) }
+
+    /// Tags that have two names while clients move from the draft to the specification.
+    private static let pairs = [("+typing", "+draft/typing"), ("+reply", "+draft/reply")]
+
+    /// What is relayed of the tags that a client sent: those that may be, under every name that receivers know.
+    ///
+    /// Typing goes under its ratified name alone; a reply under both, since a client that misses the one it knows shows
+    /// words without what they answer.
+    public static func relayed(_ tags: [IRCTag]) -> [IRCTag] {
+        var relayed = tags.filter { isAllowed($0.name) }
+        guard !relayed.isEmpty else { return [] }
+        for (name, draft) in pairs {
+            guard let tag = relayed.first(where: { $0.name == name }) ?? relayed.first(where: { $0.name == draft })
+            else { continue }
+            let index = relayed.firstIndex { $0.name == name || $0.name == draft } ?? relayed.endIndex
+            relayed.removeAll { $0.name == name || $0.name == draft }
+            relayed.insert(IRCTag(name, tag.value), at: min(index, relayed.endIndex))
+            if name == "+reply" { relayed.insert(IRCTag(draft, tag.value), at: min(index + 1, relayed.endIndex)) }
+        }
+        return relayed
+    }
 }

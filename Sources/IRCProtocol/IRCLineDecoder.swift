@@ -29,6 +29,9 @@ public struct IRCLineDecoder: ~Copyable {
     /// Bytes held and not yet pulled.
     public var bufferedByteCount: Int { buffer.count }
 
+    /// Calls `body` with the bytes held; the pointer is valid only during the call.
+    public func withHeldBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { buffer.withUnsafeBytes(body) }
+
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard isDiscarding else {
             buffer.append(bytes)

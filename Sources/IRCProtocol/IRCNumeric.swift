@@ -52,6 +52,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
 
     // MARK: People
 
+    /// 276 RPL_WHOISCERTFP
+    case rplWhoisCertificate = 276
     /// 301 RPL_AWAY
     case rplAway = 301
     /// 302 RPL_USERHOST

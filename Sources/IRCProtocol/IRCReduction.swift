@@ -11,7 +11,7 @@ public enum IRCReductionTable {
         case firstParams(Int)
         /// The client gets nothing unless the first parameter is its own nick.
         case onlyToItself
-        /// The line becomes a NOTICE to the client.
+        /// The line becomes a NOTICE to the client, unless ``standardReplies`` say that it understands it.
         case notice
         /// In a list of names in the last parameter, only the highest prefix of each stays.
         case onePrefixInNames
@@ -38,6 +38,7 @@ public enum IRCReductionTable {
         TagRow(name: "account", needs: .accountTag),
         TagRow(name: "label", needs: .labeledResponse),
         TagRow(name: "batch", needs: .batch),
+        TagRow(name: "draft/multiline-concat", needs: .multiline),
     ]
 
     /// Commands that not everybody understands. A command may have several rows; they apply in order.
@@ -60,6 +61,33 @@ public enum IRCReductionTable {
         CommandRow(command: "353", needs: .userhostInNames, without: .nicksInNames),
         CommandRow(command: "352", needs: .multiPrefix, without: .onePrefixInFlags),
     ]
+
+    /// Commands whose specifications answer with standard replies: whoever sends them knows these, negotiated or not.
+    static let commandsWithStandardReplies: Set<String> = ["REGISTER", "VERIFY"]
+
+    /// Commands whose own specification defines standard replies: who enabled its capability understands these without
+    /// `standard-replies`, which is for all others.
+    ///
+    /// Source: IRCv3 standard-replies, "Capabilities".
+    public static let standardReplies: [String: IRCCapability] = [
+        "CHATHISTORY": .chatHistory,
+        "MARKREAD": .readMarker,
+        "REDACT": .messageRedaction,
+        "SEARCH": .search,
+        "SETNAME": .setname,
+    ]
+
+    /// Codes that a token of 005 announces, so to everybody.
+    ///
+    /// Source: IRCv3 utf8-only.
+    public static let announcedCodes: Set<String> = ["INVALID_UTF8"]
+
+    /// Whether a client with these capabilities is shown a standard reply as one.
+    static func showsStandardReply(_ params: [String], _ caps: IRCCapabilitySet) -> Bool {
+        if params.count > 1, announcedCodes.contains(params[1]) { return true }
+        if let command = params.first, commandsWithStandardReplies.contains(command) { return true }
+        return params.first.flatMap { standardReplies[$0] }.map { caps.contains($0) } ?? false
+    }
 
     private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
 
@@ -93,6 +121,7 @@ extension IRCMessage {
             case .firstParams(let count):
                 message.params = Array(message.params.prefix(count))
             case .notice:
+                guard !IRCReductionTable.showsStandardReply(message.params, caps) else { break }
                 message = message.asNotice(to: nick)
             case .onePrefixInNames:
                 guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }

@@ -9,12 +9,19 @@ import WireBytes
 // | collecting  | 400 bytes               | collecting, `.needMoreData`                                 |
 // |             | fewer, or `+` for none  | idle, `.response`, or `.malformed` when it is no base64     |
 // |             | more than 400           | idle, `.tooLong`                                            |
+// |             | more lines than it takes | idle, `.endless`                                           |
 // | any         | `*`                     | idle, `.aborted`                                            |
+//
+// A mechanism that wants more than one response says so with `expectMore` when it has sent its challenge: idle → collecting.
 
 /// A way to log in.
 public enum SASLMechanism: String, CaseIterable, Sendable {
     /// Source: RFC 4616.
     case plain = "PLAIN"
+    /// Source: RFC 7677.
+    case scramSHA256 = "SCRAM-SHA-256"
+    /// Who the client is was settled below IRC: by its certificate. Source: RFC 4422, appendix A.
+    case external = "EXTERNAL"
 }
 
 /// The server's side of one client's `AUTHENTICATE` commands, until a whole response is there.
@@ -23,7 +30,8 @@ public enum SASLMechanism: String, CaseIterable, Sendable {
 public struct IRCSASLExchange: Sendable {
     /// Bytes of one `AUTHENTICATE` parameter. One of exactly this length has another behind it.
     public static let chunkBytes = 400
-    /// Bytes of a response after base64: three names or passwords of the 255 bytes that RFC 4616 §2 asks for, and room.
+    /// Bytes of a response after base64: two names and a password of the 255 bytes each that RFC 4616 §2 asks for, or shorter
+    /// names and a long password.
     public static let maxResponseBytes = 1024
     /// The same in base64.
     static let maxEncodedBytes = (maxResponseBytes + 2) / 3 * 4
@@ -39,8 +47,10 @@ public struct IRCSASLExchange: Sendable {
         case unknownMechanism
         /// Answer 904.
         case malformed
-        /// Answer 905.
+        /// Answer 905: a parameter has more than 400 bytes.
         case tooLong
+        /// Answer 904: there is no end to the response.
+        case endless
         /// Answer 906.
         case aborted
     }
@@ -78,8 +88,10 @@ public struct IRCSASLExchange: Sendable {
         }
         state = .idle
         guard param.utf8.count <= Self.chunkBytes else { return .tooLong }
-        if param != "+" { encoded += param }
-        guard encoded.utf8.count <= Self.maxEncodedBytes else { return .tooLong }
+        // Some clients write an empty response as SMTP has it. Source: RFC 4954 §4, "a single equals sign".
+        let isEmpty = param == "+" || param == "=" && encoded.isEmpty
+        if !isEmpty { encoded += param }
+        guard encoded.utf8.count <= Self.maxEncodedBytes else { return .endless }
         if param.utf8.count == Self.chunkBytes {
             state = .collecting(mechanism, encoded: encoded)
             return .needMoreData
@@ -87,6 +99,9 @@ public struct IRCSASLExchange: Sendable {
         guard let bytes = Base64.decode(encoded), bytes.count <= Self.maxResponseBytes else { return .malformed }
         return .response(mechanism, bytes)
     }
+
+    /// The mechanism has answered, and the client is to go on with it.
+    public mutating func expectMore(_ mechanism: SASLMechanism) { state = .collecting(mechanism, encoded: "") }
 
     /// The client went on with registration instead. True when that ends something.
     public mutating func abandon() -> Bool {
@@ -112,8 +127,10 @@ public struct IRCSASLExchange: Sendable {
 ///
 /// Source: RFC 4616 §2.
 public struct SASLPlainResponse: Equatable, Sendable {
-    /// Bytes that each of the three may have. Source: RFC 4616 §2, "MUST be able to accept up to 255 octets".
+    /// Bytes that each of the two names may have. Source: RFC 4616 §2, "MUST be able to accept up to 255 octets".
     public static let maxPartBytes = 255
+    /// Bytes of a password: those that programs make are longer than what RFC 4616 asks for, and a long one costs no more.
+    public static let maxPasswordBytes = 700
 
     public enum ParseError: Error, Equatable, Sendable {
         /// Not exactly two NUL between the parts.
@@ -134,7 +151,9 @@ public struct SASLPlainResponse: Equatable, Sendable {
     public init(parsing bytes: [UInt8]) throws(ParseError) {
         let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw .notThreeParts }
-        guard parts.allSatisfy({ $0.count <= Self.maxPartBytes }) else { throw .partTooLong }
+        guard parts[0].count <= Self.maxPartBytes, parts[1].count <= Self.maxPartBytes,
+            parts[2].count <= Self.maxPasswordBytes
+        else { throw .partTooLong }
         guard let authzid = String(validating: parts[0], as: UTF8.self),
             let authcid = String(validating: parts[1], as: UTF8.self),
             String(validating: parts[2], as: UTF8.self) != nil

@@ -110,6 +110,23 @@ public final class Store: Sendable {
         }
     }
 
+    /// Where the page that `query` asks for lies, and its references.
+    public func findPlaces(
+        _ key: StoredRoomKey, _ query: StoredPageQuery,
+        _ done: @escaping @Sendable (Result<StoredPlaces, StoreFailure>) -> Void
+    ) {
+        core.ask(done) { (queries) throws(SQLiteError) in try queries.places(key, query) }
+    }
+
+    /// What matches a search, oldest first. At most ``StoredSearch/maxLooked`` messages are looked at, from the end on which
+    /// the search begins.
+    public func search(
+        _ key: StoredRoomKey, _ search: StoredSearch,
+        _ done: @escaping @Sendable (Result<[StoredMessage], StoreFailure>) -> Void
+    ) {
+        core.ask(done) { (queries) throws(SQLiteError) in try queries.search(key, search) }
+    }
+
     /// How many messages have a place greater than `after` and at most `through`.
     public func countMessages(
         _ key: StoredRoomKey, after: Int64, through: Int64,

@@ -28,6 +28,8 @@ final class StoreChanges: @unchecked Sendable {
     private let forgetIdentity: SQLiteStatement
     private let cursor: SQLiteStatement
     private let dropCursor: SQLiteStatement
+    private let account: SQLiteStatement
+    private let forgetAccount: SQLiteStatement
     private let front: SQLiteStatement
     private let removeFront: SQLiteStatement
     private let placeFromBack: SQLiteStatement
@@ -109,6 +111,8 @@ final class StoreChanges: @unchecked Sendable {
         forgetIdentity = try connection.prepare("DELETE FROM identities WHERE backend = ? AND key = ?")
         cursor = try connection.prepare("INSERT OR REPLACE INTO cursors(account, client, room, seq) VALUES(?, ?, ?, ?)")
         dropCursor = try connection.prepare("DELETE FROM cursors WHERE account = ? AND client = ? AND room = ?")
+        account = try connection.prepare("INSERT OR REPLACE INTO accounts(name, password, made_at) VALUES(?, ?, ?)")
+        forgetAccount = try connection.prepare("DELETE FROM accounts WHERE name = ?")
         front = try connection.prepare("SELECT seq, at FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
         removeFront = try connection.prepare("DELETE FROM messages WHERE room = ? AND seq <= ?")
         placeFromBack = try connection.prepare(
@@ -273,6 +277,14 @@ final class StoreChanges: @unchecked Sendable {
             values.add(client)
             values.add(rooms[index].id)
             try values.run(dropCursor)
+        case .account(let made):
+            values.add(made.name)
+            values.add(made.password)
+            values.add(made.madeAt.milliseconds)
+            try values.run(account)
+        case .forgetAccount(let name):
+            values.add(name)
+            try values.run(forgetAccount)
         }
     }
 

@@ -16,7 +16,9 @@ final class StoreQueries: @unchecked Sendable {
     private let receipts: SQLiteStatement
     private let identities: SQLiteStatement
     private let cursors: SQLiteStatement
-    private let values = SQLiteValues()
+    private let accounts: SQLiteStatement
+    let values = SQLiteValues()
+    private let pages: StorePageStatements
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         self.connection = connection
@@ -47,6 +49,8 @@ final class StoreQueries: @unchecked Sendable {
             SELECT account, client, seq, backend, rooms.room FROM cursors JOIN rooms ON rooms.id = cursors.room
             ORDER BY account, client, rooms.id
             """)
+        accounts = try connection.prepare("SELECT name, password, made_at FROM accounts ORDER BY made_at, name")
+        pages = try StorePageStatements(connection)
     }
 
     /// Calls `body` within one transaction, so that all it reads is of one moment.
@@ -82,6 +86,10 @@ final class StoreQueries: @unchecked Sendable {
                         account: row.text(0), client: row.text(1),
                         room: StoredRoomKey(backend: row.text(3), room: row.text(4)), sequence: row.integer(2)))
             }
+            try each(accounts) { row in
+                state.accounts.append(
+                    StoredAccount(name: row.text(0), password: row.text(1), madeAt: row.timestamp(2)))
+            }
             return state
         }
     }
@@ -116,6 +124,35 @@ final class StoreQueries: @unchecked Sendable {
         }
     }
 
+    func places(_ key: StoredRoomKey, _ query: StoredPageQuery) throws(SQLiteError) -> StoredPlaces {
+        try atOneMoment { () throws(SQLiteError) in
+            guard let id = try roomID(key) else { return StoredPlaces(query, of: []) }
+            let order = StoredRoomOrder(queries: self, statements: pages, room: id, query: query)
+            let (sequences, spans) = try query.find(in: order)
+            var places = StoredPlaces(sequences: sequences, spans: spans)
+            if places.reachesBeginning(query, first: try order.oldestOfAll()) {
+                places.beginning = try order.beginning()
+            }
+            return places
+        }
+    }
+
+    func search(_ key: StoredRoomKey, _ search: StoredSearch) throws(SQLiteError) -> [StoredMessage] {
+        try atOneMoment { () throws(SQLiteError) in
+            guard search.limit > 0, let id = try roomID(key) else { return [] }
+            values.add(id)
+            values.add(search.after?.milliseconds ?? .min)
+            values.add(search.before?.milliseconds ?? .max)
+            values.add(search.nick)
+            values.add(search.text.flatMap { $0.isEmpty ? nil : StorePageStatements.pattern($0) })
+            values.add(Int64(search.limit))
+            var found: [StoredMessage] = []
+            try each(search.after == nil ? pages.searchBackwards : pages.searchForwards) { found.append($0.message()) }
+            if search.after == nil { found.reverse() }
+            return found
+        }
+    }
+
     func countMessages(_ key: StoredRoomKey, after: Int64, through: Int64) throws(SQLiteError) -> Int {
         try atOneMoment { () throws(SQLiteError) in
             guard let id = try roomID(key) else { return 0 }
@@ -135,7 +172,7 @@ final class StoreQueries: @unchecked Sendable {
     }
 
     /// Calls `body` for each row that `statement` answers to the values that were added.
-    private func each(_ statement: SQLiteStatement, _ body: (SQLiteStatement) -> Void) throws(SQLiteError) {
+    func each(_ statement: SQLiteStatement, _ body: (SQLiteStatement) -> Void) throws(SQLiteError) {
         defer { values.finish(statement) }
         try values.bind(to: statement)
         while try statement.step() { body(statement) }
@@ -175,7 +212,7 @@ final class StoreQueries: @unchecked Sendable {
 
 extension SQLiteStatement {
     /// A row of ``StoreColumns/message``.
-    fileprivate func message() -> StoredMessage {
+    func message() -> StoredMessage {
         let flags = integer(15)
         return StoredMessage(
             kind: StoredMessage.Kind(rawValue: Int(integer(2))) ?? .message, sequence: integer(0), msgid: text(1),

@@ -10,6 +10,8 @@ struct Connection: ~Copyable {
         case resolving
         /// Waiting for the peer's answer. Can transition to: connecting (next address), securing, open, ended.
         case connecting
+        /// Accepted from a proxy whose header is awaited. Can transition to: securing, open, ended.
+        case announcing
         /// The TLS handshake is under way. Can transition to: open, flushing, ended.
         case securing
         /// Can transition to: flushing, retired, ended.

@@ -105,6 +105,15 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// The address as which its owner counts: without port, of IPv6 the first half, all of which one customer has.
+    public var limitKey: SocketAddress {
+        switch self {
+        case .ipv4(let address, _): .ipv4(address, port: 0)
+        case .ipv6(let high, _, _, _): .ipv6(high: high, low: 0, port: 0, scope: 0)
+        case .unix: .unix(path: "")
+        }
+    }
+
     /// Whether only this machine can be at the other end: 127.0.0.0/8, `::1` and Unix sockets.
     public var isLoopback: Bool {
         switch self {

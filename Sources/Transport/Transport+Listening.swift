@@ -23,6 +23,9 @@ public struct ListenOptions: Hashable, Sendable {
     public var v6Only = true
     /// How connections are secured; nil: not at all.
     public var tls: TLSServerSettings?
+    /// With it every connection begins with a PROXY header, before TLS, and only these peers are let in. Nil: nobody speaks
+    /// for others.
+    public var proxies: TrustedPeers?
     /// Bytes of the kernel's send buffer for each accepted connection; nil leaves it to the kernel's own tuning.
     public var sendBufferBytes: Int?
 
@@ -36,6 +39,7 @@ struct Listener {
     var tags: [UInt32]
     var addresses: [SocketAddress]
     var security: ListenerSecurity?
+    var proxies: TrustedPeers?
 }
 
 struct ListenerSocket {
@@ -83,6 +87,7 @@ extension Transport {
             listener.addresses.append(socket.address)
         }
         listener.security = security
+        listener.proxies = options.proxies
         listeners[id] = listener
         if security?.watchesFiles == true { watchCertificateFiles() }
         guard let first = sockets.first else { throw .resolveFailed("there is no address to listen on") }
@@ -96,6 +101,7 @@ extension Transport {
     public func closeListener(_ id: ListenerID) {
         guard let listener = listeners.removeValue(forKey: id) else { return }
         if listener.security != nil { abortHandshakes(of: id) }
+        if listener.proxies != nil { abortAnnouncements(of: id) }
         for tag in listener.tags {
             timers.cancel(.acceptRest(tag))
             guard let socket = listenerSockets.removeValue(forKey: tag) else { continue }
@@ -145,6 +151,9 @@ extension Transport {
 
     private func accepted(_ descriptor: Int32, peer: SocketAddress, listener: ListenerID) {
         guard let delegate else { return cb_close(descriptor) }
+        if let proxies = listeners[listener]?.proxies {
+            return acceptAnnounced(descriptor, peer: peer, listener: listener, proxies)
+        }
         if let security = listeners[listener]?.security {
             return acceptSecurely(descriptor, peer: peer, listener: listener, security)
         }

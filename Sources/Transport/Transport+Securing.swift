@@ -7,7 +7,7 @@ extension Transport {
     // MARK: - Questions
 
     /// SHA-256 of the certificate that the peer showed, as 64 hexadecimal digits; nil where it showed none or the
-    /// connection is plain. On listeners it was verified against the listener's authorities.
+    /// connection is plain. On listeners it was verified against the listener's authorities, where these are named.
     public func peerCertificateFingerprint(_ id: ConnectionID) -> String? {
         connections.find(id)?.pointee.secure?.engine.peerCertificate?.fingerprint
     }
@@ -16,6 +16,11 @@ extension Transport {
     public func securityDescription(_ id: ConnectionID) -> String? {
         guard let connection = connections.find(id), connection.pointee.phase != .securing else { return nil }
         return connection.pointee.secure?.engine.description
+    }
+
+    /// The name by which an accepted connection's client wants to reach us, in lower case; nil where it names none.
+    public func requestedServerName(_ id: ConnectionID) -> String? {
+        connections.find(id)?.pointee.secure?.engine.requestedName
     }
 
     /// Whether the connection took up an earlier session of the same place and settings.

@@ -13,7 +13,7 @@ extension Transport {
         guard let connection = connections.find(id), slice.count > 0 else { return }
         switch connection.pointee.phase {
         case .resolving, .connecting, .securing, .open: break
-        case .free, .flushing, .lingering, .retired, .ended: return
+        case .free, .announcing, .flushing, .lingering, .retired, .ended: return
         }
         guard !connection.pointee.flags.contains(.writeBroken) else { return }
         connection.pointee.queue.append(slice)
@@ -82,7 +82,7 @@ extension Transport {
     private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         switch connection.pointee.phase {
         case .securing, .open, .flushing, .retired: break
-        case .free, .resolving, .connecting, .lingering, .ended: return
+        case .free, .resolving, .connecting, .announcing, .lingering, .ended: return
         }
         let layer = connection.pointee.secure
         var budget = TransportLimits.writeBudgetBytes
@@ -223,12 +223,16 @@ extension Transport {
         while budget > 0 {
             guard connection.pointee.flags.contains(.readable), !connection.pointee.isPaused else { return }
             switch connection.pointee.phase {
-            case .open where !connection.pointee.flags.contains(.endReported), .securing, .flushing, .lingering: break
+            case .open where !connection.pointee.flags.contains(.endReported), .announcing, .securing, .flushing,
+                .lingering:
+                break
             default: return
             }
             let layer = connection.pointee.secure
             if let layer, !prepareToRead(id, connection, layer) { return }
-            let capacity = layer == nil ? receiveBuffer.count : TLSLimits.receiveBytes
+            let capacity =
+                layer == nil && connection.pointee.phase != .announcing
+                ? receiveBuffer.count : TLSLimits.receiveBytes
             counters.receiveCalls &+= 1
             let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, capacity)
             if count > 0 {
@@ -243,6 +247,11 @@ extension Transport {
                     }
                     // The owner may have closed it, and the slot may even have a new tenant.
                     guard connections.find(id) != nil else { return }
+                } else if connection.pointee.phase == .announcing {
+                    receiveAnnouncement(id, connection, bytes)
+                    // From here on it may be another kind of connection, which is read in its own way.
+                    if connections.find(id) != nil { enlistForReading(id, connection) }
+                    return
                 }
                 if count < capacity, layer?.isUnsettled != true, !connection.pointee.flags.contains(.readToEnd) {
                     connection.pointee.flags.remove(.readable)
@@ -266,7 +275,9 @@ extension Transport {
     }
 
     private func peerEnded(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        if connection.pointee.phase == .securing {
+        if connection.pointee.phase == .announcing {
+            end(id, connection, .endOfStream, reset: false)
+        } else if connection.pointee.phase == .securing {
             end(id, connection, .tlsFailed(.closedDuringHandshake), reset: false)
         } else if connection.pointee.flags.contains(.writeBroken) {
             end(id, connection, .reset, reset: false)
@@ -292,7 +303,7 @@ extension Transport {
     public func closeAfterFlush(_ id: ConnectionID, linger: Duration) {
         guard let connection = connections.find(id) else { return }
         switch connection.pointee.phase {
-        case .resolving, .connecting, .securing:
+        case .resolving, .connecting, .announcing, .securing:
             end(id, connection, .closedByUs, reset: false)
         case .open where !connection.pointee.flags.contains(.endReported):
             connection.pointee.phase = .flushing
@@ -378,7 +389,7 @@ extension Transport {
 extension Connection.Phase {
     var isBeforeClosing: Bool {
         switch self {
-        case .resolving, .connecting, .securing, .open: true
+        case .resolving, .connecting, .announcing, .securing, .open: true
         case .free, .flushing, .lingering, .retired, .ended: false
         }
     }

@@ -36,6 +36,7 @@ public final class Transport {
     enum TimerKey: Hashable {
         case connect(ConnectionID)
         case handshake(ConnectionID)
+        case announcement(ConnectionID)
         case linger(ConnectionID)
         case acceptRest(UInt32)
         case certificates
@@ -67,6 +68,8 @@ public final class Transport {
     var attempts: [ConnectionID: ConnectAttempt] = [:]
     /// Sockets of outgoing attempts by the number in their epoll tag.
     var racers: [UInt32: ConnectRacer] = [:]
+    /// Accepted connections whose PROXY header is awaited.
+    var announcements: [ConnectionID: Announcement] = [:]
     var signalDescriptor: Int32 = -1
     var watchedSignals: [Int32] = []
     var signalHandler: ((Int32, Transport) -> Void)?
@@ -186,6 +189,7 @@ public final class Transport {
             switch key {
             case .connect(let id): connectTimerFired(id)
             case .handshake(let id): handshakeTimerFired(id)
+            case .announcement(let id): announcementTimerFired(id)
             case .linger(let id): lingerTimerFired(id)
             case .acceptRest(let tag): resumeAccepting(tag)
             case .certificates: checkCertificateFiles()
@@ -213,6 +217,7 @@ public final class Transport {
                 }
             case .closed(let end):
                 if connection.pointee.flags.contains(.silent) {
+                } else if reportUnannounced(id, end) {
                 } else if case .accepted(let listener, let peer)? = connection.pointee.secure?.introduction {
                     delegate?.handshakeFailed(end, listener: listener, peer: peer, transport: self)
                 } else {
@@ -252,6 +257,7 @@ public final class Transport {
         }
         for id in Array(listeners.keys) { closeListener(id) }
         unwatchSignals()
+        announcements = [:]
         reports = []
         ready = []
         dirty = []

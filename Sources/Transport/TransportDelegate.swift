@@ -35,7 +35,8 @@ public struct ListenerID: Hashable, Sendable {
 /// Called on the loop only, and never from within a call to the transport: what `send`, `connect`, `abort` and the others
 /// lead to is reported in a later turn. A delegate may call anything on the transport from every one of these.
 public protocol TransportDelegate: AnyObject {
-    /// On a listener with TLS, called when the handshake is done.
+    /// On a listener with TLS, called when the handshake is done. On one behind a proxy, `peer` is the client of which the
+    /// proxy told.
     func connectionAccepted(
         _ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
@@ -72,6 +73,12 @@ public protocol TransportDelegate: AnyObject {
     /// not be called for it.
     func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
+    /// A connection to a listener behind a proxy was dropped; ``connectionAccepted`` was not and will not be called for it.
+    ///
+    /// - Parameter peer: who connected: the proxy, or somebody else.
+    func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport)
+
     /// Files of certificates have changed. Without an error the new ones are in force for new connections; with one the
     /// old stay in force.
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport)
@@ -93,6 +100,9 @@ extension TransportDelegate {
     public func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {}
     public func handshakeFailed(
         _ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {}
+    public func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {}
     public func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {}
 }

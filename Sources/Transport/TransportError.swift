@@ -66,6 +66,8 @@ public enum StreamEnd: Equatable, Sendable {
     case connectTimedOut
     /// The owner asked for it.
     case closedByUs
+    /// A proxy did not say in time for whom it opened the connection.
+    case announcementTimedOut
     case sendFailed(errno: Int32)
     case receiveFailed(errno: Int32)
     /// More was queued than ``Transport/setSendLimit(_:bytes:)`` allows: the peer reads too slowly, or not at all.
@@ -87,6 +89,7 @@ extension StreamEnd: CustomStringConvertible {
         case .connectFailed(let sentence, _), .resolveFailed(let sentence): sentence
         case .connectTimedOut: "no answer in time"
         case .closedByUs: "closed on this side"
+        case .announcementTimedOut: "no PROXY header in time"
         case .sendFailed(let errno): "sending failed: \(errorText(errno))"
         case .receiveFailed(let errno): "receiving failed: \(errorText(errno))"
         case .tlsFailed(let failure): failure.description

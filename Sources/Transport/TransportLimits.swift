@@ -17,6 +17,13 @@ public enum TransportLimits {
     public static let acceptRest = Duration.milliseconds(100)
     /// Backlog asked of the kernel, which caps it at `net.core.somaxconn`. A room's clients reconnect at once.
     public static let backlog: Int32 = 4096
+    /// How long a proxy may take for the header of a connection. It sends it with its first segment; three seconds and more
+    /// leave room for one that is lost and sent again.
+    ///
+    /// Source: the PROXY protocol, §4.
+    public static let announcementTimeout = Duration.seconds(5)
+    /// Connections whose PROXY header is awaited, over all listeners. Proxies are trusted; this is for one that is broken.
+    public static let announcementsAtOnce = 1024
     /// Default bytes one connection may have queued; a backstop for owners that forget their own limit.
     public static let sendLimitBytes = 16 * 1024 * 1024
     /// After everything is flushed, how long the peer gets to close its side. Closing before it has would turn bytes it

@@ -45,6 +45,7 @@ public final class BridgeHarness {
     /// Passwords are checked at once; otherwise the test answers, with ``answerPasswordCheck(_:_:)``.
     public var checksPasswords = true
     public private(set) var passwordChecks: [PasswordCheck] = []
+    public private(set) var passwordHashings: [PasswordHashing] = []
     /// Clients answer PING by themselves, and neither shows.
     public var answersPings = true
     /// What reading a room's credentials gives, by the room's number; without an entry none are needed.
@@ -110,12 +111,14 @@ public final class BridgeHarness {
     // MARK: - Clients
 
     public func connect(
-        _ client: UInt64, address: String = "127.0.0.1", isLocal: Bool = true, allowsLogin: Bool = true
+        _ client: UInt64, address: String = "127.0.0.1", isLocal: Bool = true, allowsLogin: Bool = true,
+        security: ClientOrigin.Security = .plain
     ) {
         taps[client] = ClientTap()
         bridge.clientOpened(
             ClientID(rawValue: client),
-            origin: ClientOrigin(address: address, isLocal: isLocal, allowsLogin: allowsLogin), now: clock.now)
+            origin: ClientOrigin(address: address, isLocal: isLocal, allowsLogin: allowsLogin, security: security),
+            now: clock.now)
         settle()
     }
 
@@ -289,9 +292,15 @@ public final class BridgeHarness {
             if let verdict = verdict(on: check) {
                 bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: clock.now)
             }
+        case .hashPassword(let hashing):
+            guard checksPasswords else {
+                passwordHashings.append(hashing)
+                break
+            }
+            bridge.passwordHashed(hashing.client, attempt: hashing.attempt, hashing.verifier(), now: clock.now)
         case .store(let ticket, let changes):
             store.ordered(ticket, changes)
-        case .loadRoom, .readMessages: store.asked(action)
+        case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)
         }
@@ -309,6 +318,18 @@ public final class BridgeHarness {
         }
         let check = passwordChecks.remove(at: index)
         bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: clock.now)
+        settle()
+    }
+
+    /// The answer to the oldest open hashing of `client`, where the test gives it.
+    public func answerPasswordHashing(_ client: UInt64, isDone: Bool = true) {
+        guard let index = passwordHashings.firstIndex(where: { $0.client.rawValue == client }) else {
+            violations.append("the test answers a hashing that was not asked for")
+            return
+        }
+        let hashing = passwordHashings.remove(at: index)
+        bridge.passwordHashed(
+            hashing.client, attempt: hashing.attempt, isDone ? hashing.verifier() : nil, now: clock.now)
         settle()
     }
 

@@ -32,6 +32,7 @@ extension BridgeHarness {
         return HistoryQuery(
             room: fields["room"] ?? "", after: fields["after"].map { ChatID($0) },
             since: fields["since"].flatMap { Int64($0) }.map { ChatTimestamp(milliseconds: $0) },
+            before: fields["before"].flatMap { Int64($0) }.map { ChatTimestamp(milliseconds: $0) },
             limit: fields["limit"].flatMap { Int($0) })
     }
 

@@ -14,6 +14,8 @@ public struct StoreStage {
     public var failure: String?
     /// So many orders may wait; more find no room.
     public var room = Int.max
+    /// Otherwise questions wait.
+    public var answersQuestions = true
     /// Why questions fail.
     public var readFailure: StoreFailure?
     /// Orders that are not kept yet.
@@ -33,6 +35,12 @@ public struct StoreStage {
 
     /// Keeps the oldest orders that wait.
     public mutating func commit(_ count: Int = .max) { allowed = min(count, waiting.count) }
+
+    /// The oldest messages of a room are too old.
+    public mutating func removeOldest(_ count: Int, of key: StoredRoomKey) {
+        let rest = messages(of: key).dropFirst(count)
+        disk.rooms[key]?.messages = Array(rest)
+    }
 
     public mutating func takeOrders() -> [StoreOperation] {
         defer { orders = [] }
@@ -101,7 +109,7 @@ public struct StoreStage {
     }
 
     private mutating func answerQuestion(_ bridge: Bridge, _ now: Now) -> Bool {
-        guard !questions.isEmpty else { return false }
+        guard !questions.isEmpty, answersQuestions else { return false }
         switch questions.removeFirst() {
         case .loadRoom(let id, let key):
             bridge.roomLoaded(
@@ -110,9 +118,20 @@ public struct StoreStage {
             let found = (disk.rooms[key]?.messages ?? []).filter { $0.sequence > after && $0.sequence <= through }
             bridge.messagesRead(
                 id, readFailure.map { .failure($0) } ?? .success(Array(found.prefix(limit))), now: now)
+        case .findPlaces(let id, let key, let query):
+            let rows = messages(of: key)
+            bridge.placesFound(
+                id, readFailure.map { .failure($0) } ?? .success(StoredPlaces(query, of: rows)), now: now)
+        case .searchMessages(let id, let key, let search):
+            bridge.messagesRead(
+                id, readFailure.map { .failure($0) } ?? .success(search.find(in: messages(of: key))), now: now)
         default: break
         }
         return true
+    }
+
+    private func messages(of key: StoredRoomKey) -> [StoredMessage] {
+        (disk.rooms[key]?.messages ?? []).sorted { $0.sequence < $1.sequence }
     }
 }
 
@@ -167,6 +186,10 @@ extension StoredState {
             drop(cursor.account, cursor.client, cursor.room)
             cursors.append(cursor)
         case .dropCursor(let account, let client, let room): drop(account, client, room)
+        case .account(let account):
+            accounts.removeAll { $0.name == account.name }
+            accounts.append(account)
+        case .forgetAccount(let name): accounts.removeAll { $0.name == name }
         }
     }
 

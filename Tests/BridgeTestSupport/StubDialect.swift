@@ -61,7 +61,10 @@ public struct StubDialect: Dialect {
 
 /// `GET /history?limit=…` and friends; answers are `{"messages": […], "complete": bool}`, with messages as in frames.
 public struct StubCalls: DialectCalls {
-    public init() {}
+    /// Whether the history can be asked for before a time.
+    public var takesBefore: Bool
+
+    public init(takesBefore: Bool = false) { self.takesBefore = takesBefore }
 
     public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
         switch call {
@@ -69,6 +72,7 @@ public struct StubCalls: DialectCalls {
             var target = "/history?room=" + query.room
             if let after = query.after { target += "&after=" + after.rawValue }
             if let since = query.since { target += "&since=\(since.milliseconds)" }
+            if let before = query.before, takesBefore { target += "&before=\(before.milliseconds)" }
             if let limit = query.limit { target += "&limit=\(limit)" }
             return BackendRequest(.get, target)
         case .whoAmI: return BackendRequest(.get, "/me")

@@ -9,6 +9,7 @@ import WireBytes
 ///
 ///     C1! connects [address]                a client; also implied by its first line
 ///     C1! connects 192.0.2.1 insecurely     … where no password may cross
+///     C1! connects securely [with abc]      … encrypted, with the certificate of that fingerprint
 ///     C1! is alice [as alice:secret] [in #lobby] [caps: …]    registers and enters; what this client is told is not shown
 ///     C1> JOIN #lobby                       a line of the client
 ///     C1>| NICK al                          bytes of the client without an end of line
@@ -52,7 +53,7 @@ public final class TranscriptPlayer {
         }
         self.header = header
         settings = try header.settings()
-        harness = BridgeHarness(settings: settings)
+        harness = BridgeHarness(settings: settings, store: header.isDurable ? StoreStage() : nil)
     }
 
     public struct Result {
@@ -136,10 +137,12 @@ public final class TranscriptPlayer {
     private func clientEvent(_ client: UInt64, _ words: [String]) {
         switch words.first {
         case "connects":
-            let rest = words.dropFirst().filter { $0 != "insecurely" }
+            let certificate = words.firstIndex(of: "with").map { words[$0 + 1] }
+            let rest = words.dropFirst().filter { !["insecurely", "securely", "with", certificate].contains($0) }
             harness.connect(
                 client, address: rest.first ?? "127.0.0.1", isLocal: rest.isEmpty,
-                allowsLogin: !words.contains("insecurely"))
+                allowsLogin: !words.contains("insecurely"),
+                security: certificate.map { .certified($0) } ?? (words.contains("securely") ? .encrypted : .plain))
         case "password": answerPassword(client, words.dropFirst().first ?? "")
         case "is": introduce(client, Array(words.dropFirst()))
         case "closes":
@@ -160,7 +163,7 @@ public final class TranscriptPlayer {
         guard let nick = words.first else { return }
         var caps = header.caps
         if let start = words.firstIndex(of: "caps:") { caps = words[(start + 1)...].filter { $0 != "none" } }
-        harness.connect(client)
+        if !harness.isConnected(client) { harness.connect(client) }
         if let place = words.firstIndex(of: "as"), words.indices.contains(place + 1) {
             harness.send(client, "PASS " + words[place + 1])
         }

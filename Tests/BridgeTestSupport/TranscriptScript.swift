@@ -35,6 +35,8 @@ public struct TranscriptHeader {
     var checksPasswords: Bool { options["checks"] != "manual" }
     var echoes: Bool { options["echo"] == "on" }
     var answersPings: Bool { options["pongs"] != "manual" }
+    /// What is said outlasts the process.
+    var isDurable: Bool { options["store"] == "on" }
 
     /// The settings that the options ask for.
     ///
@@ -71,6 +73,8 @@ public struct TranscriptHeader {
             for word in words.dropFirst(2) {
                 if word == "admin" {
                     account.isAdmin = true
+                } else if word.hasPrefix("cert-") {
+                    account.certificates.append(String(word.dropFirst("cert-".count)))
                 } else if let receipts = ReceiptPolicy(rawValue: word) {
                     account.receipts = receipts
                 } else {
@@ -84,6 +88,9 @@ public struct TranscriptHeader {
             motd: options["motd"].map { [$0.replacing("_", with: " ")] } ?? [], instanceID: "transcripts",
             password: options["password"].map { .plain(SecretBytes($0.utf8)) }, accounts: accounts,
             requireLogin: options["login"] == "remote" ? .remote : options["login"] == "always" ? .always : .never,
+            registration: options["registration"] == "on"
+                ? .everybody : options["registration"] == "local" ? .local : .nobody,
+            passwordIterations: 4096,
             limits: limits, rooms: rooms)
     }
 }

@@ -109,6 +109,7 @@ private final class RandomConversation {
     private var nextClient: UInt64 = 1
     private var live: [UInt64] = []
     private var views: [UInt64: ClientView] = [:]
+    private var openBatches: [UInt64: Set<String>] = [:]
     /// Who said which message of an IRC user, and under which id the backend got it.
     private var author: [String: UInt64] = [:]
     private var upstreamID: [String: String] = [:]
@@ -180,7 +181,7 @@ private final class RandomConversation {
                 let caps = [
                     "message-tags", "server-time", "echo-message", "labeled-response", "batch", "extended-join",
                     "standard-replies", "away-notify", "setname", "draft/read-marker", "userhost-in-names",
-                    "sasl", "account-notify", "account-tag", "znc.in/self-message",
+                    "sasl", "account-notify", "account-tag", "znc.in/self-message", "draft/multiline",
                 ]
                 harness.send(client, "CAP REQ :" + caps.filter { _ in chance(60) }.joined(separator: " "))
                 harness.send(client, "CAP END")
@@ -210,6 +211,9 @@ private final class RandomConversation {
             "WHOIS R1", "AWAY :gone", "AWAY", "SETNAME :x", "MARKREAD #lobby timestamp=2026-11-21T12:10:00.000Z",
             "CAP REQ :-echo-message", "CAP REQ :message-tags", "PRIVMSG R1 :x", "PRIVMSG n\(messageNumber - 1) :x",
             "PRIVMSG #lobby :" + String(repeating: "long é ", count: 60), "QUIT :x", "MODE #lobby +b", "WHOWAS n1",
+            "BATCH +m draft/multiline #lobby", "@batch=m PRIVMSG #lobby :m", "@batch=m PRIVMSG #lobby :",
+            "@batch=m;draft/multiline-concat PRIVMSG #lobby :é", "BATCH -m", "CAP REQ :-draft/multiline",
+            "BATCH +m draft/multiline #lobby\r\n@batch=m PRIVMSG #lobby :one\r\n@batch=m PRIVMSG #lobby :two\r\nBATCH -m",
             "PRIVMSG #lobby :\u{1}ACTION " + String(repeating: "wa ves ", count: 60) + "\u{1}",
         ]
         var bytes: [UInt8]
@@ -304,6 +308,7 @@ private final class RandomConversation {
                 problems.append("\(problem): \(String(decoding: line, as: UTF8.self))")
             }
             let text = String(decoding: line, as: UTF8.self)
+            if let problem = batchProblem(text, client) { problems.append("client \(client): \(problem): \(text)") }
             if let problem = views[client]?.see(text) { problems.append("client \(client): \(problem): \(text)") }
             guard let start = text.firstRange(of: " PRIVMSG #lobby :") else { continue }
             // Beyond the members limit, people speak as `<name> text`.
@@ -312,6 +317,22 @@ private final class RandomConversation {
             if Self.isNumbered(body, "i") { local[client, default: [:]][body, default: 0] += 1 }
         }
         for client in live where !harness.isConnected(client) { live.removeAll { $0 == client } }
+    }
+
+    /// A line of a batch stands between the line that begins it and the one that ends it.
+    private func batchProblem(_ line: String, _ client: UInt64) -> String? {
+        let tags = line.hasPrefix("@") ? line.prefix { $0 != " " }.dropFirst().split(separator: ";") : []
+        if let tag = tags.first(where: { $0.hasPrefix("batch=") }),
+            !openBatches[client, default: []].contains(String(tag.dropFirst("batch=".count)))
+        {
+            return "its batch is not open"
+        }
+        guard let match = line.firstMatch(of: #/^(?:@\S+ )?:\S+ BATCH ([+-])(\S+)/#) else { return nil }
+        let reference = String(match.2)
+        guard match.1 == "+" else {
+            return openBatches[client, default: []].remove(reference) == nil ? "no such batch is open" : nil
+        }
+        return openBatches[client, default: []].insert(reference).inserted ? nil : "that batch is open"
     }
 
     /// A message of an IRC user has one id however often it is sent, and an author's messages keep their order.

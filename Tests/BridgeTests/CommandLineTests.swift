@@ -55,6 +55,7 @@ struct CommandLineTests {
             "autobahn-client ws://h:1", .autobahnClient(url: "ws://h:1", agent: "chatbridge", only: nil)),
         CommandLineCase(
             "autobahn-client ws://h:1 --agent a --case 7", .autobahnClient(url: "ws://h:1", agent: "a", only: 7)),
+        CommandLineCase("irc-tables", .ircTables),
         CommandLineCase("autobahn-server --port 7", .autobahnServer(port: 7)),
     ]
 

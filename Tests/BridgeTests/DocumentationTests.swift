@@ -1,8 +1,10 @@
 import Dialects
 import Foundation
+import IRCProtocol
 import JSONText
 import Testing
 
+@testable import BridgeCore
 @testable import ChatBridge
 
 /// A configuration that a page shows.
@@ -58,6 +60,21 @@ struct DocumentationTests {
         } catch {
             Issue.record("\(error.problems.map(\.description))")
         }
+    }
+
+    @Test("the tables of docs/IRC.md are those that the program runs by")
+    func tables() throws {
+        let page = try Self.text(of: "docs/IRC.md")
+        for section in IRCSurface.sections {
+            let made = "<!-- made: \(section.name) -->\n\n\(section.text)\n\n<!-- end -->\n"
+            #expect(page.contains(made), "\(section.name): scripts/generate-docs")
+        }
+    }
+
+    @Test("the page says what every capability is good for")
+    func purposes() {
+        let unsaid = IRCCapabilityTable.rows.compactMap(\.names.first).filter { IRCSurface.purposes[$0] == nil }
+        #expect(unsaid == [])
     }
 
     @Test("every dialect has a page with a configuration, and the index leads to it")

@@ -43,7 +43,7 @@ struct LateActionTests {
         let lines = stage.happened()
         #expect(lines.first == "U0> react|target=7|emoji=👍|op=add|from=[chatbridge]|name=chatbridge")
         let own = try #require(lines.last?.firstMatch(of: /msgid=([^;]+);/)?.1)
-        let tags = "@msgid=\(own);+reply=\(msgid);+draft/react=👍"
+        let tags = "@msgid=\(own);+reply=\(msgid);+draft/reply=\(msgid);+draft/react=👍"
         #expect(
             lines.dropFirst() == [
                 "C1< \(tags) :bob!~u@bridge TAGMSG #lobby", "C2< \(tags);label=9 :bob!~u@bridge TAGMSG #lobby",

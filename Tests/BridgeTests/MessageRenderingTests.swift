@@ -180,10 +180,10 @@ struct MessageRenderingTests {
             String(repeating: "word ", count: 90), String(repeating: "é", count: 220),
             "\u{1}ACTION " + String(repeating: "w", count: 440) + "\u{1}",
         ] {
-            let line = IRCMessage(
+            let head = IRCMessage(
                 tags: [IRCTag("time", "T"), IRCTag("msgid", "M"), IRCTag("+reply", "R")], source: source,
-                command: "PRIVMSG", params: ["#lobby", text])
-            let pieces = MessageRendering.pieces(of: line)
+                command: "PRIVMSG", params: ["#lobby"])
+            let pieces = MessageRendering.utterance(head, SpokenText(text: text)).messages(for: [.messageTags]) { "b" }
             #expect(pieces.count > 1)
             for (index, piece) in pieces.enumerated() {
                 let body = piece.params[1]

@@ -25,20 +25,23 @@ struct ReactionTests {
         stage.harness.send(1, "@+draft/reply=\(msgid);+draft/react=👍 TAGMSG #lobby")
         var lines = stage.happened()
         #expect(lines.first == "U0> react|target=m1|emoji=👍|op=add|from=[alice]|name=alice")
-        var own = try #require(lines.last?.firstMatch(of: /@msgid=([^;]+);/)?.1)
+        let tags = "+reply=\(msgid);+draft/reply=\(msgid)"
+        var own = try #require(lines.dropFirst().first?.firstMatch(of: /@msgid=([^;]+);/)?.1)
         #expect(
             lines.dropFirst() == [
-                "C2< @msgid=\(own);+draft/reply=\(msgid);+draft/react=👍 :alice!~u@bridge TAGMSG #lobby",
-                "C1< @msgid=\(own);+draft/reply=\(msgid);+draft/react=👍 :alice!~u@bridge TAGMSG #lobby",
+                "C2< @msgid=\(own);\(tags);+draft/react=👍 :alice!~u@bridge TAGMSG #lobby",
+                "C1< @msgid=\(own);\(tags);+draft/react=👍 :alice!~u@bridge TAGMSG #lobby",
+                "C3< :bridge NOTICE #lobby :*** alice reacted with 👍 to Remy's: soup",
             ])
         stage.harness.send(1, "@label=7;+reply=\(msgid);+draft/unreact=👍 TAGMSG #lobby")
         lines = stage.happened()
-        own = try #require(lines.last?.firstMatch(of: /msgid=([^;]+);/)?.1)
+        own = try #require(lines.dropFirst().first?.firstMatch(of: /msgid=([^;]+);/)?.1)
         #expect(
             lines == [
                 "U0> react|target=m1|emoji=👍|op=remove|from=[alice]|name=alice",
-                "C2< @msgid=\(own);+reply=\(msgid);+draft/unreact=👍 :alice!~u@bridge TAGMSG #lobby",
-                "C1< @msgid=\(own);+reply=\(msgid);+draft/unreact=👍;label=7 :alice!~u@bridge TAGMSG #lobby",
+                "C2< @msgid=\(own);\(tags);+draft/unreact=👍 :alice!~u@bridge TAGMSG #lobby",
+                "C3< :bridge NOTICE #lobby :*** alice took 👍 back from Remy's: soup",
+                "C1< @msgid=\(own);\(tags);+draft/unreact=👍;label=7 :alice!~u@bridge TAGMSG #lobby",
             ])
     }
 
@@ -89,20 +92,27 @@ struct ReactionTests {
                 == "C1< :bridge FAIL TAGMSG CANNOT_DELIVER #lobby \(msgid) :Not sent, too much is going on; try again")
     }
 
-    @Test("people upstream react: one TAGMSG, nothing for plain clients, nothing for what is not known")
+    @Test("people upstream react: one TAGMSG, a word for plain clients, nothing for what is not known")
     func down() throws {
         let (stage, msgid) = try stage()
         stage.backend("react|target=m1|emoji=👍|op=add|from=s1|name=Remy")
         stage.backend("react|target=m1|emoji=👍|op=remove|from=s1|name=Remy")
         stage.backend("react|target=nosuch|emoji=👍|from=s1|name=Remy")
         stage.backend("react|target=m1|emoji=\(String(repeating: "x", count: 1000))|from=s1|name=Remy")
+        let lines = stage.happened()
+        // Each is a line of the room's past as well, and has an id of its own.
+        let own = lines.compactMap { $0.firstMatch(of: /@msgid=([^;]+);/).map { String($0.1) } }
+        try #require(own.count == 4)
+        #expect(own[0] == own[1] && own[2] == own[3] && own[0] != own[2])
         let tags = "+reply=\(msgid);+draft/reply=\(msgid);"
         #expect(
-            stage.happened() == [
+            lines.map { $0.replacing(/msgid=[^;]+;/, with: "") } == [
                 "C1< @\(tags)+draft/react=👍 :Remy!chat@chat.example TAGMSG #lobby",
                 "C2< @\(tags)+draft/react=👍 :Remy!chat@chat.example TAGMSG #lobby",
+                "C3< :bridge NOTICE #lobby :*** Remy reacted with 👍 to their own: soup",
                 "C1< @\(tags)+draft/unreact=👍 :Remy!chat@chat.example TAGMSG #lobby",
                 "C2< @\(tags)+draft/unreact=👍 :Remy!chat@chat.example TAGMSG #lobby",
+                "C3< :bridge NOTICE #lobby :*** Remy took 👍 back from their own: soup",
             ])
     }
 
@@ -123,7 +133,7 @@ struct ReactionTests {
         stage.backend("react|target=m1|emoji=🍲|op=add|from=[chatbridge]|name=chatbridge")
         let tags = "+reply=\(msgid);+draft/reply=\(msgid);"
         #expect(
-            stage.happened().filter { $0.hasPrefix("C2") } == [
+            stage.happened().filter { $0.hasPrefix("C2") }.map { $0.replacing(/msgid=[^;]+;/, with: "") } == [
                 "C2< @\(tags)+draft/unreact=👍 :alice!~u@bridge TAGMSG #lobby",
                 "C2< :chatbridge!chat@chat.example JOIN #lobby",
                 "C2< @\(tags)+draft/react=🍲 :chatbridge!chat@chat.example TAGMSG #lobby",

@@ -39,6 +39,21 @@ struct CustomCallsTests {
         #expect(
             calls.request(for: .history(HistoryQuery(room: "ops")), context: context)
                 == BackendRequest(.get, "/rooms/ops/log?limit=1000&since="))
+        #expect(!calls.takesBefore)
+        for (place, value) in [
+            ("before", "2025-11-21T03%3A18%3A56.007Z"), ("before_ms", "1763695136007"), ("before_id", "m%2F7"),
+        ] {
+            let older = try self.calls(#"{"decode":[],"history":{"get":"/log?to={\#(place)}&n={limit}"}}"#)
+            let query = HistoryQuery(
+                room: "ops", before: ChatTimestamp(milliseconds: 1_763_695_136_007), beforeID: ChatID("m/7"), limit: 9)
+            #expect(older.takesBefore)
+            #expect(
+                older.request(for: .history(query), context: context)
+                    == BackendRequest(.get, "/log?to=\(value)&n=9"))
+            #expect(
+                older.request(for: .history(HistoryQuery(room: "ops", limit: 9)), context: context)
+                    == BackendRequest(.get, "/log?to=&n=9"))
+        }
         for room in ["..", ".", "a\nb", "\u{7F}"] {
             #expect(calls.request(for: .history(HistoryQuery(room: room)), context: context) == nil)
         }

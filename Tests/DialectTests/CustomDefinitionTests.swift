@@ -210,11 +210,19 @@ struct CustomDefinitionTests {
         Trait(#"{"decode":[],"ready_when":{"/a":1}}"#, "ready_when") { $0.waitsForReady },
         Trait(#"{"decode":[{"event":"ready"}]}"#, "a rule for ready") { $0.waitsForReady },
         Trait(#"{"decode":[],"encode":{"fetch":["{{since|unix_ms}}"]}}"#, "history by the socket") {
-            $0.history == .socket
+            $0.history == .socket && $0.older == .none
         },
+        Trait(
+            #"{"decode":[],"encode":{"fetch":[["x",{"to":{"at":"t {{before|unix_ms}}"}}]]}}"#,
+            "older messages by the socket"
+        ) { $0.older == .socket },
         Trait(#"{"decode":[],"history":{"get":"/h"},"encode":{"fetch":[]}}"#, "history by a call") {
-            $0.history == .call
+            $0.history == .call && $0.older == .call
         },
+        Trait(
+            #"{"decode":[],"history":{"get":"/h"},"encode":{"fetch":["{{before|unix_ms}}"]}}"#,
+            "a frame with a place for it goes before the call"
+        ) { $0.history == .call && $0.older == .socket },
         Trait(#"{"decode":[],"ping":{"every":7.5,"frame":{}}}"#, "pings") {
             $0.liveness == .jsonPing && $0.pingInterval == .milliseconds(7500)
         },

@@ -81,7 +81,7 @@ struct JWTRoomsDialectTests {
         #expect(traits.messageIDOrigin == .server)
         #expect(traits.confirmation == .none)
         #expect(traits.readReport == .call)
-        #expect(traits.history == .call)
+        #expect(traits.history == .call && traits.older == .call)
         #expect(traits.waitsForReady)
         #expect(traits.reactionChoices == ["👍", "❤️", "😂", "😮", "😢", "😡"])
         #expect(traits.backoff.cap == .seconds(60))

@@ -97,12 +97,14 @@ struct PlainJSONDialectTests {
         #expect(traits.confirmation == .receipt)
         #expect(traits.typingOut == .startStop)
         #expect(traits.readReport == .eachMessage)
-        #expect(traits.history == .none)
+        #expect(traits.history == .none && traits.older == .none)
         #expect(traits.backoff.jitter == 0.5)
         #expect(try dialect().calls == nil)
         #expect(try dialect(#"{"ack_on":"delivered"}"#).traits.readReport == .none)
         #expect(try dialect(#"{"ack_on":"never"}"#).traits.readReport == .none)
         #expect(try dialect(#"{"send_last_online":true}"#).traits.history == .socket)
+        #expect(try dialect(#"{"send_last_online":true}"#).traits.older == .none)
+        #expect(try dialect(#"{"history_url":"/{room}"}"#).traits.older == .call)
         #expect(try dialect(#"{"history_url":"/{room}"}"#).traits.history == .call)
     }
 

@@ -46,7 +46,7 @@ def log_in(world, name, password, nick=None, caps="sasl"):
     link = client(world)
     link.nick = nick or name
     link.send("CAP LS 302", "NICK " + link.nick, "USER u 0 * :u", "CAP REQ :" + caps)
-    link.expect("CAP", lambda line: line.params[1] == "LS" and "sasl=PLAIN" in line.params[-1].split())
+    link.expect("CAP", lambda line: line.params[1] == "LS" and "sasl=PLAIN,SCRAM-SHA-256" in line.params[-1].split())
     link.expect("CAP", lambda line: line.params[1] == "ACK")
     link.send("AUTHENTICATE PLAIN")
     link.expect("AUTHENTICATE", lambda line: line.params == ["+"])
@@ -154,7 +154,7 @@ def everybody_must_log_in_where_the_operator_says_so(world):
     link = client(world)
     link.send("CAP LS 302", "CAP REQ standard-replies", "NICK eve", "USER e 0 * :e", "CAP END")
     link.expect("464")
-    link.expect("FAIL", lambda line: line.params[:2] == ["*", "ACCOUNT_REQUIRED_TO_CONNECT"])
+    link.expect("FAIL", lambda line: line.params[:2] == ["*", "ACCOUNT_REQUIRED"])
     link.expect("ERROR")
     link = client(world)
     link.send("PASS alice:secret", "NICK alice", "USER a 0 * :a")

@@ -174,6 +174,8 @@ class Relay:
         self.running = True
         wake_in, self.wake_out = socket.socketpair()
         wake_in.setblocking(False)
+        # A full pipe wakes as well as another byte would; waiting for room in it would be for a thread that waits for us.
+        self.wake_out.setblocking(False)
         self.selector.register(wake_in, selectors.EVENT_READ, "wake")
         self.listen()
         self.thread = threading.Thread(target=self._run, daemon=True)

@@ -17,22 +17,28 @@ import time
 import traceback
 
 import accounts
+import accounts_sasl
 import backends
 import dialects
+import history
 import hostile
+import listeners
 import load
 import lifecycle
 import logins
+import multiline
 import options
 import outages
 import peer
+import proxies
 import relaying
 import restarts
 import roughness
+import scale
 
 # These measure, or load the machine: one at a time.
-ALONE = [relaying, accounts, outages, lifecycle, hostile, load]
-TOGETHER = [dialects, options, roughness, logins, restarts]
+ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history]
 
 
 def scenarios(words, quick):

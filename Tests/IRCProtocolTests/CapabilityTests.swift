@@ -218,7 +218,25 @@ struct CapabilityNegotiationTests {
             return
         }
         #expect(line.count == 1 && line[0].params.count == 1)
-        #expect(line[0].params[0].split(separator: " ").count == names.count)
+        // What does not fit is what no such client knows: the newest.
+        let known = line[0].params[0].split(separator: " ").map(String.init)
+        let all = IRCCapabilityTable.rows.flatMap(\.names)
+        #expect(known == Array(all.prefix(known.count)) && known.contains("sasl"))
+        #expect(!known.contains("sts"))
+    }
+
+    @Test("STS is said and never given, and never taken back")
+    func sts() {
+        var state = IRCCapabilityNegotiation(available: [.batch, .sts, .capNotify], values: [.sts: "port=6697"])
+        func answer(_ params: String...) -> IRCCapabilityNegotiation.Outcome {
+            state.commandReceived(params: params, isRegistered: false)
+        }
+        #expect(answer("LS", "302") == reply("LS", "batch cap-notify sts=port=6697"))
+        #expect(answer("REQ", "batch sts") == reply("NAK", "batch sts"))
+        #expect(answer("REQ", "-sts") == reply("NAK", "-sts"))
+        #expect(answer("LIST") == reply("LIST", "cap-notify"))
+        #expect(state.availabilityChanged(to: [.capNotify]) == [.init(subcommand: "DEL", params: ["batch"])])
+        #expect(state.available.contains(.sts))
     }
 
     @Test("answers to a request that fills its line are cut and lose nothing", arguments: [true, false])
@@ -264,6 +282,10 @@ struct CapabilityNegotiationTests {
             ])
         #expect(state.enabled == [.capNotify])
         #expect(state.availabilityChanged(to: state.available) == [])
+        // Another value is news, the same value is none.
+        let same: [IRCCapability: String] = [.chghost: "b"]
+        #expect(state.availabilityChanged(to: state.available, values: same).map(\.params) == [["chghost=b"]])
+        #expect(state.availabilityChanged(to: state.available, values: same) == [])
 
         var older = play([Turn(["REQ", "batch"], reply("ACK", "batch"))])
         #expect(older.availabilityChanged(to: []) == [])

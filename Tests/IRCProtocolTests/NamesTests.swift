@@ -123,7 +123,10 @@ struct TableTests {
     func costs() {
         for verb in ["TAGMSG", "PONG", "CAP"] { #expect(IRCCommandTable.row(for: verb)?.penalty == 0) }
         let early = IRCCommandTable.rows.filter(\.beforeRegistration).map(\.command)
-        #expect(Set(early) == [.pass, .nick, .user, .cap, .authenticate, .ping, .pong, .quit])
+        #expect(
+            Set(early) == [
+                .pass, .nick, .user, .cap, .authenticate, .register, .verify, .ping, .pong, .quit, .webirc,
+            ])
         #expect(IRCCommandTable.row(for: "privmsg") == nil)
         #expect(IRCCommandTable.row(for: "") == nil)
     }

@@ -32,6 +32,12 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow("TAGMSG without message-tags", "@+typing=done TAGMSG #a", [.serverTime], nil),
     ReductionRow("TAGMSG with it", "@+typing=done TAGMSG #a", [.messageTags], "@+typing=done TAGMSG #a"),
     ReductionRow("BATCH without batch", "BATCH +1 netjoin", [.messageTags], nil),
+    ReductionRow(
+        "the mark of a line that continues another", "@batch=1;draft/multiline-concat PRIVMSG #a :b",
+        [.batch, .multiline], "@batch=1;draft/multiline-concat PRIVMSG #a :b"),
+    ReductionRow(
+        "… without draft/multiline", "@batch=1;draft/multiline-concat PRIVMSG #a :b", [.batch, .messageTags],
+        "@batch=1 PRIVMSG #a :b"),
     ReductionRow("BATCH with it", "BATCH +1 netjoin", [.batch], "BATCH +1 netjoin"),
     ReductionRow("ACK without labeled-response", "@label=L ACK", [.messageTags], nil),
     ReductionRow("AWAY without away-notify", ":o!u@h AWAY :gone", [], nil),
@@ -49,7 +55,25 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow(
         "FAIL without standard-replies", "@time=T :irc FAIL PRIVMSG CANNOT_SEND #a :Not now", [.serverTime],
         "@time=T :irc NOTICE me :PRIVMSG CANNOT_SEND #a: Not now"),
+    ReductionRow(
+        "FAIL of a verb whose specification has it, for who negotiated that", ":irc FAIL CHATHISTORY X #a :No",
+        [.chatHistory], ":irc FAIL CHATHISTORY X #a :No"),
+    ReductionRow(
+        "FAIL of such a verb for who did not", ":irc FAIL CHATHISTORY X #a :No", [.readMarker],
+        ":irc NOTICE me :CHATHISTORY X #a: No"),
+    ReductionRow(
+        "FAIL of a command that has no other answers", ":irc FAIL REGISTER NEED_NICK * :Choose one", [],
+        ":irc FAIL REGISTER NEED_NICK * :Choose one"),
     ReductionRow("WARN without standard-replies", ":irc WARN * X :Mind", [], ":irc NOTICE me :* X: Mind"),
+    ReductionRow(
+        "FAIL of a command whose own capability is there", ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message",
+        [.messageRedaction], ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message"),
+    ReductionRow(
+        "FAIL of one command, with the capability of another", ":irc FAIL MARKREAD INVALID_PARAMS #a :No time",
+        [.messageRedaction], ":irc NOTICE me :MARKREAD INVALID_PARAMS #a: No time"),
+    ReductionRow(
+        "FAIL with a code that 005 announces", ":irc FAIL * INVALID_UTF8 :Not UTF-8", [],
+        ":irc FAIL * INVALID_UTF8 :Not UTF-8"),
     ReductionRow("NOTE with nothing but a text", ":irc NOTE :Mind", [], ":irc NOTICE me :Mind"),
     ReductionRow("NOTE with standard-replies", ":irc NOTE A B :C", [.standardReplies], ":irc NOTE A B :C"),
     ReductionRow(
@@ -100,7 +124,10 @@ struct ReductionTests {
         let needed = IRCCapabilitySet(
             IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
         // These change what a session does, not what a line looks like.
-        let behaviour: IRCCapabilitySet = [.echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage]
+        let behaviour: IRCCapabilitySet = [
+            .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration, .sts, .chatHistory,
+            .eventPlayback, .search,
+        ]
         #expect(needed.union(behaviour) == .all)
         #expect(needed.intersection(behaviour).isEmpty)
     }

@@ -242,6 +242,20 @@ struct StoreChangeTests {
         #expect(state.rooms.isEmpty)
     }
 
+    @Test("an account is one for each name as it is written, and goes when it is forgotten")
+    func accounts() async throws {
+        func account(_ name: String, _ password: String, _ milliseconds: Int64) -> StoredAccount {
+            StoredAccount(name: name, password: password, madeAt: ChatTimestamp(milliseconds: milliseconds))
+        }
+        let stage = try StoreStage()
+        await stage.submitAndSettle([
+            .account(account("late", "a", 3)), .account(account("early", "b", 1)), .account(account("gone", "c", 2)),
+            .account(account("late", "d", 4)), .forgetAccount(name: "gone"), .forgetAccount(name: "never"),
+        ])
+        stage.store.close(within: .seconds(10))
+        #expect(try stored(stage.folder).accounts == [account("early", "b", 1), account("late", "d", 4)])
+    }
+
     @Test("a cursor is one for each account, client and room, and goes when it is dropped")
     func cursors() async throws {
         func cursor(_ account: String, _ client: String, _ room: StoredRoomKey, _ sequence: Int64) -> StoredCursor {

@@ -38,9 +38,12 @@ struct StoreRoundTripTests {
             state.cursors.append(
                 StoredCursor(
                     account: "\(index)" + maker.text(), client: maker.text(), room: key, sequence: Int64(index)))
+            state.accounts.append(
+                StoredAccount(name: "\(index)" + maker.text(), password: maker.text(), madeAt: maker.time()))
         }
         operations += room.markers.map { .marker(key, $0) } + room.receipts.map { .receipt(key, $0) }
         operations += state.identities.map { .identity($0) } + state.cursors.map { .cursor($0) }
+        operations += state.accounts.map { .account($0) }
         operations.append(.live(key, until: room.liveUntil ?? maker.time()))
         room.nextSequence = max(20, first + 19 * step + 1)
 
@@ -65,6 +68,7 @@ struct StoreRoundTripTests {
         #expect(found.rooms.count == 1)
         #expect(Set(found.identities.map(spelled)) == Set(state.identities.map(spelled)))
         #expect(Set(found.cursors.map(spelled)) == Set(state.cursors.map(spelled)))
+        #expect(Set(found.accounts.map(spelled)) == Set(state.accounts.map(spelled)))
     }
 
     @Test("long texts and files within messages are kept")

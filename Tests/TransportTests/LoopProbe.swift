@@ -19,6 +19,7 @@ final class Probe: TransportDelegate {
     var acceptedBy: [ConnectionID: ListenerID] = [:]
     var suspensions: [Int32] = []
     var handshakeFailures: [StreamEnd] = []
+    var announcementFailures: [AnnouncementFailure] = []
     var certificateChanges: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// How often an end, an opening or a drain was reported while a call into the transport was under way.
     var reentries = 0
@@ -102,6 +103,13 @@ final class Probe: TransportDelegate {
         handshakeFailures.append(end)
     }
 
+    func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {
+        if isCalling { reentries += 1 }
+        announcementFailures.append(failure)
+    }
+
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
         if isCalling { reentries += 1 }
         certificateChanges.append((user, error))
@@ -166,10 +174,11 @@ final class TestLoop: Sendable {
         _ options: ListenOptions = ListenOptions(host: "127.0.0.1", port: 0), tls: TLSClientSettings? = nil
     ) async throws -> (client: ConnectionID, server: ConnectionID) {
         let address = try await listen(options)
+        let earlier = try await run { _, probe in probe.accepted.count }
         let client = try await run { transport, _ in
             transport.connect(to: address, timeout: .seconds(10), tls: tls)
         }
-        try #require(await until { probe, _ in probe.opened.contains(client) && !probe.accepted.isEmpty })
+        try #require(await until { probe, _ in probe.opened.contains(client) && probe.accepted.count > earlier })
         let server = try await run { _, probe in try #require(probe.accepted.last) }
         return (client, server)
     }
@@ -212,6 +221,18 @@ final class RawSocket: Sendable {
     func send(_ text: String, flags: Int32 = 0) {
         let bytes = Array(text.utf8)
         #expect(Glibc.send(descriptor, bytes, bytes.count, flags | Int32(MSG_NOSIGNAL)) == bytes.count)
+    }
+
+    func send(bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return }
+        #expect(Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+    }
+
+    /// What the other side sent last; empty at its end.
+    func read() -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        return Array(buffer.prefix(max(0, count)))
     }
 
     func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }

@@ -357,6 +357,45 @@ struct TLSTransportTests {
         #expect(found[1] == Self.certificates.good.certificate?.fingerprint)
     }
 
+    @Test("where any certificate is welcome, one that signed itself is known by its fingerprint, and none will do")
+    func welcomed() async throws {
+        let test = try await TestLoop()
+        var options = Self.listening
+        options.tls?.clientCertificates = .welcomed
+        for shown in [Self.certificates.selfSigned, Self.certificates.expired, Self.certificates.stranger, nil] {
+            var settings = Self.certificates.trusting
+            settings.identity = shown?.identity
+            let (_, server) = try await test.pair(options, tls: settings)
+            let found = try await test.run { transport, _ in transport.peerCertificateFingerprint(server) }
+            #expect(found == shown?.certificate?.fingerprint)
+            #expect((found == nil) == (shown == nil))
+        }
+    }
+
+    @Test("a session that is taken up again is still of the one who showed the certificate")
+    func resumedFingerprint() async throws {
+        let test = try await TestLoop()
+        var options = Self.listening
+        options.tls?.clientCertificates = .welcomed
+        let wanted = options
+        let (_, address) = try await test.run { transport, _ in try transport.listen(wanted) }
+        var settings = Self.certificates.trusting
+        settings.identity = Self.certificates.client.identity
+        let showing = settings
+        var seen: [String?] = []
+        for _ in 0..<2 {
+            let id = try await test.run { transport, probe in
+                probe.onAccepted = { id, transport in
+                    transport.send(id, transport.peerCertificateFingerprint(id) ?? "nobody")
+                }
+                return transport.connect(to: address, timeout: .seconds(10), tls: showing)
+            }
+            #expect(await test.until { probe, _ in probe.text(id).utf8.count >= 6 })
+            seen.append(try await test.run { _, probe in probe.text(id) })
+        }
+        #expect(seen == [String?](repeating: Self.certificates.client.certificate?.fingerprint, count: 2))
+    }
+
     @Test("new certificates are for new connections, bad ones change nothing")
     func renewal() async throws {
         let files = try TemporaryFiles()

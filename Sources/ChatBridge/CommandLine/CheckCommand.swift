@@ -1,3 +1,5 @@
+import BridgeCore
+
 /// The commands that need no network: they write text and return an exit code.
 ///
 /// `output` is standard output, `errors` standard error; each gets whole lines, newline included.
@@ -11,6 +13,12 @@ enum OfflineCommands {
 
     static func help(_ command: CommandName?, output: Output) -> Int32 {
         output(CommandHelp.text(command))
+        return ExitCode.ok
+    }
+
+    /// `chatbridge irc-tables`: each table under a line `## NAME`.
+    static func ircTables(output: Output) -> Int32 {
+        for section in IRCSurface.sections { output("## \(section.name)\n\(section.text)\n") }
         return ExitCode.ok
     }
 

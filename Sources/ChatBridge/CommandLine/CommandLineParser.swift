@@ -67,6 +67,7 @@ enum Invocation: Equatable, Sendable {
     /// `only`: one case, from 1; nil: all of them and the report.
     case autobahnClient(url: String, agent: String, only: Int?)
     case autobahnServer(port: UInt16)
+    case ircTables
 }
 
 /// A command line that makes no sense: a sentence for standard error; exit with ``ExitCode/usage``.
@@ -162,6 +163,7 @@ enum CommandLineParser {
                 only = number
             }
             return .autobahnClient(url: url, agent: split.value(of: "agent") ?? "chatbridge", only: only)
+        case .ircTables: return .ircTables
         case .autobahnServer: return .autobahnServer(port: try port(split) ?? 0)
         }
     }

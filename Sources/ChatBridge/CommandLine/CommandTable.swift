@@ -21,6 +21,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case version, help
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
+    case ircTables = "irc-tables"
 }
 
 /// A command: what it is called, what it takes and what it says of itself.
@@ -114,6 +115,9 @@ enum CommandTable {
             name: .autobahnServer, summary: "echo to the Autobahn TestSuite's fuzzing client", operandName: nil,
             flags: [CommandFlag("port", value: "N", "port on 127.0.0.1; 0 takes any free one")],
             details: ["Echoes to every WebSocket until SIGTERM or SIGINT."], isHidden: true),
+        CommandRow(
+            name: .ircTables, summary: "print the tables of docs/IRC.md", operandName: nil, flags: [],
+            details: ["What the IRC side offers, as scripts/generate-docs puts it into the page."], isHidden: true),
     ]
 
     /// The rows that people are told of.

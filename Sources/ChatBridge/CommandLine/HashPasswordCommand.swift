@@ -1,10 +1,11 @@
 import Digests
 import Glibc
+import IRCProtocol
 
 /// `chatbridge hash-password`: from a password that nobody sees to a line for the configuration.
 enum HashPasswordCommand {
-    /// Bytes of a password: what SASL PLAIN can carry.
-    static let maxPasswordBytes = 255
+    /// What SASL PLAIN can carry.
+    static let maxPasswordBytes = SASLPlainResponse.maxPasswordBytes
 
     /// Why there is no password.
     struct InputError: Error, Equatable {

@@ -1,6 +1,7 @@
 import Dialects
 import Digests
 import HTTPProtocol
+import IRCProtocol
 import Transport
 
 /// Everything that an operator can set, checked and complete: defaults are filled in, rooms have what `[room_defaults]`
@@ -56,6 +57,17 @@ struct ListenerConfiguration: Equatable, Sendable {
     var minimumTLS = TLSVersion.v12
     /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
     var clientAuthorities = ""
+    /// Which pages may open a WebSocket.
+    var origins: [OriginPattern] = [.ownHost]
+    /// Names by which clients reach the listener, in lower case.
+    var hosts: [String] = []
+    var proxyProtocol = ProxyProtocolUse.off
+    /// Who may say for whom it opens a connection.
+    var trustedProxies: [TrustedPeer] = []
+    /// Only for `ircs://`.
+    var sts = STSChoice.off
+    /// The port that plain listeners lead to; nil: the one that is bound.
+    var stsPort: Int?
 
     /// The owner and the group may connect.
     static let defaultMode: UInt32 = 0o660
@@ -198,9 +210,23 @@ struct IdentityConfiguration: Equatable, Sendable {
         case always
     }
 
+    /// Who may make an account.
+    enum Registration: String, CaseIterable, Sendable {
+        case off
+        /// Clients of listeners on loopback and socket files.
+        case local
+        /// Everybody.
+        case on
+    }
+
     var requireLogin = RequireLogin.remote
+    var registration = Registration.off
+    /// Names of ``SASLMechanism``, in the order in which they are offered.
+    var sasl = SASLMechanism.allCases
     /// One PASS for everybody, or nil.
     var password: PasswordVerifier?
+    /// Gateways that may speak for others.
+    var webirc: [WebIRCConfiguration] = []
     var nicks = NicksConfiguration()
 }
 
@@ -221,6 +247,8 @@ struct AccountConfiguration: Equatable, Sendable {
     var name = ""
     /// Nil only until loading has complained.
     var password: SCRAMVerifier?
+    /// SHA-256 of client certificates, 64 hexadecimal digits in lower case each.
+    var certificates: [String] = []
     /// Names of rooms.
     var rooms = [AccountConfiguration.allRooms]
     var isAdmin = false
@@ -274,6 +302,8 @@ struct LimitsConfiguration: Equatable, Sendable {
     var templateRooms = 100
     /// Messages that a client which returns gets of what it missed in a room; zero: none.
     var backlog = 500
+    /// Messages in one answer to CHATHISTORY.
+    var historyLimit = 500
 }
 
 struct MultilineLimits: Equatable, Sendable {

@@ -152,6 +152,37 @@ extension ConfigurationForm where Value == [String] {
     }
 }
 
+extension ConfigurationForm where Value == [SASLMechanism] {
+    static var mechanisms: Self {
+        list(of: "mechanisms") { text throws(AddressError) in
+            if let mechanism = SASLMechanism(rawValue: text) { return mechanism }
+            let names = SASLMechanism.allCases.map(\.rawValue)
+            let hint = NearestName.hint(for: text, among: names)
+            throw AddressError(
+                "\"\(text)\" is no way to log in here\(hint); this version has: \(names.joined(separator: ", "))")
+        } print: {
+            $0.rawValue
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [String] {
+    /// Fingerprints as `chatbridge cert fingerprint` prints them, or with colons and in capitals, as openssl does.
+    static var certificateFingerprints: Self {
+        list(of: "fingerprints") { text throws(AddressError) in
+            let digits = text.utf8.filter { $0 != UInt8(ascii: ":") }.map { 0x41...0x46 ~= $0 ? $0 | 0x20 : $0 }
+            guard digits.count == 64, digits.allSatisfy({ 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }) else {
+                throw AddressError(
+                    "\"\(text)\" is not the 64 hexadecimal digits of a SHA-256, as \"chatbridge cert fingerprint\" "
+                        + "prints")
+            }
+            return String(decoding: digits, as: UTF8.self)
+        } print: {
+            $0
+        }
+    }
+}
+
 extension ConfigurationForm where Value == [[UInt8]] {
     /// Pins as `chatbridge cert fingerprint` prints them; curl's `sha256//` in front is taken too.
     static var pins: Self {

@@ -108,6 +108,7 @@ struct ConfigurationCompletion {
         }
         checkAccounts()
         checkListeners()
+        checkGateways()
         checkHTTP()
     }
 
@@ -225,6 +226,7 @@ struct ConfigurationCompletion {
 
     private mutating func checkAccounts() {
         var names: [String: ConfigurationOrigin] = [:]
+        var certificates: [String: String] = [:]
         let rooms = configuration.rooms.map(\.name)
         // Its rooms have names that nobody can know now.
         let hasTemplate = rooms.contains(RoomConfiguration.templateName)
@@ -248,6 +250,13 @@ struct ConfigurationCompletion {
             if account.password == nil, !isRefused("\(at).password"), !isRefused("\(at).password_file") {
                 reader.report(whole, "\(called) has no password; \"chatbridge hash-password\" makes one")
             }
+            for certificate in account.certificates {
+                guard let other = certificates.updateValue(called, forKey: certificate), other != called else {
+                    continue
+                }
+                reader.report(
+                    origin("\(at).certfp") ?? whole, "\(called) has a certificate that is also of \(other)")
+            }
             for room in account.rooms
             where room != AccountConfiguration.allRooms && !rooms.contains(room) && !hasTemplate {
                 let hint = NearestName.hint(for: room, among: rooms)
@@ -257,7 +266,8 @@ struct ConfigurationCompletion {
         }
         checkOwnLogins()
         if configuration.identity.requireLogin == .always, configuration.accounts.isEmpty,
-            configuration.identity.password == nil, let place = origin("identity.require_login")
+            configuration.identity.registration == .off, configuration.identity.password == nil,
+            let place = origin("identity.require_login")
         {
             reader.report(
                 place, "require_login = \"always\" needs [[accounts]] or a password in [identity]: nobody could log in")
@@ -292,15 +302,16 @@ struct ConfigurationCompletion {
                 }
             }
             checkTLS(listener, at: "listeners[\(index)]")
+            checkDoors(listener, at: "listeners[\(index)]")
             guard !bind.isLoopback else { continue }
             switch bind.scheme {
-            case .irc:
+            case .irc, .ws:
                 reader.report(
                     place,
-                    "plain text beyond loopback must say so: write \"irc+insecure://\(bind.endpoint)\" "
-                        + "(or bind 127.0.0.1)")
-            case .ircUnix: break
-            case .ircInsecure, .ircs:
+                    "plain text beyond loopback must say so: write \"\(bind.scheme.insecure.rawValue)://"
+                        + "\(bind.endpoint)\" (or bind 127.0.0.1)")
+            case .ircUnix, .wsUnix: break
+            case .ircInsecure, .ircs, .wsInsecure, .wss:
                 if !isLoginSettled {
                     reader.report(
                         place,
@@ -312,9 +323,10 @@ struct ConfigurationCompletion {
     }
 
     /// Whether somebody decided who may come in: a password, or the written word that none is needed.
-    private var isLoginSettled: Bool {
+    var isLoginSettled: Bool {
         if configuration.identity.password != nil { return true }
-        if !configuration.accounts.isEmpty, configuration.identity.requireLogin != .never { return true }
+        let hasAccounts = !configuration.accounts.isEmpty || configuration.identity.registration != .off
+        if hasAccounts, configuration.identity.requireLogin != .never { return true }
         if origin("identity.require_login") != nil, configuration.identity.requireLogin == .never { return true }
         // A password that was written and refused has its own complaint.
         return ["password", "password_file", "password_credential"].contains { isRefused("identity.\($0)") }

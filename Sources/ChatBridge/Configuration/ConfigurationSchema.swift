@@ -54,10 +54,15 @@ enum ConfigurationSchema {
         ConfigurationKey("drain", \.drain, .duration(), "SIGTERM: longest wait for queues to empty"),
     ]
 
-    static let listener: [ConfigurationKey<ListenerConfiguration>] = [
+    static let listener: [ConfigurationKey<ListenerConfiguration>] =
+        listenerAddress + ListenerConfiguration.webKeys + ListenerConfiguration.proxyKeys
+        + ListenerConfiguration.stsKeys
+
+    private static let listenerAddress: [ConfigurationKey<ListenerConfiguration>] = [
         ConfigurationKey(
             "bind", \.bind, .listenerAddress,
-            "irc:// on loopback, ircs:// with TLS, irc+insecure:// where others can listen in, irc+unix:///PATH"),
+            "irc:// on loopback, ircs:// with TLS, irc+insecure:// where others can listen in, irc+unix:///PATH; "
+                + "IRC over WebSocket: ws://, wss://, ws+insecure://, ws+unix://"),
         ConfigurationKey("mode", \.mode, .permissions, "of a socket file, in octal; default: \"0660\""),
         ConfigurationKey(
             "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: ""),
@@ -212,12 +217,18 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback) | always"),
         ConfigurationKey(
+            "registration", \.registration, .choice, "who may make an account: off | local (on loopback) | on"),
+        ConfigurationKey("sasl", \.sasl, .mechanisms, "ways to log in; [] for none but PASS"),
+        ConfigurationKey(
             "password", \.password, .password, group: "password",
             "one PASS for everybody, plain or as hash-password prints it"),
         ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with the password"),
         ConfigurationKey(
             "password_credential", \.password, .passwordCredential, group: "password",
             "a systemd credential with the password"),
+        ConfigurationKey(
+            tables: "webirc", \.webirc, WebIRCConfiguration.keys, initial: { _ in WebIRCConfiguration() },
+            "gateways that may say for whom they connect, with WEBIRC"),
         ConfigurationKey("nicks", \.nicks, .section(nicks), "how names become nicks"),
     ]
 
@@ -227,6 +238,9 @@ enum ConfigurationSchema {
             "password", \.password, .passwordHash, group: "password", "as chatbridge hash-password prints it"),
         ConfigurationKey(
             "password_file", \.password, .passwordHashFile, group: "password", "a file with that"),
+        ConfigurationKey(
+            "certfp", \.certificates, .certificateFingerprints,
+            "SHA-256 of client certificates, as chatbridge cert fingerprint prints them"),
         ConfigurationKey("rooms", \.rooms, .accountRooms, "names of the rooms that it may enter; [\"*\"] for all"),
         ConfigurationKey("admin", \.isAdmin, .boolean, "shown as an administrator"),
         ConfigurationKey(
@@ -281,6 +295,8 @@ enum ConfigurationSchema {
             "template_rooms", \.templateRooms, .integer(0...10_000), "open at a time through the room \"*\""),
         ConfigurationKey(
             "backlog", \.backlog, .integer(0...100_000), "messages of a room for a client that returns; 0: none"),
+        ConfigurationKey(
+            "history_limit", \.historyLimit, .integer(1...10_000), "messages in one answer to CHATHISTORY"),
     ]
 
     static let multiline: [ConfigurationKey<MultilineLimits>] = [

@@ -25,13 +25,23 @@ extension ListenerConfiguration {
     /// What a client hears that speaks plain text to this port.
     static let plainTextAnswer = "ERROR :This port speaks TLS: turn TLS on in your client, or use the plain port\r\n"
 
+    /// What a browser hears that speaks plain HTTP to this port.
+    static let plainHTTPAnswer =
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 33\r\n"
+        + "Connection: close\r\n\r\nThis port speaks TLS: use wss://\n"
+
     /// Nil for listeners without TLS.
-    func tlsSettings(_ source: (String) -> TLSSource = TLSSource.file) -> TLSServerSettings? {
-        guard bind.scheme == .ircs else { return nil }
+    ///
+    /// - Parameter asksForCertificates: clients may have certificates by which accounts are known.
+    func tlsSettings(
+        asksForCertificates: Bool = false, _ source: (String) -> TLSSource = TLSSource.file
+    ) -> TLSServerSettings? {
+        guard bind.isSecure else { return nil }
         var settings = TLSServerSettings(identity: TLSIdentity(certificate: source(certificate), key: source(key)))
         settings.minimumVersion = minimumTLS
+        if asksForCertificates { settings.clientCertificates = .welcomed }
         if !clientAuthorities.isEmpty { settings.clientCertificates = .requested(source(clientAuthorities)) }
-        settings.plainTextAnswer = Self.plainTextAnswer
+        settings.plainTextAnswer = bind.isWebSocket ? Self.plainHTTPAnswer : Self.plainTextAnswer
         return settings
     }
 }
@@ -43,19 +53,20 @@ extension ConfigurationCompletion {
         let files = [
             ("cert", listener.certificate), ("key", listener.key), ("client_ca", listener.clientAuthorities),
         ]
-        guard listener.bind.scheme == .ircs else {
+        guard listener.bind.isSecure else {
             for (key, file) in files where !file.isEmpty {
                 reader.report(
                     origin("\(path).\(key)") ?? .builtIn,
                     "\(listener.bind.scheme.rawValue):// has no TLS, so no \(key); "
-                        + "write bind = \"ircs://\(listener.bind.endpoint)\"")
+                        + "write bind = \"\(listener.bind.scheme.secured.rawValue)://\(listener.bind.endpoint)\"")
             }
             return
         }
         for (key, file) in files.prefix(2) where file.isEmpty {
             reader.report(
                 origin("\(path).bind") ?? .builtIn,
-                "ircs:// needs a certificate, and \(key) is not set; \"chatbridge cert self-signed\" makes one")
+                "\(listener.bind.scheme.rawValue):// needs a certificate, and \(key) is not set; \"chatbridge cert self-signed\" makes one"
+            )
         }
         guard !listener.certificate.isEmpty, !listener.key.isEmpty else { return }
         guard let sources = sources(files, at: path), let settings = listener.tlsSettings({ sources[$0] ?? .file($0) })

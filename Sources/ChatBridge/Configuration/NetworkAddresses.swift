@@ -78,12 +78,30 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
         case ircInsecure = "irc+insecure"
         /// A socket file.
         case ircUnix = "irc+unix"
+        /// IRC over WebSocket, likewise.
+        case ws
+        case wss
+        case wsInsecure = "ws+insecure"
+        case wsUnix = "ws+unix"
 
-        /// The port that IRC clients try first. Source: RFC 7194 for TLS.
-        var defaultPort: Int {
+        /// The port that IRC clients try first; nil where they expect none. Source: RFC 7194 for TLS.
+        var defaultPort: Int? {
             switch self {
             case .irc, .ircInsecure, .ircUnix: ListenerAddress.defaultPort
             case .ircs: 6697
+            case .ws, .wss, .wsInsecure, .wsUnix: nil
+            }
+        }
+
+        /// The same with the consent that others may listen in.
+        var insecure: Scheme { isWebSocket ? .wsInsecure : .ircInsecure }
+        /// The same with TLS.
+        var secured: Scheme { isWebSocket ? .wss : .ircs }
+
+        var isWebSocket: Bool {
+            switch self {
+            case .ws, .wss, .wsInsecure, .wsUnix: true
+            case .irc, .ircs, .ircInsecure, .ircUnix: false
             }
         }
     }
@@ -92,18 +110,27 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     static let defaultPort = 6667
 
     var scheme: Scheme
-    /// For `irc+unix` the host is the absolute path of the socket and the port 0.
+    /// For `irc+unix` and `ws+unix` the host is the absolute path of the socket and the port 0.
     var endpoint: HostPort
+    /// What a WebSocket client asks for: begins with a slash. Empty for IRC.
+    var path = ""
 
-    var description: String { "\(scheme.rawValue)://" + (isUnixSocket ? endpoint.host : endpoint.description) }
+    var description: String {
+        let place = "\(scheme.rawValue)://" + (isUnixSocket ? endpoint.host : endpoint.description)
+        if path.isEmpty || path == "/" { return place }
+        return place + (isUnixSocket ? ":" : "") + path
+    }
     /// Whether only this machine can reach it.
     var isLoopback: Bool { isUnixSocket || endpoint.isLoopback }
-    var isUnixSocket: Bool { scheme == .ircUnix }
+    var isUnixSocket: Bool { scheme == .ircUnix || scheme == .wsUnix }
+    var isWebSocket: Bool { scheme.isWebSocket }
+    var isSecure: Bool { scheme == .ircs || scheme == .wss }
     /// Whether a password may cross what it accepts: nobody can listen in, or the operator said that they may.
-    var allowsLogin: Bool { isLoopback || scheme != .irc }
+    var allowsLogin: Bool { isLoopback || (scheme != .irc && scheme != .ws) }
 
-    /// Parses `irc://HOST[:PORT]`, `ircs://HOST[:PORT]`, `irc+insecure://HOST[:PORT]` and `irc+unix:///PATH`. Port 0 takes
-    /// any free port.
+    /// Parses `irc://HOST[:PORT]`, `ircs://HOST[:PORT]`, `irc+insecure://HOST[:PORT]`, `irc+unix:///SOCKET`, and
+    /// `ws://HOST:PORT[/PATH]`, `wss://HOST:PORT[/PATH]`, `ws+insecure://HOST:PORT[/PATH]`, `ws+unix:///SOCKET[:/PATH]`.
+    /// Port 0 takes any free port.
     init(parsing text: String) throws(AddressError) {
         let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
         guard let mark = text.firstRange(of: "://") else {
@@ -114,7 +141,10 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
         }
         self.scheme = scheme
         var rest = text[mark.upperBound...]
-        if scheme == .ircUnix {
+        if scheme.isWebSocket {
+            (rest, path) = try Self.splitPath(rest, isUnixSocket: scheme == .wsUnix)
+        }
+        if scheme == .ircUnix || scheme == .wsUnix {
             endpoint = HostPort(host: try UnixSocketPath.checked(rest), port: 0)
             return
         }
@@ -122,9 +152,24 @@ struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
         endpoint = try HostPort(parsing: rest, defaultPort: scheme.defaultPort)
     }
 
-    init(scheme: Scheme, endpoint: HostPort) {
+    /// Takes the path off a WebSocket listener's address.
+    private static func splitPath(
+        _ text: Substring, isUnixSocket: Bool
+    ) throws(AddressError) -> (Substring, String) {
+        // The path of a socket ends where `:/` begins another.
+        let end = isUnixSocket ? text.firstRange(of: ":/")?.lowerBound : text.firstIndex(of: "/")
+        guard let end else { return (text, "/") }
+        let path = isUnixSocket ? text[end...].dropFirst() : text[end...]
+        guard path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !path.contains("#"), !path.contains("?") else {
+            throw AddressError("the path \"\(path)\" is one without query and fragment, percent-encoded")
+        }
+        return (text[..<end], String(path))
+    }
+
+    init(scheme: Scheme, endpoint: HostPort, path: String = "") {
         self.scheme = scheme
         self.endpoint = endpoint
+        self.path = path
     }
 }
 

@@ -25,11 +25,15 @@ final class BridgeDriver: TransportDelegate {
     /// Rooms whose connection begins TLS behind a proxy.
     private var securing: Set<RoomID> = []
     private var handshakeNotes = NoteAllowance()
+    private var strangerNotes = NoteAllowance()
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
     private var connectionsByRoom: [RoomID: ConnectionID] = [:]
-    private var listeners: [ListenerID: ListenerAddress] = [:]
+    private(set) var listeners: [ListenerID: ClientListener] = [:]
+    var webSockets = WebSocketClients()
+    /// A message of a WebSocket on its way to the bridge.
+    var lineFromWebSocket: [UInt8] = []
     /// An action was answered at once, which may have led to more of them.
     private var hasAnswered = false
     private let loop: NetworkLoop
@@ -75,7 +79,7 @@ final class BridgeDriver: TransportDelegate {
         Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
     }
 
-    func start(_ transport: Transport, listeners: [ListenerID: ListenerAddress]) {
+    func start(_ transport: Transport, listeners: [ListenerID: ClientListener]) {
         self.listeners = listeners
         bridge.start(now: Self.now(transport))
         run(transport)
@@ -85,6 +89,10 @@ final class BridgeDriver: TransportDelegate {
     func shutdown(_ transport: Transport) {
         for listener in listeners.keys { transport.closeListener(listener) }
         listeners = [:]
+        for id in webSockets.openings.keys {
+            webSockets.endOpening(id)
+            transport.abort(id, silently: true)
+        }
         bridge.shutdown(now: Self.now(transport))
         run(transport)
     }
@@ -103,23 +111,19 @@ final class BridgeDriver: TransportDelegate {
     // MARK: - What the transport says
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        guard let known = listeners[listener] else { return transport.abort(id, silently: true) }
         transport.setSendLimit(id, bytes: sendQueueBytes)
-        let bind = listeners[listener]
-        bridge.clientOpened(
-            ClientID(rawValue: id.rawValue), origin: Self.origin(of: peer, on: bind), now: Self.now(transport))
+        if known.site != nil { return beginWebSocket(id, listener, known, peer: peer, transport) }
+        let name = known.sts == nil ? nil : transport.requestedServerName(id)
+        var origin = known.origin(of: peer, requestedName: name)
+        origin.security = Self.security(of: id, transport)
+        bridge.clientOpened(ClientID(rawValue: id.rawValue), origin: origin, now: Self.now(transport))
         run(transport)
     }
 
-    private static func origin(of peer: SocketAddress, on bind: ListenerAddress?) -> ClientOrigin {
-        let isListenerLocal = bind?.isLoopback ?? false
-        let allowsLogin = bind?.allowsLogin ?? false
-        // The other end of a socket file has no address of its own, and is on this machine.
-        if case .unix = peer {
-            return ClientOrigin(
-                address: "localhost", isLocal: true, isListenerLocal: isListenerLocal, allowsLogin: allowsLogin)
-        }
-        return ClientOrigin(
-            address: peer.host, isLocal: peer.isLoopback, isListenerLocal: isListenerLocal, allowsLogin: allowsLogin)
+    static func security(of id: ConnectionID, _ transport: Transport) -> ClientOrigin.Security {
+        guard transport.securityDescription(id) != nil else { return .plain }
+        return transport.peerCertificateFingerprint(id).map { .certified($0) } ?? .encrypted
     }
 
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
@@ -137,6 +141,10 @@ final class BridgeDriver: TransportDelegate {
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         if let room = roomsByConnection[id] {
             bridge.upstreamReceived(room, bytes, now: Self.now(transport))
+        } else if !webSockets.isEmpty, let peer = webSockets.peers[id] {
+            return webSocketReceived(id, peer, bytes, transport)
+        } else if !webSockets.isEmpty, let place = webSockets.place(ofOpening: id) {
+            return openingReceived(id, place.listener, place.peer, bytes, transport)
         } else {
             bridge.clientReceived(ClientID(rawValue: id.rawValue), bytes, now: Self.now(transport))
         }
@@ -153,7 +161,10 @@ final class BridgeDriver: TransportDelegate {
             connectionsByRoom[room] = nil
             securing.remove(room)
             bridge.upstreamClosed(room, reason: end.description, now: Self.now(transport))
+        } else if webSockets.endOpening(id) != nil {
+            return
         } else {
+            webSockets.remove(id)
             bridge.clientClosed(
                 ClientID(rawValue: id.rawValue), reason: Self.quitReason(end), now: Self.now(transport))
         }
@@ -171,13 +182,14 @@ final class BridgeDriver: TransportDelegate {
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
         if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
+        endLateOpenings(transport)
         bridge.timerFired(now: Self.now(transport))
         run(transport)
     }
 
     /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``LoopHouse`` keeps.
     func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
-        [bridge.nextDeadline(), housekeeping.nextDeadline(now)].compactMap { $0 }.min()
+        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.deadlines.next()].compactMap { $0 }.min()
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -193,6 +205,22 @@ final class BridgeDriver: TransportDelegate {
             BridgeNote(
                 .info, "client-handshake-failed", "a client's TLS handshake failed: \(end)",
                 ["peer": peer.host, "more": left > 0 ? "" : "not logged for a while"]))
+    }
+
+    func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {
+        noteSparingly(
+            .warn, "client-proxy-refused", "a connection to a listener behind a proxy was dropped: \(failure.sentence)",
+            peer, transport)
+    }
+
+    /// Notes what strangers do, who could do it without end.
+    func noteSparingly(
+        _ level: BridgeNote.Level, _ event: String, _ text: String, _ peer: SocketAddress, _ transport: Transport
+    ) {
+        guard let left = strangerNotes.take(transport.now) else { return }
+        note(BridgeNote(level, event, text, ["peer": peer.host, "more": left > 0 ? "" : "not logged for a while"]))
     }
 
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
@@ -220,13 +248,14 @@ final class BridgeDriver: TransportDelegate {
 
     // MARK: - What the bridge wants
 
-    private func run(_ transport: Transport) {
+    func run(_ transport: Transport) {
         repeat {
             hasAnswered = false
             let actions = bridge.takeActions()
             housekeeping.worked(actions.count)
             for action in actions { run(action, transport) }
         } while hasAnswered
+        continueResumed(transport)
     }
 
     /// How a room's connection is secured. Where settings are missing the strict ones count: never none.
@@ -237,16 +266,20 @@ final class BridgeDriver: TransportDelegate {
     private func run(_ action: BridgeAction, _ transport: Transport) {
         switch action {
         case .send(let client, let slice):
-            transport.send(ConnectionID(rawValue: client.rawValue), slice)
+            let id = ConnectionID(rawValue: client.rawValue)
+            let kind = webSockets.kind(id)
+            transport.send(id, kind == .none ? slice : webSockets.frames.messages(slice, kind))
         case .fanOut(let slice, let clients, let except):
+            guard webSockets.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
             for client in clients where client != except {
                 transport.send(ConnectionID(rawValue: client.rawValue), slice)
             }
         case .notifyWhenDrained(let client):
             transport.notifyWhenDrained(ConnectionID(rawValue: client.rawValue))
-        case .pauseReading(let client): transport.pauseReading(ConnectionID(rawValue: client.rawValue))
-        case .resumeReading(let client): transport.resumeReading(ConnectionID(rawValue: client.rawValue))
+        case .pauseReading(let client): pauseReading(ConnectionID(rawValue: client.rawValue), transport)
+        case .resumeReading(let client): resumeReading(ConnectionID(rawValue: client.rawValue), transport)
         case .closeClient(let client):
+            closeWebSocket(ConnectionID(rawValue: client.rawValue), transport)
             transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
         case .readCredentials(let room, _):
             hasAnswered = true
@@ -293,14 +326,28 @@ final class BridgeDriver: TransportDelegate {
                 transport.abort(id, silently: true)
             }
         case .checkPassword(let check): run(check, transport)
+        case .hashPassword(let hashing): run(hashing, transport)
         case .store(let ticket, let changes): store?.keep(ticket, changes, on: loop)
         case .loadRoom(let room, let key): store?.loadRoom(room, key, on: loop)
         case .readMessages(let id, let key, let after, let through, let limit):
             store?.readMessages(id, key, after: after, through: through, limit: limit, on: loop)
+        case .findPlaces(let id, let key, let query): store?.findPlaces(id, key, query, on: loop)
+        case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()
             isStopped = {}
+        }
+    }
+
+    /// A line for clients of whom some come over WebSocket.
+    private func fanOut(
+        _ slice: ByteSlice, _ clients: [ClientID], _ except: ClientID?, _ transport: Transport
+    ) {
+        var framed = FramedSlice(slice)
+        for client in clients where client != except {
+            let id = ConnectionID(rawValue: client.rawValue)
+            transport.send(id, framed.form(webSockets.kind(id), &webSockets.frames))
         }
     }
 
@@ -322,6 +369,19 @@ final class BridgeDriver: TransportDelegate {
         guard !isTaken else { return }
         note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be checked; one was not"))
         passwordChecked(check, .unavailable, transport)
+    }
+
+    private func run(_ hashing: PasswordHashing, _ transport: Transport) {
+        let isTaken = passwordWorkers.submit { [loop] in
+            let verifier = hashing.verifier()
+            loop.enqueue { transport in
+                Self.tell(transport) { $0.passwordHashed(hashing.client, attempt: hashing.attempt, verifier, now: $1) }
+            }
+        }
+        guard !isTaken else { return }
+        note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be hashed; one was not"))
+        bridge.passwordHashed(hashing.client, attempt: hashing.attempt, nil, now: Self.now(transport))
+        run(transport)
     }
 
     private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {

@@ -42,6 +42,11 @@ struct BridgeService {
                 "few-descriptors", "the process may not open as many files as limits.max_clients needs",
                 ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
         }
+        if configuration.identity.registration != .off, configuration.storage.place == .memory {
+            log.warn(
+                "registration-without-store",
+                "nobody can make an account: nothing outlasts this process (url = \"memory:\")")
+        }
         for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
             log.warn(
                 "upstream-insecure",
@@ -54,7 +59,8 @@ struct BridgeService {
             let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings)
             let accountSecrets = AccountSecrets(sources: plans.map(\.source), surroundings: surroundings)
             let places = try configuration.listeners.map { listener throws(StartError) in
-                try Self.listenOptions(listener)
+                try Self.listenOptions(
+                    listener, asksForCertificates: configuration.accounts.contains { !$0.certificates.isEmpty })
             }
             // Before anybody can say anything that would have to be kept.
             let stored = try StoreDriver.open(
@@ -86,12 +92,15 @@ struct BridgeService {
                 let server = HTTPServer()
                 transport.delegate = LoopHouse(bridge: driver, httpServer: server, others: [backends.client])
                 var addresses: [SocketAddress] = []
-                var listeners: [ListenerID: ListenerAddress] = [:]
+                var listeners: [(id: ListenerID, listener: ClientListener)] = []
+                var ports: [ListenerID: Int] = [:]
                 for (options, listener) in zip(places, configuration.listeners) {
-                    let (id, _) = try transport.listen(options)
-                    listeners[id] = listener.bind
+                    let (id, address) = try transport.listen(options)
+                    listeners.append((id, ClientListener(listener, serverName: configuration.server.name)))
+                    ports[id] = address.port
                     addresses += transport.addresses(of: id)
                 }
+                ClientListener.leadToTLS(&listeners, configuration.listeners, ports: ports)
                 var httpAddresses: [SocketAddress] = []
                 for http in configuration.http {
                     let endpoint = http.bind.endpoint
@@ -106,7 +115,10 @@ struct BridgeService {
                         ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
                 }
                 store?.start(on: loop)
-                driver.start(transport, listeners: listeners)
+                driver.start(
+                    transport,
+                    listeners: Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
+                )
                 return (addresses, httpAddresses)
             }
             return BridgeService(
@@ -116,11 +128,14 @@ struct BridgeService {
         }
     }
 
-    private static func listenOptions(_ listener: ListenerConfiguration) throws(StartError) -> ListenOptions {
+    private static func listenOptions(
+        _ listener: ListenerConfiguration, asksForCertificates: Bool
+    ) throws(StartError) -> ListenOptions {
         let bind = listener.bind
         guard bind.isUnixSocket else {
             var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
-            options.tls = listener.tlsSettings()
+            options.tls = listener.tlsSettings(asksForCertificates: asksForCertificates)
+            options.proxies = listener.announcingProxies
             return options
         }
         var group: UInt32?
@@ -130,8 +145,10 @@ struct BridgeService {
             }
             group = number
         }
-        return ListenOptions(
+        var options = ListenOptions(
             .unix(path: bind.endpoint.host, mode: listener.mode ?? ListenerConfiguration.defaultMode, group: group))
+        options.proxies = listener.announcingProxies
+        return options
     }
 
     /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the certificates again.

@@ -2,6 +2,7 @@ import BridgeCore
 import Dialects
 import Digests
 import HTTPProtocol
+import Transport
 import WSProtocol
 
 // From what the operator wrote to what the core is told.
@@ -21,12 +22,7 @@ extension BridgeSettings {
             else { continue }
             rooms.append(settings)
         }
-        let password: ServerPassword? =
-            switch configuration.identity.password {
-            case .plain(let secret): .plain(SecretBytes(secret.revealed.utf8))
-            case .hashed(let verifier): .hashed(verifier)
-            case nil: nil
-            }
+        let password = ServerPassword(configuration.identity.password)
         self.init(
             serverName: configuration.server.name, network: configuration.server.network,
             version: BuildInformation.version,
@@ -36,6 +32,8 @@ extension BridgeSettings {
             instanceID: instanceID, password: password,
             accounts: configuration.accounts.compactMap { AccountSettings($0, in: configuration) },
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
+            registration: RegistrationPolicy(configuration.identity.registration),
+            saslMechanisms: configuration.identity.sasl,
             nicks: NickSettings(configuration.identity.nicks),
             limits: LimitSettings(configuration.limits), rooms: rooms,
             backends: BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
@@ -44,6 +42,26 @@ extension BridgeSettings {
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             })
+        gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
+    }
+}
+
+extension ServerPassword {
+    init?(_ password: PasswordVerifier?) {
+        switch password {
+        case .plain(let secret): self = .plain(SecretBytes(secret.revealed.utf8))
+        case .hashed(let verifier): self = .hashed(verifier)
+        case nil: return nil
+        }
+    }
+}
+
+extension GatewaySettings {
+    /// Nil for a gateway without a password, which loading refuses.
+    init?(_ gateway: WebIRCConfiguration) {
+        guard let password = ServerPassword(gateway.password) else { return nil }
+        let peers = TrustedPeers(gateway.from)
+        self.init(password: password, from: peers.ranges, fromUnix: peers.unix)
     }
 }
 
@@ -70,7 +88,7 @@ extension AccountSettings {
             case .room: nil
             }
         self.init(
-            name: account.name, password: password,
+            name: account.name, password: password, certificates: account.certificates,
             rooms: account.rooms.contains(AccountConfiguration.allRooms) ? nil : Set(account.rooms),
             isAdmin: account.isAdmin, receipts: receipts,
             ownLogins: Dictionary(
@@ -97,6 +115,17 @@ extension LoginRequirement {
     }
 }
 
+extension RegistrationPolicy {
+    init(_ registration: IdentityConfiguration.Registration) {
+        self =
+            switch registration {
+            case .off: .nobody
+            case .local: .local
+            case .on: .everybody
+            }
+    }
+}
+
 extension NickSettings {
     init(_ nicks: NicksConfiguration) {
         self.init(
@@ -117,7 +146,8 @@ extension LimitSettings {
             multilineMaxLines: limits.multiline.maxLines,
             upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
             upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
-            templateRooms: limits.templateRooms, backlog: limits.backlog)
+            templateRooms: limits.templateRooms, backlog: limits.backlog,
+            historyLimit: limits.historyLimit)
     }
 }
 

@@ -133,6 +133,22 @@ final class StoreDriver: Sendable {
         }
     }
 
+    func findPlaces(_ id: StoreReadID, _ key: StoredRoomKey, _ query: StoredPageQuery, on loop: NetworkLoop) {
+        store.findPlaces(key, query) { outcome in
+            loop.enqueue { transport in
+                BridgeDriver.tell(transport) { $0.placesFound(id, outcome, now: $1) }
+            }
+        }
+    }
+
+    func searchMessages(_ id: StoreReadID, _ key: StoredRoomKey, _ search: StoredSearch, on loop: NetworkLoop) {
+        store.search(key, search) { outcome in
+            loop.enqueue { transport in
+                BridgeDriver.tell(transport) { $0.messagesRead(id, outcome, now: $1) }
+            }
+        }
+    }
+
     /// How the store is; for supervisors.
     var condition: StoreCondition { record.state.condition }
 

@@ -80,6 +80,12 @@ final class LoopHouse: TransportDelegate {
         owner(listener).handshakeFailed(end, listener: listener, peer: peer, transport: transport)
     }
 
+    func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {
+        owner(listener).announcementFailed(failure, listener: listener, peer: peer, transport: transport)
+    }
+
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
         bridge.certificatesChanged(user, error: error, transport: transport)
     }

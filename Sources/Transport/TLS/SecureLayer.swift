@@ -62,7 +62,7 @@ final class TLSState {
     var reports: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// Accepted connections in their handshake.
     var acceptedHandshakes = 0
-    /// Those of them from beyond this machine, by address without its port.
+    /// Those of them from beyond this machine, by ``SocketAddress/limitKey``.
     fileprivate(set) var handshakesByAddress: [SocketAddress: Int] = [:]
     /// Handshakes that may still be advanced in this turn.
     var stepsLeft = TLSLimits.handshakeStepsPerTurn
@@ -75,7 +75,7 @@ extension TLSState {
     /// Counts a handshake that begins; false, and uncounted, when its address has too many under way.
     func admit(_ peer: SocketAddress) -> Bool {
         if !peer.isLoopback {
-            let address = peer.withPort(0) ?? peer
+            let address = peer.limitKey
             let count = handshakesByAddress[address, default: 0]
             guard count < TLSLimits.handshakesPerAddress else { return false }
             handshakesByAddress[address] = count + 1
@@ -88,7 +88,7 @@ extension TLSState {
     func dismiss(_ peer: SocketAddress) {
         acceptedHandshakes -= 1
         guard !peer.isLoopback else { return }
-        let address = peer.withPort(0) ?? peer
+        let address = peer.limitKey
         let count = handshakesByAddress[address, default: 0] - 1
         handshakesByAddress[address] = count > 0 ? count : nil
     }

@@ -10,9 +10,12 @@ final class TLSContext {
     let pointer: OpaquePointer
     /// What the files looked like just before they were read.
     let files: FileMarks
+    /// Nothing of a peer's certificate is checked but that the peer has its key.
+    let acceptsAnyPeer: Bool
 
     init(client settings: TLSClientSettings) throws(TLSSetupError) {
         files = FileMarks(settings.files)
+        acceptsAnyPeer = !settings.verifiesPeer
         let pointer = try Self.make(TLS_client_method(), settings.minimumVersion)
         self.pointer = pointer
         // Sessions are kept by ``TLSSessionStore``, which knows hosts.
@@ -33,6 +36,7 @@ final class TLSContext {
 
     init(server settings: TLSServerSettings) throws(TLSSetupError) {
         files = FileMarks(settings.files)
+        acceptsAnyPeer = settings.clientCertificates == .welcomed
         let pointer = try Self.make(TLS_server_method(), settings.minimumVersion)
         self.pointer = pointer
         // Tickets only: what a client may resume is kept by the client.
@@ -43,6 +47,7 @@ final class TLSContext {
         try Self.use(settings.identity, in: pointer)
         switch settings.clientCertificates {
         case .ignored: SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
+        case .welcomed: SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, TLSEngine.certificateJudged)
         case .requested(let authorities):
             try Self.trust(authorities, in: pointer, announced: true)
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, TLSEngine.certificateJudged)

@@ -53,6 +53,9 @@ public struct TLSClientSettings: Hashable, Sendable {
 public struct TLSServerSettings: Hashable, Sendable {
     public enum ClientCertificates: Hashable, Sendable {
         case ignored
+        /// Asked for; one that is shown may be anybody's, signed by anybody and of any date. The peer has proven that it holds
+        /// the key, and nothing else is known: for those who are known by their fingerprint.
+        case welcomed
         /// Asked for; one that is shown must be signed by these authorities.
         case requested(TLSSource)
         /// As requested, and nobody comes in without.
@@ -71,7 +74,7 @@ public struct TLSServerSettings: Hashable, Sendable {
     var files: [String] {
         var sources = [identity.certificate, identity.key]
         switch clientCertificates {
-        case .ignored: break
+        case .ignored, .welcomed: break
         case .requested(let source), .required(let source): sources.append(source)
         }
         return sources.compactMap(\.path)

@@ -1,0 +1,367 @@
+import ChatModel
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// CHATHISTORY and SEARCH: what was said before, for whoever asks. The phases are at the head of HistoryAnswer.swift.
+//
+// A page comes from the store, or, where nothing outlasts the process, from memory; and what goes beyond the room's beginning
+// there, from the backend. All three are one order: that in which the room was shown what was said, and in front of it that of
+// the backend.
+
+/// How writing a long answer goes on.
+enum AnswerProgress {
+    case goesOn
+    /// Something else must come first.
+    case waits
+    case over
+}
+
+extension Bridge {
+    /// Whether the session may see what was said in the room: it is there, or its account was given the room by name.
+    ///
+    /// An account that may enter every room must be in one to read it, as people in a room expect to see who is there.
+    ///
+    /// Source: IRCv3 chathistory, "Security Considerations".
+    func mayReadHistory(of room: Room, _ session: IRCSession) -> Bool {
+        session.rooms.contains(room.id) || session.account?.rooms?.contains(room.settings.name) == true
+    }
+
+    // MARK: - Requests
+
+    func history(_ request: HistoryRequest, _ session: IRCSession) {
+        switch request {
+        case .targets(let from, let to, let limit): targets(from: from, to: to, limit: limit, session)
+        case .page(let subcommand, let target, let selection, let limit):
+            guard let room = room(channel: target), mayReadHistory(of: room, session) else {
+                let text =
+                    target.hasPrefix("#") ? "Messages could not be retrieved" : "Private messages are not kept here"
+                let refusal = HistoryRefusal(code: "INVALID_TARGET", context: [subcommand, target], text: text)
+                return reply(refusal.line(from: settings.serverName), session)
+            }
+            // They change what a page consists of: what is a line to some clients is nothing to others.
+            let plays = session.caps.contains(.eventPlayback)
+            let query = StoredPageQuery(
+                selection, limit: min(limit, settings.limits.historyLimit),
+                withTakenBack: plays && session.caps.contains(.messageRedaction),
+                withEvents: plays && session.caps.contains(.messageTags))
+            begin(
+                .page(room.id, subcommand: subcommand, target: target, query), batch: ["chathistory", room.channel],
+                session)
+        }
+    }
+
+    /// Source: IRCv3 chathistory, "TARGETS".
+    private func targets(from: ChatTimestamp, to: ChatTimestamp, limit: Int, _ session: IRCSession) {
+        let (lower, upper) = (min(from, to), max(from, to))
+        let found = rooms.filter { mayReadHistory(of: $0, session) }
+            .compactMap { room in room.recent.newest.map { (at: $0.at, channel: room.channel) } }
+            .filter { $0.at > lower && $0.at < upper }
+            .sorted { ($0.at, $0.channel) < ($1.at, $1.channel) }
+        let limit = min(limit, settings.limits.historyLimit)
+        let lines = (from <= to ? found.prefix(limit) : found.suffix(limit)).map { target in
+            IRCMessage(
+                source: settings.serverName, command: "CHATHISTORY",
+                params: ["TARGETS", target.channel, IRCServerTime.format(milliseconds: target.at.milliseconds)])
+        }
+        begin(.lines, batch: ["draft/chathistory-targets"], lines: lines, session)
+    }
+
+    func search(_ request: SearchRequest, _ session: IRCSession) {
+        var places = rooms.filter { mayReadHistory(of: $0, session) }.map(\.id)
+        if let channel = request.channel {
+            guard let room = room(channel: channel), places.contains(room.id) else {
+                let refusal = HistoryRefusal(
+                    command: "SEARCH", code: "INVALID_PARAMS", context: ["in"], text: "You are not in that room")
+                return reply(refusal.line(from: settings.serverName), session)
+            }
+            places = [room.id]
+        }
+        begin(.search(request.search), batch: ["soju.im/search"], rooms: places, session)
+    }
+
+    private func begin(
+        _ question: HistoryAnswer.Question, batch: [String], lines: [IRCMessage] = [], rooms: [RoomID] = [],
+        _ session: IRCSession
+    ) {
+        let answer = HistoryAnswer(
+            session.id, question, batch: batch, label: session.response?.label, lines: lines)
+        answer.roomsLeft = rooms.reversed()
+        // The batch of the messages is the whole answer, and bears the label.
+        session.response?.isDeferred = true
+        session.appendLongAnswer(.history(answer))
+    }
+
+    // MARK: - Places
+
+    /// Asks where the page lies.
+    private func place(_ answer: HistoryAnswer) {
+        guard case .page(let id, _, _, let query) = answer.question, let room = room(id) else { return fail(answer) }
+        let asked = room.asked(query)
+        guard context.isDurable else { return placed(answer, room, asked, room.archive.places(asked)) }
+        answer.asked = asked
+        let read = context.ledger.nextRead()
+        historyReads[read] = answer
+        wait(answer, .placing(read), for: HistoryAnswer.patience)
+        context.ask(.findPlaces(read, room.storedKey, asked))
+    }
+
+    func historyPlaced(_ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, _ answer: HistoryAnswer) {
+        guard answer.phase == .placing(id), sessions[answer.client] != nil else { return }
+        switch outcome {
+        case .failure(let failure): storeFailed(failure, answer)
+        case .success(let places):
+            guard case .page(let id, _, _, let query) = answer.question, let room = room(id) else {
+                fail(answer)
+                break
+            }
+            // What is held in front of the room's beginning may be other than when this was asked.
+            if let asked = answer.asked, asked == room.asked(query) {
+                placed(answer, room, asked, places)
+            } else {
+                place(answer)
+            }
+        }
+        goOn(with: answer)
+    }
+
+    /// - Parameter asked: what was answered.
+    private func placed(_ answer: HistoryAnswer, _ room: Room, _ asked: StoredPageQuery, _ places: StoredPlaces) {
+        guard case .page(_, let subcommand, let target, let query) = answer.question else { return fail(answer) }
+        let older = room.olderRows(before: places.beginning.first?.sequence)
+        if older.isEmpty, room.older?.rows.isEmpty == false, !places.beginning.isEmpty || asked != query {
+            // The room begins elsewhere now: what was held in front of its beginning is of no use.
+            room.forgetOlder(context)
+            return place(answer)
+        }
+        let known = KnownOrder(older: older, asked, places)
+        let (sequences, spans) = query.find(in: known)
+        for (reference, span) in zip(query.references, spans) where span == nil {
+            guard case .message(let msgid) = reference else { continue }
+            answer.phase = .failed(
+                HistoryRefusal(
+                    code: "MESSAGE_ERROR", context: [subcommand, target, msgid], text: "No such message is known here"))
+            return
+        }
+        if known.wantsOlder(query, sequences, spans.compactMap(\.self)) {
+            if fetchOlder(answer, room, places.beginning) { return }
+            // An empty page would say that there is nothing more.
+            if room.mayHaveOlder { answer.hasBackendFailed = true }
+        }
+        if sequences.isEmpty, answer.hasBackendFailed { return fail(answer) }
+        let wanted = Set(sequences)
+        let front = older.filter { wanted.contains($0.sequence) }
+        answer.placed(
+            front.map { HistoryAnswer.Row(room: room.id, message: $0) }, places: Array(sequences.dropFirst(front.count))
+        )
+        answer.phase = .writing
+    }
+
+    /// False: there is nothing older to be had.
+    private func fetchOlder(_ answer: HistoryAnswer, _ room: Room, _ beginning: [StoredMessage]) -> Bool {
+        guard !answer.takesNoOlder, answer.fetchCount < HistoryAnswer.maxFetches else { return false }
+        let deadline = answer.backendDeadline ?? context.now.monotonic + HistoryAnswer.backendPatience
+        answer.backendDeadline = deadline
+        let isAsked = room.fetchOlder(beginning: beginning, context) { [weak self, weak answer] hasCome in
+            guard let self, let answer, answer.phase == .fetching, self.sessions[answer.client] != nil else { return }
+            answer.takesNoOlder = !hasCome
+            answer.hasBackendFailed = !hasCome
+            self.place(answer)
+            self.goOn(with: answer)
+        }
+        guard isAsked else { return false }
+        answer.fetchCount += 1
+        wait(answer, .fetching, for: deadline - context.now.monotonic)
+        return true
+    }
+
+    // MARK: - Reading
+
+    /// Asks for the next messages of a page, or looks into the next room.
+    private func read(_ answer: HistoryAnswer) -> Bool {
+        switch answer.question {
+        case .lines: return false
+        case .page(let id, _, _, _):
+            guard let next = answer.nextRead, let room = room(id) else { return false }
+            guard context.isDurable else {
+                let limit = HistoryAnswer.readCount
+                let found = room.archive.messages(after: next.after, through: next.through, limit: limit)
+                answer.take(found, room: id)
+                return true
+            }
+            ask(answer) { read in
+                .readMessages(
+                    read, room.storedKey, after: next.after, through: next.through, limit: HistoryAnswer.readCount)
+            }
+        case .search(let search):
+            while let id = answer.roomsLeft.last {
+                guard let room = room(id) else {
+                    answer.roomsLeft.removeLast()
+                    continue
+                }
+                guard context.isDurable else {
+                    searched(answer, search, room.archive.search(search))
+                    continue
+                }
+                ask(answer) { read in .searchMessages(read, room.storedKey, search) }
+                return true
+            }
+            guard !answer.found.isEmpty else { return false }
+            answer.takeFound()
+        }
+        return true
+    }
+
+    private func ask(_ answer: HistoryAnswer, _ question: (StoreReadID) -> BridgeAction) {
+        let read = context.ledger.nextRead()
+        historyReads[read] = answer
+        wait(answer, .reading(read), for: HistoryAnswer.patience)
+        context.ask(question(read))
+    }
+
+    func historyRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, _ answer: HistoryAnswer) {
+        guard answer.phase == .reading(id), sessions[answer.client] != nil else { return }
+        answer.phase = .writing
+        switch (outcome, answer.question) {
+        case (.failure(let failure), _): storeFailed(failure, answer)
+        case (.success(let found), .page(let room, _, _, _)): answer.take(found, room: room)
+        case (.success(let found), .search(let search)): searched(answer, search, found)
+        case (.success, .lines): break
+        }
+        goOn(with: answer)
+    }
+
+    /// One more room was looked into. Of all, the newest are shown, or the oldest where they are looked for from a time on.
+    private func searched(_ answer: HistoryAnswer, _ search: StoredSearch, _ found: [StoredMessage]) {
+        guard let room = answer.roomsLeft.popLast() else { return }
+        let all = (answer.found + found.map { HistoryAnswer.Row(room: room, message: $0) }).enumerated()
+            .sorted { ($0.element.message.at, $0.offset) < ($1.element.message.at, $1.offset) }.map(\.element)
+        answer.found = Array(search.after == nil ? all.suffix(search.limit) : all.prefix(search.limit))
+    }
+
+    private func storeFailed(_ failure: StoreFailure, _ answer: HistoryAnswer) {
+        context.note(
+            .error, "history-unreadable", "what was said before cannot be read: \(failure.sentence)",
+            ["reason": failure.sentence])
+        fail(answer)
+    }
+
+    /// What is written stays written; what is not begun is refused.
+    private func fail(_ answer: HistoryAnswer) {
+        answer.phase = .failed(answer.failure)
+    }
+
+    // MARK: - Waiting
+
+    private func wait(_ answer: HistoryAnswer, _ phase: HistoryAnswer.Phase, for patience: Duration) {
+        answer.phase = phase
+        let deadline = context.now.monotonic + patience
+        answer.deadline = deadline
+        context.timers.set(.history(answer.client), at: deadline)
+    }
+
+    /// What was waited for has come.
+    private func goOn(with answer: HistoryAnswer) {
+        switch answer.phase {
+        case .placing, .fetching, .reading: return
+        case .begun, .writing, .failed: break
+        }
+        guard let session = sessions[answer.client] else { return }
+        context.timers.cancel(.history(answer.client))
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    func historyTimerFired(_ session: IRCSession) {
+        guard case .history(let answer) = session.longAnswers.first else { return }
+        switch answer.phase {
+        case .begun, .writing, .failed: return
+        case .fetching:
+            answer.takesNoOlder = true
+            answer.hasBackendFailed = true
+            place(answer)
+        case .placing, .reading: storeFailed(StoreFailure("the disk does not answer"), answer)
+        }
+        goOn(with: answer)
+    }
+
+    // MARK: - Writing
+
+    /// Takes a step.
+    func writeHistory(_ answer: HistoryAnswer, _ session: IRCSession) -> AnswerProgress {
+        switch answer.phase {
+        case .placing, .fetching, .reading: return .waits
+        case .begun:
+            answer.phase = .writing
+            if case .page = answer.question { place(answer) }
+            return .goesOn
+        case .failed(let refusal):
+            if answer.hasBegun {
+                end(answer, session)
+            } else {
+                let line = refusal.line(from: settings.serverName)
+                count(write(line, to: session, label: answer.label, batch: nil), session)
+            }
+            return .over
+        case .writing: return writeNext(answer, session)
+        }
+    }
+
+    private func writeNext(_ answer: HistoryAnswer, _ session: IRCSession) -> AnswerProgress {
+        // Rooms are searched before anything is shown.
+        if case .search = answer.question, !answer.roomsLeft.isEmpty {
+            _ = read(answer)
+            return .goesOn
+        }
+        if !answer.hasBegun {
+            answer.hasBegun = true
+            if session.caps.contains(.batch) {
+                let reference = nextBatchReference()
+                answer.batch = reference
+                let line = IRCMessage(
+                    source: settings.serverName, command: "BATCH", params: ["+" + reference] + answer.batchParams)
+                count(write(line, to: session, label: answer.label, batch: nil), session)
+            }
+            return .goesOn
+        }
+        if let line = answer.nextLine({ self.lines(of: $0, for: session) }) {
+            answer.hasWritten = true
+            count(write(line, to: session, label: nil, batch: answer.batch), session)
+            return .goesOn
+        }
+        if read(answer) { return .goesOn }
+        end(answer, session)
+        return .over
+    }
+
+    private func end(_ answer: HistoryAnswer, _ session: IRCSession) {
+        if let reference = answer.batch {
+            endBatch(reference, session)
+        } else if !answer.hasWritten, let label = answer.label {
+            write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)
+        }
+    }
+
+    private func count(_ bytes: Int, _ session: IRCSession) { session.undrainedBytes += bytes }
+
+    private func lines(of row: HistoryAnswer.Row, for session: IRCSession) -> [IRCMessage] {
+        guard let room = room(row.room) else { return [] }
+        let message = row.message
+        if message.isTakenBack {
+            let time = IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds))
+            return [
+                IRCMessage(
+                    tags: [time], source: settings.serverName, command: "REDACT", params: [room.channel, message.msgid])
+            ]
+        }
+        if message.kind == .event { return [message.eventLine(in: room.channel)] }
+        let renderer = renderer(of: room, for: session)
+        let lines = renderer.lines(of: message)
+        guard lines.isEmpty else { return lines }
+        // A page is short only at the end of the history, so whatever is in it is a line.
+        var empty = message
+        empty.text = "[empty message]"
+        empty.attachments = []
+        return renderer.lines(of: empty)
+    }
+}

@@ -1,0 +1,92 @@
+import ChatModel
+import Digests
+import IRCProtocol
+
+// What a client may negotiate, where that depends on how it came and on what there is at this moment: ways to log in, and
+// making an account.
+
+/// What the capabilities of a new session begin with.
+struct CapabilityOffer {
+    var available: IRCCapabilitySet
+    /// What stands behind `name=`.
+    var values: [IRCCapability: String]
+
+    /// What decides about it. Few different ones exist, so that sessions share the values.
+    struct Grounds: Hashable {
+        var mechanisms: [SASLMechanism]
+        var registers: Bool
+        var hasAccounts: Bool
+        var sts: STSAnnouncement?
+    }
+}
+
+extension Bridge {
+    /// Whether people can be somebody here, now or later.
+    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts }
+
+    /// Whether accounts can be made at all, by whomever.
+    private var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }
+
+    /// Whether a client that came like this may make an account now.
+    func offersRegistration(to origin: ClientOrigin) -> Bool {
+        guard keepsAccounts, origin.allowsLogin, context.ledger.condition == .sound else { return false }
+        return settings.registration == .everybody || origin.isListenerLocal
+    }
+
+    /// Whether an account may be made before the client is let in. Not where a password keeps strangers out: whoever makes an
+    /// account would not need it.
+    var registersBeforeConnect: Bool { settings.password == nil }
+
+    /// The ways to log in that can succeed on a connection like this.
+    func mechanisms(for origin: ClientOrigin) -> [SASLMechanism] {
+        guard origin.allowsLogin else { return [] }
+        return settings.saslMechanisms.filter { mechanism in
+            switch mechanism {
+            case .plain, .scramSHA256: !accounts.isEmpty || offersRegistration(to: origin)
+            case .external: accounts.hasCertificates && origin.security.certificate != nil
+            }
+        }
+    }
+
+    func offer(for origin: ClientOrigin) -> CapabilityOffer {
+        let grounds = CapabilityOffer.Grounds(
+            mechanisms: mechanisms(for: origin), registers: offersRegistration(to: origin), hasAccounts: hasAccounts,
+            sts: origin.sts)
+        if let known = offers[grounds] { return known }
+        var offer = CapabilityOffer(available: IRCSession.capabilities, values: sessionTerms.capabilityValues)
+        if grounds.hasAccounts { offer.available.formUnion(IRCSession.accountCapabilities) }
+        if !grounds.mechanisms.isEmpty {
+            offer.available.insert(.sasl)
+            offer.values[.sasl] = grounds.mechanisms.map(\.rawValue).joined(separator: ",")
+        }
+        if let sts = grounds.sts {
+            offer.available.insert(.sts)
+            offer.values[.sts] = sts.text
+        }
+        if grounds.registers {
+            offer.available.insert(.accountRegistration)
+            offer.values[.accountRegistration] =
+                registersBeforeConnect ? "before-connect,custom-account-name" : "custom-account-name"
+        }
+        offers[grounds] = offer
+        return offer
+    }
+
+    /// Something that an offer depends on has changed: whoever is here hears of it.
+    ///
+    /// Source: IRCv3 capability-negotiation, "cap-notify".
+    func offersChanged() {
+        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+            let offer = offer(for: session.origin)
+            let before = session.caps
+            let replies = session.negotiation.availabilityChanged(to: offer.available, values: offer.values)
+            for line in replies {
+                deliver(
+                    IRCMessage(
+                        source: settings.serverName, command: "CAP",
+                        params: [session.displayNick, line.subcommand] + line.params), to: session.id, label: nil)
+            }
+            if session.caps != before, session.person != nil { perform(.capabilitiesChanged, session) }
+        }
+    }
+}

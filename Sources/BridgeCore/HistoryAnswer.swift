@@ -1,0 +1,215 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+/// What a client asked to see of the past, on its way to it.
+///
+/// | phase    | meaning                                                   | leaves by                                             |
+/// |----------|-----------------------------------------------------------|--------------------------------------------------------|
+/// | begun    | waits behind other answers                                | its turn → placing, searching, writing                 |
+/// | placing  | the store was asked where the page lies                   | answer → fetching, writing; failure, time-out → failed |
+/// | fetching | the room's backend was asked for older messages           | answer → placing; none, time-out → placing, for the last time |
+/// | reading  | the store was asked for some messages of the page, or to look for some | answer → writing, reading; failure, time-out → failed |
+/// | writing  | lines go out as the client's queue drains                 | all read are written → reading, over                   |
+/// | failed   | a refusal goes out                                        | over                                                   |
+///
+/// While it waits the client's later lines wait too, so that answers come in the order of the questions; nobody else's do.
+final class HistoryAnswer {
+    /// Messages in one answer of the store, as many as a backlog reads: they may be large.
+    static let readCount = Backlog.pageCount
+    /// How long the disk may take for one question.
+    static let patience: Duration = .seconds(10)
+    /// How long older messages are waited for: then there is what there is.
+    static let backendPatience: Duration = .seconds(10)
+    /// Questions to the backend for one page.
+    static let maxFetches = 10
+
+    enum Phase: Equatable {
+        case begun
+        case placing(StoreReadID)
+        case fetching
+        case reading(StoreReadID)
+        case writing
+        case failed(HistoryRefusal)
+    }
+
+    /// What is answered.
+    enum Question {
+        case page(RoomID, subcommand: String, target: String, StoredPageQuery)
+        case search(StoredSearch)
+        /// Lines that are known.
+        case lines
+    }
+
+    /// Whose message it is.
+    struct Row {
+        var room: RoomID
+        var message: StoredMessage
+    }
+
+    let client: ClientID
+    let question: Question
+    /// Of the BATCH, behind its reference.
+    let batchParams: [String]
+    let label: String?
+    var phase = Phase.begun
+    /// What the store was asked for a page.
+    var asked: StoredPageQuery?
+    /// What is waited for now has time until then.
+    var deadline: MonotonicInstant?
+    /// The room's backend has time until then; nil: it was not asked.
+    var backendDeadline: MonotonicInstant?
+    var fetchCount = 0
+    /// The backend gives nothing more.
+    var takesNoOlder = false
+    /// It was asked, and did not answer.
+    var hasBackendFailed = false
+    /// Places in the page that are not read yet, in order; those before `readUpTo` are.
+    private var places: [Int64] = []
+    private var readUpTo = 0
+    /// Rooms that are to be searched.
+    var roomsLeft: [RoomID] = []
+    /// What was found in others.
+    var found: [Row] = []
+    /// What is not rendered yet, the last one first.
+    private var rows: [Row] = []
+    /// Lines to write, the last one first.
+    private var lines: [IRCMessage]
+    var batch: String?
+    var hasBegun = false
+    var hasWritten = false
+
+    init(
+        _ client: ClientID, _ question: Question, batch batchParams: [String], label: String?, lines: [IRCMessage] = []
+    ) {
+        self.client = client
+        self.question = question
+        self.batchParams = batchParams
+        self.label = label
+        self.lines = lines.reversed()
+    }
+
+    /// The page is known.
+    ///
+    /// - Parameters:
+    ///   - front: messages that are here already, oldest first.
+    ///   - places: of those that come behind them.
+    func placed(_ front: [Row], places: [Int64]) {
+        rows = front.reversed()
+        self.places = places
+        readUpTo = 0
+    }
+
+    /// The next places to read; nil: all are.
+    var nextRead: (after: Int64, through: Int64)? {
+        guard readUpTo < places.count else { return nil }
+        let last = min(readUpTo + Self.readCount, places.count) - 1
+        return (places[readUpTo] &- 1, places[last])
+    }
+
+    /// An answer of the store to ``nextRead``. What is not in the page is left out.
+    func take(_ read: [StoredMessage], room: RoomID) {
+        guard let (after, through) = nextRead else { return }
+        let end = min(readUpTo + Self.readCount, places.count)
+        let wanted = Set(places[readUpTo..<end])
+        rows = read.filter { $0.sequence > after && $0.sequence <= through && wanted.contains($0.sequence) }
+            .sorted { $0.sequence > $1.sequence }.map { Row(room: room, message: $0) }
+        // The store reads so many at a time, and between the page's messages there may be others.
+        let reached = read.count < Self.readCount ? through : read.last?.sequence ?? through
+        while readUpTo < end, places[readUpTo] <= reached { readUpTo += 1 }
+    }
+
+    /// Everything was searched.
+    func takeFound() {
+        rows = found.reversed()
+        found = []
+    }
+
+    /// The next line; nil at the end of what was read.
+    func nextLine(_ render: (Row) -> [IRCMessage]) -> IRCMessage? {
+        while lines.isEmpty, let row = rows.popLast() { lines = render(row).reversed() }
+        return lines.popLast()
+    }
+
+    /// The FAIL when the store or the backend does not do its part.
+    var failure: HistoryRefusal {
+        switch question {
+        case .page(_, let subcommand, let target, _):
+            HistoryRefusal(
+                code: "MESSAGE_ERROR", context: [subcommand, target], text: "Messages could not be retrieved")
+        case .search, .lines:
+            HistoryRefusal(
+                command: "SEARCH", code: "INTERNAL_ERROR", context: ["*"], text: "The search could not be run")
+        }
+    }
+}
+
+/// The messages that a page may consist of: what the backend has of before the room's beginning, as far as it is here, and
+/// what the store said of its own.
+struct KnownOrder: StoredOrder {
+    let older: [StoredMessage]
+    let kept: StoredPlaces
+    let keptSpans: [StoredReference: StoredSpan]
+    let query: StoredPageQuery
+
+    /// - Parameter asked: the query that the store answered.
+    init(older: [StoredMessage], _ asked: StoredPageQuery, _ kept: StoredPlaces) {
+        self.older = older
+        self.kept = kept
+        query = asked
+        var spans: [StoredReference: StoredSpan] = [:]
+        for (reference, span) in zip(asked.references, kept.spans) { spans[reference] = span }
+        keptSpans = spans
+    }
+
+    private var border: Int64 { kept.beginning.first?.sequence ?? .max }
+
+    func span(of reference: StoredReference) -> StoredSpan? {
+        switch reference {
+        case .beginning: return .beginning
+        case .message(let msgid):
+            guard let row = older.first(where: { $0.msgid == msgid }) else { return keptSpans[reference] }
+            return StoredSpan(start: row.sequence, end: row.sequence &+ 1)
+        case .time(let at):
+            guard let first = older.firstIndex(where: { $0.at >= at }) else { return keptSpans[reference] }
+            let end = older[first...].first { $0.at != at }?.sequence
+            return StoredSpan(start: older[first].sequence, end: end ?? border)
+        }
+    }
+
+    private func places(from lower: Int64, before upper: Int64) -> [Int64] {
+        let front = older.lazy.filter(query.shows).map(\.sequence)
+        return (Array(front) + kept.sequences).filter { $0 >= lower && $0 < upper }
+    }
+
+    func oldest(_ limit: Int, from lower: Int64, before upper: Int64) -> [Int64] {
+        Array(places(from: lower, before: upper).prefix(limit))
+    }
+
+    func newest(_ limit: Int, from lower: Int64, before upper: Int64) -> [Int64] {
+        Array(places(from: lower, before: upper).suffix(limit))
+    }
+
+    /// Whether the page may be another one if there were messages older than all of these.
+    func wantsOlder(_ query: StoredPageQuery, _ found: [Int64], _ spans: [StoredSpan]) -> Bool {
+        // What does not reach the room's beginning comes without it.
+        guard query.limit > 0, spans.count == query.references.count,
+            !older.isEmpty || !kept.beginning.isEmpty || kept.sequences.isEmpty
+        else { return false }
+        let first = older.first?.sequence ?? kept.beginning.first?.sequence ?? .max
+        /// A time in front of everything known may be among what is older.
+        func isOpen(_ reference: StoredReference, _ span: StoredSpan) -> Bool {
+            if case .time = reference { span.start <= first } else { false }
+        }
+        switch query.selection {
+        case .newest(let after, _):
+            return found.count < query.limit && (after.map { isOpen($0, spans[0]) } ?? true)
+        case .oldest(let after): return isOpen(after, spans[0])
+        case .around(let place):
+            return found.count { $0 < spans[0].start } < query.limit / 2 || isOpen(place, spans[0])
+        case .between(let from, let to):
+            if query.isForwards(spans) { return isOpen(from, spans[0]) }
+            return found.count < query.limit && isOpen(to, spans[1])
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import ChatModel
+import WireBytes
+
+/// What a room's backend has from before the room's beginning here, as far as somebody asked for it of late.
+///
+/// The messages have places in front of all others, going down from the room's first one, and are in nobody's order but of
+/// those who ask for them: they are not shown to others, not kept, and forgotten when nobody has asked for a while.
+///
+/// | state  | meaning                                  | leaves by                                                    |
+/// |--------|------------------------------------------|--------------------------------------------------------------|
+/// | idle   | nothing is awaited                       | somebody wants more → due, or asked                           |
+/// | due    | more may be asked for in a moment        | timer → asked                                                 |
+/// | asked  | the backend was asked                    | answer, refusal, time-out, lost link → idle, and all are told |
+final class OlderHistory {
+    /// Messages held for one room: what one who scrolls back looks at in an hour.
+    static let maxRows = 4000
+    /// Bytes of them, about.
+    static let maxBytes = 4 * 1024 * 1024
+    /// Messages asked for at a time, where the backend can be told how many.
+    static let pageCount = 200
+    /// How long the backend has for an answer. As for the history after an outage.
+    static let patience = CatchUp.patience
+    /// Between two questions about a room: whoever leafs through it costs the backend no more than a person who scrolls.
+    static let pause: Duration = .seconds(1)
+    /// Without a question for so long, everything is forgotten.
+    static let idleTime: Duration = .seconds(10 * 60)
+
+    enum State: Equatable {
+        case idle
+        case due
+        /// `ref` names a question over the socket; nil: by a call.
+        case asked(ref: String?)
+    }
+
+    /// The place of the room's first message when this began; nil: it had none.
+    let border: Int64?
+    /// The room's first messages then.
+    let beginning: [StoredMessage]
+    /// Oldest first.
+    private(set) var rows: [StoredMessage] = []
+    private var byteCount = 0
+    var state = State.idle
+    /// The backend has nothing older, or nothing older is held.
+    private(set) var isComplete = false
+    var askedAt: MonotonicInstant?
+    var deadline: MonotonicInstant?
+    var usedAt: MonotonicInstant
+    /// Who waits; called with whether something came.
+    var waiting: [(Bool) -> Void] = []
+
+    init(border: Int64?, beginning: [StoredMessage], now: MonotonicInstant) {
+        self.border = border
+        self.beginning = beginning
+        usedAt = now
+    }
+
+    /// The oldest known message that the backend knows too.
+    var mark: StoredMessage? { rows.first ?? beginning.first { $0.kind == .message } }
+
+    func contains(_ reference: StoredReference) -> Bool {
+        switch reference {
+        case .beginning: false
+        case .message(let msgid): rows.contains { $0.msgid == msgid }
+        case .time(let at): rows.contains { $0.at >= at }
+        }
+    }
+
+    /// Of an answer, what is older than everything known, oldest first.
+    func news(in messages: [ChatMessage]) -> ArraySlice<ChatMessage> {
+        guard let mark else { return messages[...] }
+        let known = Set((rows + beginning).compactMap(\.upstreamID))
+        let nameless = (rows + beginning).prefix(StoredPlaces.beginningCount).filter { $0.upstreamID == nil }
+        // What the backend puts behind a known message is known, or is none of ours to place.
+        let isKnown = { (message: ChatMessage) -> Bool in
+            message.id.map(known.contains) ?? false || nameless.contains { Self.isSame(message, $0) }
+        }
+        if let index = messages.firstIndex(where: isKnown) { return messages[..<index] }
+        let markAt = mark.backendAt ?? mark.at
+        return messages[..<(messages.firstIndex { $0.at.map { $0 > markAt } ?? false } ?? messages.count)]
+    }
+
+    /// By how much the time that we gave a message of ours may differ from the one that the backend gave it, in
+    /// milliseconds.
+    private static let ownTolerance: Int64 = 2 * 60 * 1000
+
+    /// Whether a message is one that is known without the backend's id: one of ours whose id nobody told us, or one of a wire
+    /// without ids.
+    private static func isSame(_ message: ChatMessage, _ row: StoredMessage) -> Bool {
+        guard row.kind == .message, message.text == row.sentAs ?? row.text, let at = message.at else { return false }
+        if row.author == nil { return message.sender == row.sender && at == row.backendAt }
+        let (apart, over) = at.milliseconds.subtractingReportingOverflow((row.backendAt ?? row.at).milliseconds)
+        return !over && apart.magnitude <= ownTolerance.magnitude
+    }
+
+    /// The place of the next older message.
+    func nextPlace(below border: Int64) -> Int64 { (rows.first?.sequence ?? self.border ?? border) &- 1 }
+
+    /// More came, older than all there is.
+    ///
+    /// - Parameters:
+    ///   - messages: oldest first.
+    ///   - isComplete: there is nothing older.
+    func prepend(_ messages: [StoredMessage], isComplete: Bool) {
+        var fitting: [StoredMessage] = []
+        for message in messages.reversed() {
+            guard rows.count + fitting.count < Self.maxRows, byteCount < Self.maxBytes else { break }
+            byteCount += message.memoryByteCount
+            fitting.append(message)
+        }
+        rows = fitting.reversed() + rows
+        let isFull = rows.count >= Self.maxRows || byteCount >= Self.maxBytes
+        self.isComplete = isComplete || messages.isEmpty || isFull
+    }
+
+    func takeBack(_ upstreamID: ChatID) {
+        guard let index = rows.firstIndex(where: { $0.upstreamID == upstreamID }) else { return }
+        rows[index].takeBack()
+    }
+}

@@ -1,0 +1,30 @@
+import ChatModel
+import IRCProtocol
+
+// What is done in a room and not said, in the room's order: for those who ask for the past with all that belongs to it.
+
+extension Room {
+    /// Enters a line about something that was done, as everybody was shown it. It must bear a msgid and a source, and its first
+    /// parameter is the channel; nobody waits for it to be kept.
+    func enterEvent(_ line: IRCMessage, at: ChatTimestamp, _ context: BridgeContext) {
+        guard let msgid = line.tag("msgid")?.value, let source = line.source else { return }
+        let event = StoredMessage(
+            kind: .event, sequence: Int64(recent.takePlace()), msgid: msgid, at: at,
+            nick: String(source.prefix { $0 != "!" }), source: source, account: line.tag("account")?.value,
+            text: ([line.command] + line.params.dropFirst()).joined(separator: "\n"),
+            clientTags: line.tags.filter(\.isClientOnly).map { StoredTag(name: $0.name, value: $0.value) })
+        if context.isDurable { context.keep(.message(storedKey, event)) } else { archive.append(event) }
+    }
+}
+
+extension StoredMessage {
+    /// The line of an event, as it was shown.
+    func eventLine(in channel: String) -> IRCMessage {
+        var tags = [IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds)), IRCTag("msgid", msgid)]
+        if let account { tags.append(IRCTag("account", account)) }
+        let parts = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        return IRCMessage(
+            tags: tags + clientTags.map { IRCTag($0.name, $0.value) }, source: source, command: parts[0],
+            params: [channel] + parts.dropFirst())
+    }
+}

@@ -1,0 +1,202 @@
+import ChatModel
+import Dialects
+import WireBytes
+
+// Asking the backend for what was said before the room's beginning here. The states are at the head of OlderHistory.swift.
+
+extension Room {
+    /// What the store is asked for `query`: what stands among what is held lies in front of all that it has.
+    func asked(_ query: StoredPageQuery) -> StoredPageQuery {
+        guard let older else { return query }
+        return query.mapReferences { older.contains($0) ? .beginning : $0 }
+    }
+
+    /// What is held of before the room's beginning, whose first message has this place; nothing where it was held in front of
+    /// another beginning, since something between is gone.
+    func olderRows(before border: Int64?) -> [StoredMessage] {
+        guard let older, older.border == border else { return [] }
+        return older.rows
+    }
+
+    /// The backend may have more than is held of before the room's beginning, whether or not it can be asked now.
+    var mayHaveOlder: Bool { traits.older != .none && older?.isComplete != true }
+
+    /// Asks for more of what is older than everything known, for somebody who waits.
+    ///
+    /// - Parameters:
+    ///   - beginning: the room's oldest messages.
+    ///   - then: called later, once, with whether there may be more now.
+    /// - Returns: false when there is nothing more to be had, or no way to ask; then nothing is called.
+    func fetchOlder(
+        beginning: [StoredMessage], _ context: BridgeContext, then: @escaping (Bool) -> Void
+    ) -> Bool {
+        guard traits.older != .none, mayAskForOlder else { return false }
+        let now = context.now.monotonic
+        let border = beginning.first?.sequence
+        if let older, older.border != border {
+            guard older.state == .idle else { return false }
+            self.older = nil
+        }
+        let older = older ?? OlderHistory(border: border, beginning: beginning, now: now)
+        self.older = older
+        older.usedAt = now
+        guard !older.isComplete else { return false }
+        switch older.state {
+        case .due, .asked: older.waiting.append(then)
+        case .idle:
+            if let askedAt = older.askedAt, now - askedAt < OlderHistory.pause {
+                older.state = .due
+            } else if !askForOlder(older, context) {
+                setOlderTimer(context)
+                return false
+            }
+            older.waiting.append(then)
+        }
+        setOlderTimer(context)
+        return true
+    }
+
+    /// No other question is on its way whose answer could be taken for this one's.
+    private var mayAskForOlder: Bool {
+        switch traits.older {
+        case .none: false
+        case .call: true
+        case .socket: isLive && catchUp.ref == nil && catchUp.retry == nil && idWaiters.isEmpty
+        }
+    }
+
+    private func askForOlder(_ older: OlderHistory, _ context: BridgeContext) -> Bool {
+        guard mayAskForOlder else { return false }
+        older.askedAt = context.now.monotonic
+        older.deadline = context.now.monotonic + OlderHistory.patience
+        let mark = older.mark
+        // What was said in the same moment may be older.
+        let before = (mark?.backendAt ?? mark?.at).map { at -> ChatTimestamp in
+            let (next, over) = at.milliseconds.addingReportingOverflow(1)
+            return ChatTimestamp(milliseconds: over ? .max : next)
+        }
+        // So much more than a page as is known and comes again.
+        let limit = OlderHistory.pageCount + StoredPlaces.beginningCount
+        if traits.older == .socket {
+            let ref = context.freshChatID().rawValue
+            older.state = .asked(ref: ref)
+            let command = ChatCommand.fetch(
+                room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: nil)
+            if sendCommand(command, context) { return true }
+            older.state = .idle
+            return false
+        }
+        older.state = .asked(ref: nil)
+        let takesBefore = settings.dialect.calls?.takesBefore ?? false
+        context.requestOlder(
+            id,
+            HistoryQuery(
+                room: dialectContext.announcedRoom ?? settings.upstreamRoom, before: before, beforeID: mark?.upstreamID,
+                limit: takesBefore ? limit : nil))
+        return true
+    }
+
+    /// What is held is of no use any more.
+    func forgetOlder(_ context: BridgeContext) {
+        let waiting = older?.waiting ?? []
+        older = nil
+        setOlderTimer(context)
+        for done in waiting { done(false) }
+    }
+
+    // MARK: - Answers
+
+    /// Whether a history over the socket answers our question; takes it then.
+    func takeOlder(_ history: ChatHistory, _ context: BridgeContext) -> Bool {
+        guard case .asked(let ref?) = older?.state else { return false }
+        // Some servers repeat no reference. Then nothing else was asked.
+        guard history.ref == ref || history.ref == nil && mayAskForOlder else { return false }
+        // Of some messages nothing can be read: fewer than were asked for do not say that there are no more.
+        olderArrived(history.messages, isComplete: false, context)
+        return true
+    }
+
+    /// Whether a complaint of the backend is about our question.
+    func olderRefused(ref: String, or bare: String, _ context: BridgeContext) -> Bool {
+        guard case .asked(let asked?) = older?.state, asked == ref || asked == bare else { return false }
+        olderArrived(nil, isComplete: false, context)
+        return true
+    }
+
+    func olderLinkLost(_ context: BridgeContext) {
+        if case .asked(.some) = older?.state { olderArrived(nil, isComplete: false, context) }
+    }
+
+    /// The answer to `BridgeContext.requestOlder`, or one over the socket.
+    ///
+    /// - Parameter messages: oldest first; nil: there is no answer.
+    func olderArrived(_ messages: [ChatMessage]?, isComplete: Bool, _ context: BridgeContext) {
+        guard let older, case .asked = older.state else { return }
+        older.state = .idle
+        older.deadline = nil
+        if let messages {
+            let news = older.news(in: messages.filter { concernsUs($0.room, context) })
+            older.prepend(placed(news, older, context), isComplete: isComplete)
+        }
+        let waiting = older.waiting
+        older.waiting = []
+        setOlderTimer(context)
+        for done in waiting { done(messages != nil) }
+    }
+
+    /// Messages as if they had been kept, in their places.
+    private func placed(
+        _ messages: ArraySlice<ChatMessage>, _ older: OlderHistory, _ context: BridgeContext
+    ) -> [StoredMessage] {
+        let said = messages.filter { !$0.text.isEmpty || !$0.attachments.isEmpty || $0.isEncrypted }
+        var place = older.nextPlace(below: Int64(recent.nextSequence)) &- Int64(said.count)
+        var msgids: [ChatID: String] = [:]
+        return said.map { message in
+            place &+= 1
+            learnName(of: message.sender)
+            let msgid = context.messageID(
+                backend: settings.backend, room: settings.upstreamRoom,
+                sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+            if let id = message.id { msgids[id] = msgid }
+            let speaker = context.identities.prospect(
+                personBehind(named(message.sender)), backend: settings.backend,
+                authenticated: traits.authenticatesSenders)
+            var row = stored(
+                message, sequence: place, msgid: msgid, at: shownTime(message.at, context), nick: speaker.nick,
+                source: speaker.source, account: speaker.account)
+            row.replyTo = row.replyTo ?? message.replyTo.flatMap { msgids[$0] }
+            return row
+        }
+    }
+
+    // MARK: - Time
+
+    private func setOlderTimer(_ context: BridgeContext) {
+        guard let older else { return context.timers.cancel(.olderHistory(id)) }
+        let due =
+            switch older.state {
+            case .idle: older.usedAt + OlderHistory.idleTime
+            case .due: (older.askedAt ?? context.now.monotonic) + OlderHistory.pause
+            case .asked: older.deadline ?? context.now.monotonic
+            }
+        context.timers.set(.olderHistory(id), at: due)
+    }
+
+    func olderTimerFired(_ context: BridgeContext) {
+        guard let older else { return }
+        let now = context.now.monotonic
+        switch older.state {
+        case .idle:
+            if now - older.usedAt >= OlderHistory.idleTime { self.older = nil }
+        case .due:
+            older.state = .idle
+            if !askForOlder(older, context) {
+                older.state = .asked(ref: nil)
+                return olderArrived(nil, isComplete: false, context)
+            }
+        case .asked:
+            if let deadline = older.deadline, now >= deadline { return olderArrived(nil, isComplete: false, context) }
+        }
+        setOlderTimer(context)
+    }
+}

@@ -1,0 +1,221 @@
+import BridgeCore
+import HTTPProtocol
+import Transport
+import WSProtocol
+import WireBytes
+
+// Clients over WebSocket, between the transport and the bridge.
+//
+// | stage   | what arrives                    | leaves by                                                           |
+// |---------|---------------------------------|---------------------------------------------------------------------|
+// | opening | an HTTP request                 | accepted → open, and the bridge hears of it; refused, time-out → closing |
+// | open    | messages, each a line           | Close, a broken rule, the bridge's wish → closing                   |
+// | closing | nothing is read                 | our last bytes have left                                            |
+
+extension BridgeDriver {
+    // MARK: - Opening
+
+    func beginWebSocket(
+        _ id: ConnectionID, _ listener: ListenerID, _ known: ClientListener, peer: SocketAddress, _ transport: Transport
+    ) {
+        let isCounted = !peer.isLoopback && !known.proxies.contains(peer)
+        let opening = WebSocketOpening(listener: listener, peer: peer, isCounted: isCounted)
+        guard webSockets.open(id, opening, now: transport.now) else {
+            noteTurnedAway(peer, "too many requests for a WebSocket are under way", transport)
+            return transport.abort(id, silently: true)
+        }
+    }
+
+    func openingReceived(
+        _ id: ConnectionID, _ listener: ListenerID, _ peer: SocketAddress, _ bytes: UnsafeRawBufferPointer,
+        _ transport: Transport
+    ) {
+        guard let site = listeners[listener]?.site else { return transport.abort(id) }
+        if webSockets.openings[id]?.hasReceived == false, let (answer, why) = WebSocketOpening.answerToOthers(bytes) {
+            return turnAway(id, ByteSlice(answer), why, transport)
+        }
+        guard let outcome = webSockets.handshake(id, bytes) else { return }
+        switch outcome {
+        case .needMoreData: return
+        case .refused(let response, let why):
+            turnAway(id, ByteSlice(copying: response), why, transport)
+        case .plainHTTP(let request, _):
+            // What is wrong with the request besides comes first: a page elsewhere is not here with an upgrade either.
+            switch site.judge(request, peer: peer) {
+            case .refused(let status, let why): turnAway(id, status, why, transport)
+            case .admitted:
+                turnAway(
+                    id, 426, "IRC is spoken over WebSocket here", transport,
+                    headers: [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")])
+            }
+        case .accept(let request, let offered, let consumed):
+            switch site.judge(request, peer: peer) {
+            case .refused(let status, let why): turnAway(id, status, why, transport)
+            case .admitted(let client):
+                accept(id, client ?? peer, offered, transport)
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+                if !rest.isEmpty, let peer = webSockets.peers[id] { webSocketReceived(id, peer, rest, transport) }
+            }
+        }
+    }
+
+    private func accept(_ id: ConnectionID, _ client: SocketAddress, _ offered: [String], _ transport: Transport) {
+        guard let opening = webSockets.endOpening(id), let listener = listeners[opening.listener] else { return }
+        let subprotocol = offered.lazy.compactMap { WebSocketSubprotocol(rawValue: $0) }.first
+        guard opening.handshake.accept(subprotocol: subprotocol?.rawValue, into: &webSockets.frames.writer) else {
+            return transport.abort(id, silently: true)
+        }
+        transport.send(id, webSockets.frames.writer.take())
+        webSockets.add(id, WebSocketPeer(subprotocol: subprotocol, compression: opening.handshake.compression))
+        var origin = listener.origin(of: client, requestedName: nil)
+        origin.security = Self.security(of: id, transport)
+        bridge.clientOpened(ClientID(rawValue: id.rawValue), origin: origin, now: Self.now(transport))
+        run(transport)
+    }
+
+    private func turnAway(
+        _ id: ConnectionID, _ status: Int, _ why: String, _ transport: Transport,
+        headers: [(name: String, value: String)] = []
+    ) {
+        let reason = status == 426 ? "Upgrade Required" : HTTPServer.reason(status)
+        let isWritten = WebSocketServerHandshake.refuse(
+            status: status, reason: reason, headers: headers, body: why + "\n", into: &webSockets.frames.writer)
+        let response = webSockets.frames.writer.take()
+        guard isWritten else { return transport.abort(id, silently: true) }
+        turnAway(id, response, why, transport)
+    }
+
+    private func turnAway(_ id: ConnectionID, _ response: ByteSlice, _ why: String, _ transport: Transport) {
+        guard let opening = webSockets.endOpening(id) else { return }
+        noteTurnedAway(opening.peer, why, transport)
+        transport.send(id, response)
+        transport.closeAfterFlush(id, linger: Self.clientLinger)
+    }
+
+    private func noteTurnedAway(_ peer: SocketAddress, _ why: String, _ transport: Transport) {
+        noteSparingly(
+            .info, "client-turned-away", "a request for a WebSocket was turned away: \(LogText.shortened(why))", peer,
+            transport)
+    }
+
+    func endLateOpenings(_ transport: Transport) {
+        while let id = webSockets.deadlines.popDue(transport.now) {
+            turnAway(id, 408, "no request came in time", transport)
+        }
+    }
+
+    // MARK: - Lines in
+
+    func webSocketReceived(
+        _ id: ConnectionID, _ peer: WebSocketPeer, _ bytes: UnsafeRawBufferPointer, _ transport: Transport
+    ) {
+        // What is read while the bridge pauses waits behind what waits already.
+        guard !peer.isPaused, peer.held.isEmpty else { return peer.held.append(bytes) }
+        var rest = bytes
+        var random = SystemRandomNumberGenerator()
+        while webSockets.peers[id] === peer {
+            var ended: String?
+            var isText: Bool?
+            let hasEvent = peer.connection.takeEvent(
+                from: &rest, output: &webSockets.frames.writer, using: &random
+            ) { event in
+                switch event {
+                case .text(let message):
+                    isText = true
+                    takeLine(message)
+                case .binary(let message):
+                    isText = false
+                    takeLine(message)
+                case .ping, .pong: break
+                case .closeReceived(let code, _): ended = Self.quitReason(code)
+                case .failed(let failure): ended = "WebSocket: \(failure.sentence)"
+                }
+            }
+            if webSockets.frames.writer.count > 0 { transport.send(id, webSockets.frames.writer.take()) }
+            if let isText, peer.subprotocol == nil, peer.isText != isText {
+                peer.isText = isText
+                webSockets.note(id, peer.kind)
+            }
+            if let ended { return endWebSocket(id, ended, transport) }
+            guard hasEvent else { return }
+            if !lineFromWebSocket.isEmpty {
+                lineFromWebSocket.withUnsafeBytes {
+                    bridge.clientReceived(ClientID(rawValue: id.rawValue), $0, now: Self.now(transport))
+                }
+                lineFromWebSocket.removeAll(keepingCapacity: true)
+                run(transport)
+            }
+            if peer.isPaused, !rest.isEmpty { return peer.held.append(rest) }
+        }
+    }
+
+    /// Makes a line of a message, for the bridge to take.
+    ///
+    /// A message is one line. A break at its end is what some clients put there; one within would be a second line that
+    /// nobody meant, so it becomes what no line may hold, and the bridge refuses the line aloud.
+    private func takeLine(_ message: UnsafeRawBufferPointer) {
+        let (cr, lf): (UInt8, UInt8) = (0x0D, 0x0A)
+        var line = message
+        while let last = line.last, last == lf || last == cr {
+            line = UnsafeRawBufferPointer(rebasing: line.dropLast())
+        }
+        guard !line.isEmpty else { return }
+        for byte in line { lineFromWebSocket.append(byte == lf ? cr : byte) }
+        lineFromWebSocket.append(lf)
+    }
+
+    private static func quitReason(_ code: WebSocketCloseCode?) -> String {
+        switch code {
+        case nil, .normalClosure?, .goingAway?: "Connection closed"
+        case let code?: "Connection closed with code \(code)"
+        }
+    }
+
+    /// The client, or a rule that it broke, ended the WebSocket; our Close is on its way.
+    private func endWebSocket(_ id: ConnectionID, _ reason: String, _ transport: Transport) {
+        webSockets.remove(id)
+        transport.closeAfterFlush(id, linger: Self.clientLinger)
+        bridge.clientClosed(ClientID(rawValue: id.rawValue), reason: reason, now: Self.now(transport))
+        run(transport)
+    }
+
+    // MARK: - What the bridge wants
+
+    /// Says goodbye in the WebSocket's own way, before the connection is closed.
+    func closeWebSocket(_ id: ConnectionID, _ transport: Transport) {
+        guard let peer = webSockets.peers[id] else { return }
+        var random = SystemRandomNumberGenerator()
+        // Browsers' clients come back by themselves when they hear why.
+        let code: WebSocketCloseCode = bridge.isRunning ? .normalClosure : .serviceRestart
+        peer.connection.close(
+            code: code, reason: "", now: transport.now, output: &webSockets.frames.writer, using: &random)
+        transport.send(id, webSockets.frames.writer.take())
+        webSockets.remove(id)
+    }
+
+    func pauseReading(_ id: ConnectionID, _ transport: Transport) {
+        webSockets.peers[id]?.isPaused = true
+        transport.pauseReading(id)
+    }
+
+    func resumeReading(_ id: ConnectionID, _ transport: Transport) {
+        guard let peer = webSockets.peers[id] else { return transport.resumeReading(id) }
+        peer.isPaused = false
+        // Not from here: what comes of it must not overtake what the bridge has said already.
+        webSockets.resumed.append(id)
+    }
+
+    /// Goes on with what was held back, once the bridge's actions are carried out.
+    func continueResumed(_ transport: Transport) {
+        guard !webSockets.resumed.isEmpty, !webSockets.isContinuing else { return }
+        webSockets.isContinuing = true
+        defer { webSockets.isContinuing = false }
+        while let id = webSockets.resumed.popLast() {
+            guard let peer = webSockets.peers[id], !peer.isPaused else { continue }
+            var held = ReceiveBuffer()
+            swap(&held, &peer.held)
+            held.withUnsafeBytes { webSocketReceived(id, peer, $0, transport) }
+            if !peer.isPaused, webSockets.peers[id] === peer { transport.resumeReading(id) }
+        }
+    }
+}

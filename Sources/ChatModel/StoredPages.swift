@@ -1,0 +1,276 @@
+// Pages of a room's order: which messages somebody gets who asks for some before, after or around a place.
+//
+// A page is asked for by references. Where a reference stands, and what lies before and behind it, is a matter of the room's
+// order alone: of the places that messages were given as they were shown. Times may lie otherwise, since clocks may be wrong;
+// a time stands for a place, too.
+
+/// A place in a room's order, as somebody outside names it.
+public enum StoredReference: Hashable, Sendable {
+    /// In front of everything.
+    case beginning
+    /// By the bridge's id.
+    case message(String)
+    /// In front of the first message, in the room's order, that bears this time or a later one. That message, and those right
+    /// behind it, belong to the place when they bear this very time: they are neither before it nor after it.
+    ///
+    /// So what lies before a time and what lies after it are all there is, whatever clocks said: nothing is missed by who
+    /// asks for both, though who asks for what came after a time may get something older again.
+    case time(ChatTimestamp)
+}
+
+/// Places from `start` up to, not including, `end`: what belongs to a reference itself.
+public struct StoredSpan: Equatable, Sendable {
+    public var start: Int64
+    public var end: Int64
+
+    public init(start: Int64, end: Int64) {
+        self.start = start
+        self.end = end
+    }
+
+    public static let beginning = StoredSpan(start: .min, end: .min)
+    /// Behind everything.
+    public static let end = StoredSpan(start: .max, end: .max)
+}
+
+/// Which messages of a room are wanted.
+public struct StoredPageQuery: Equatable, Sendable {
+    public enum Selection: Equatable, Sendable {
+        /// The newest ones between two references; nil: no bound there.
+        case newest(after: StoredReference?, before: StoredReference?)
+        /// The oldest ones behind a reference.
+        case oldest(after: StoredReference)
+        /// Those on both sides of a reference, and what belongs to it; half of them on each side where there are as many.
+        case around(StoredReference)
+        /// Those between two references, counted from the first one, forwards or backwards.
+        case between(StoredReference, StoredReference)
+    }
+
+    public var selection: Selection
+    /// At most so many. Exactly so many, unless there are no more.
+    public var limit: Int
+    /// Also those that were taken back, of which only the place is left.
+    public var withTakenBack: Bool
+    /// Also what was done and not said.
+    public var withEvents: Bool
+
+    public init(_ selection: Selection, limit: Int, withTakenBack: Bool = false, withEvents: Bool = false) {
+        self.selection = selection
+        self.limit = limit
+        self.withTakenBack = withTakenBack
+        self.withEvents = withEvents
+    }
+
+    /// Whether a message of the room can be in the page.
+    public func shows(_ row: StoredMessage) -> Bool {
+        (withTakenBack || !row.isTakenBack) && (withEvents || row.kind != .event)
+    }
+
+    /// In the order in which ``StoredPlaces/spans`` has them.
+    public var references: [StoredReference] {
+        switch selection {
+        case .newest(let after, let before): [after, before].compactMap(\.self)
+        case .oldest(let after): [after]
+        case .around(let place): [place]
+        case .between(let first, let second): [first, second]
+        }
+    }
+
+    /// The same with other references in the places of these.
+    public func mapReferences(_ transform: (StoredReference) -> StoredReference) -> StoredPageQuery {
+        var query = self
+        switch selection {
+        case .newest(let after, let before):
+            query.selection = .newest(after: after.map(transform), before: before.map(transform))
+        case .oldest(let after): query.selection = .oldest(after: transform(after))
+        case .around(let place): query.selection = .around(transform(place))
+        case .between(let first, let second): query.selection = .between(transform(first), transform(second))
+        }
+        return query
+    }
+}
+
+/// What a page consists of, by places: the messages themselves may be large, and are read a few at a time.
+public struct StoredPlaces: Equatable, Sendable {
+    /// Of the messages, oldest first.
+    public var sequences: [Int64]
+    /// Where each reference of the query stands; nil: there is no such message.
+    public var spans: [StoredSpan?]
+    /// The room's oldest messages in their order, taken-back ones too, at most ``beginningCount``; only where the page or a
+    /// reference reaches them.
+    public var beginning: [StoredMessage]
+
+    /// Enough to recognise what is older than the room's first message though it was said in the same moment.
+    public static let beginningCount = 16
+
+    public init(sequences: [Int64] = [], spans: [StoredSpan?] = [], beginning: [StoredMessage] = []) {
+        self.sequences = sequences
+        self.spans = spans
+        self.beginning = beginning
+    }
+}
+
+/// An order in which pages can be found.
+public protocol StoredOrder {
+    associatedtype Failure: Error
+
+    /// Where a reference stands; nil: there is no such message.
+    func span(of reference: StoredReference) throws(Failure) -> StoredSpan?
+    /// The oldest places from `lower` up to, not including, `upper`; ascending.
+    func oldest(_ limit: Int, from lower: Int64, before upper: Int64) throws(Failure) -> [Int64]
+    /// The newest of them; ascending.
+    func newest(_ limit: Int, from lower: Int64, before upper: Int64) throws(Failure) -> [Int64]
+}
+
+extension StoredPageQuery {
+    /// The page's places and where the references stand; no places where a reference is unknown.
+    public func find<Order: StoredOrder>(
+        in order: Order
+    ) throws(Order.Failure) -> (sequences: [Int64], spans: [StoredSpan?]) {
+        var spans: [StoredSpan?] = []
+        for reference in references { spans.append(try order.span(of: reference)) }
+        let known = spans.compactMap(\.self)
+        guard known.count == spans.count, limit > 0 else { return ([], spans) }
+        switch selection {
+        case .newest(let after, let before):
+            let lower = after == nil ? Int64.min : known[0].end
+            let upper = before == nil ? Int64.max : known[known.count - 1].start
+            return (try order.newest(limit, from: lower, before: upper), spans)
+        case .oldest: return (try order.oldest(limit, from: known[0].end, before: .max), spans)
+        case .around:
+            let later = try order.oldest(limit, from: known[0].start, before: .max)
+            let earlier = try order.newest(limit, from: .min, before: known[0].start)
+            // The page is full as long as either side has enough.
+            let least = min(later.count, limit - limit / 2)
+            let earlierCount = min(earlier.count, limit - least)
+            return (Array(earlier.suffix(earlierCount) + later.prefix(limit - earlierCount)), spans)
+        case .between:
+            if isForwards(known) {
+                return (try order.oldest(limit, from: known[0].end, before: known[1].start), spans)
+            }
+            return (try order.newest(limit, from: known[1].end, before: known[0].start), spans)
+        }
+    }
+
+    /// Of ``Selection/between(_:_:)``: whether the first reference is the older one.
+    public func isForwards(_ spans: [StoredSpan]) -> Bool {
+        guard case .between(let first, let second) = selection, spans.count == 2 else { return true }
+        if case .time(let from) = first, case .time(let to) = second { return from <= to }
+        return spans[0].start <= spans[1].start
+    }
+}
+
+/// Messages in memory as an order.
+public struct StoredRows: StoredOrder {
+    /// By place, ascending.
+    private let rows: [StoredMessage]
+    private let query: StoredPageQuery
+
+    /// - Parameter rows: in the order of their places.
+    public init(_ rows: [StoredMessage], for query: StoredPageQuery) {
+        self.rows = rows
+        self.query = query
+    }
+
+    public func span(of reference: StoredReference) -> StoredSpan? {
+        switch reference {
+        case .beginning: return .beginning
+        case .message(let msgid):
+            // New ones are asked about more often.
+            guard let place = rows.last(where: { $0.msgid == msgid })?.sequence else { return nil }
+            return StoredSpan(start: place, end: place &+ 1)
+        case .time(let at):
+            guard let first = rows.firstIndex(where: { $0.at >= at }) else { return .end }
+            let end = rows[first...].first { $0.at != at }?.sequence
+            return StoredSpan(start: rows[first].sequence, end: end ?? .max)
+        }
+    }
+
+    private func places(from lower: Int64, before upper: Int64) -> some BidirectionalCollection<Int64> {
+        rows.lazy.filter { row in
+            row.sequence >= lower && row.sequence < upper && query.shows(row)
+        }.map(\.sequence)
+    }
+
+    public func oldest(_ limit: Int, from lower: Int64, before upper: Int64) -> [Int64] {
+        Array(places(from: lower, before: upper).prefix(max(0, limit)))
+    }
+
+    public func newest(_ limit: Int, from lower: Int64, before upper: Int64) -> [Int64] {
+        Array(places(from: lower, before: upper).suffix(max(0, limit)))
+    }
+}
+
+extension StoredPlaces {
+    /// The answer to a query over all messages of a room.
+    ///
+    /// - Parameter rows: in the order of their places.
+    public init(_ query: StoredPageQuery, of rows: [StoredMessage]) {
+        let (sequences, spans) = query.find(in: StoredRows(rows, for: query))
+        self.init(sequences: sequences, spans: spans)
+        if reachesBeginning(query, first: rows.first?.sequence) {
+            beginning = Array(rows.prefix(Self.beginningCount))
+        }
+    }
+
+    /// Whether there might be more in the page, or a reference stand elsewhere, if the room had older messages.
+    public func reachesBeginning(_ query: StoredPageQuery, first: Int64?) -> Bool {
+        guard let first else { return false }
+        return sequences.count < query.limit || sequences.first.map { $0 <= first } ?? true
+            || spans.contains { $0.map { $0.start <= first } ?? true }
+    }
+}
+
+/// What is looked for in a room.
+public struct StoredSearch: Equatable, Sendable {
+    /// By whom, as they were called then; ASCII letters count alike in both cases.
+    public var nick: String?
+    /// A part of what was said; ASCII letters count alike in both cases.
+    public var text: String?
+    /// At this time or later.
+    public var after: ChatTimestamp?
+    /// At this time or earlier.
+    public var before: ChatTimestamp?
+    /// At most so many: the oldest ones where ``after`` is given, else the newest.
+    public var limit: Int
+
+    /// So many messages of a room are looked at: a few hundredths of a second, in which others wait for the disk.
+    public static let maxLooked = 50_000
+
+    public init(
+        nick: String? = nil, text: String? = nil, after: ChatTimestamp? = nil, before: ChatTimestamp? = nil, limit: Int
+    ) {
+        self.nick = nick
+        self.text = text
+        self.after = after
+        self.before = before
+        self.limit = limit
+    }
+
+    /// What of a room matches, oldest first.
+    ///
+    /// - Parameter rows: in the order of their places.
+    public func find(in rows: [StoredMessage]) -> [StoredMessage] {
+        let looked = after == nil ? rows.suffix(Self.maxLooked) : rows.prefix(Self.maxLooked)
+        let found = looked.lazy.filter(matches)
+        return after == nil ? Array(found.suffix(max(0, limit))) : Array(found.prefix(max(0, limit)))
+    }
+
+    private func matches(_ row: StoredMessage) -> Bool {
+        guard row.kind == .message, !row.isTakenBack else { return false }
+        if let after, row.at < after { return false }
+        if let before, row.at > before { return false }
+        if let nick, Self.folded(row.nick) != Self.folded(nick) { return false }
+        guard let text, !text.isEmpty else { return true }
+        return Self.contains(Self.folded(row.text), Self.folded(text))
+    }
+
+    private static func folded(_ text: String) -> [UInt8] {
+        text.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+    }
+
+    private static func contains(_ text: [UInt8], _ part: [UInt8]) -> Bool {
+        guard part.count <= text.count else { return false }
+        return (0...(text.count - part.count)).contains { text[$0...].starts(with: part) }
+    }
+}

@@ -1,0 +1,177 @@
+"""What was said before, for clients that ask: pages over restarts, limits, accounts, and what only the backend has."""
+
+from accounts import account
+from backends import on_wires
+from peer import MODERN
+from restarts import MEMORY, folder, kill, log_in_as, settle
+from world import scenario
+
+ASKING = MODERN + ["draft/chathistory", "soju.im/search"]
+
+
+def ask(client, line):
+    """The lines of an answer, without its batch."""
+    client.send("@label=ask " + line)
+    answer = client.expect("BATCH", lambda line: line.tags.get("label") == "ask" and line.params[0].startswith("+"))
+    batch, begin = answer.params[0][1:], client.cursor
+    client.expect("BATCH", lambda line: line.params == ["-" + batch])
+    return [line for line in client.lines[begin : client.cursor - 1] if line.tags.get("batch") == batch]
+
+
+def texts(lines):
+    return [line.params[-1] for line in lines]
+
+
+def refused(client, line):
+    client.send("@label=no " + line)
+    return client.expect("FAIL", lambda line: line.tags.get("label") == "no").params[1]
+
+
+def leaf_back(client, limit, channel="#lobby"):
+    """Every page from the newest message back, as one list; only the last page may be short."""
+    found = ask(client, "CHATHISTORY LATEST %s * %d" % (channel, limit))
+    count = len(found)
+    while count == limit:
+        page = ask(client, "CHATHISTORY BEFORE %s msgid=%s %d" % (channel, found[0].tags["msgid"], limit))
+        found, count = page + found, len(page)
+    return found
+
+
+def leaf_on(client, limit, channel="#lobby"):
+    found = ask(client, "CHATHISTORY AFTER %s timestamp=2001-01-01T00:00:00.000Z %d" % (channel, limit))
+    count = len(found)
+    while count == limit:
+        page = ask(client, "CHATHISTORY AFTER %s msgid=%s %d" % (channel, found[-1].tags["msgid"], limit))
+        found, count = found + page, len(page)
+    return found
+
+
+@scenario
+def pages_over_a_restart(world):
+    """Each message once, with its id and its time, whoever asks and whichever process was there when it was said."""
+    directory = folder(world)
+    said, live = [], {}
+    remy = world.person("Remy")
+    for turn in range(3):
+        world.start(directory=directory)
+        ann = world.irc("ann")
+        for n in range(20):
+            said += ["up %d.%d" % (turn, n), "down %d.%d" % (turn, n)]
+            ann.say("#lobby", said[-2])
+            line = ann.expect_text(said[-2])
+            live[line.params[-1]] = (line.tags["msgid"], line.tags["time"])
+            remy.say(said[-1])
+            line = ann.expect_text(said[-1])
+            live[line.params[-1]] = (line.tags["msgid"], line.tags["time"])
+        said.append("kept %d" % turn)
+        settle(ann, said[-1])
+        line = ann.expect_text(said[-1])
+        live[said[-1]] = (line.tags["msgid"], line.tags["time"])
+        settle(ann, "end %d" % turn)
+        said.append("end %d" % turn)
+        if turn < 2:
+            kill(world)
+    bob = world.irc("bob", caps=ASKING)
+    for limit in (7, 50, 500):
+        for lines in (leaf_back(bob, limit), leaf_on(bob, limit)):
+            words = [line for line in lines if line.command == "PRIVMSG"]
+            assert texts(words) == said, "%r" % [text for text in texts(words) if text not in said]
+            for line in words:
+                assert live.get(line.params[-1], (line.tags["msgid"], line.tags["time"])) == (
+                    line.tags["msgid"], line.tags["time"]), line.raw
+    middle = live["down 1.3"]
+    for reference in ("msgid=" + middle[0], "timestamp=" + middle[1]):
+        around = texts(ask(bob, "CHATHISTORY AROUND #lobby %s 3" % reference))
+        assert "down 1.3" in around and len(around) == 3, around
+    assert texts(ask(bob, "SEARCH text=DOWN\\s1.3;in=#lobby")) == ["down 1.3"]
+    return "%d messages" % len(said)
+
+
+@scenario
+def limits_are_exact(world):
+    world.start(limits='messages_per_second = "off"\nupstream_messages_per_second = "off"\nhistory_limit = 5')
+    ann = world.irc("ann", caps=ASKING)
+    tokens = [param for line in ann.lines if line.command == "005" for param in line.params]
+    assert "CHATHISTORY=5" in tokens and "MSGREFTYPES=msgid,timestamp" in tokens, tokens
+    for n in range(12):
+        settle(ann, "m%d" % n)
+        ann.expect_text("m%d" % n)
+    assert texts(ask(ann, "CHATHISTORY LATEST #lobby * 100")) == ["m%d" % n for n in range(7, 12)]
+    assert texts(ask(ann, "CHATHISTORY LATEST #lobby * 2")) == ["m10", "m11"]
+    assert texts(leaf_back(ann, 5)) == ["m%d" % n for n in range(12)]
+    assert ask(ann, "CHATHISTORY LATEST #lobby * 0") == []
+    assert refused(ann, "CHATHISTORY LATEST #lobby * x") == "INVALID_PARAMS"
+    assert refused(ann, "CHATHISTORY LATEST #elsewhere * 5") == "INVALID_TARGET"
+    assert refused(ann, "CHATHISTORY BEFORE #lobby msgid=unheard-of 5") == "MESSAGE_ERROR"
+    assert refused(ann, "CHATHISTORY BEFORE #lobby sequence=5 5") == "INVALID_MSGREFTYPE"
+
+
+@scenario
+def memory_has_a_history_too(world):
+    directory = folder(world)
+    world.start(directory=directory, tables=MEMORY)
+    ann, remy = world.irc("ann", caps=ASKING), world.person("Remy")
+    for n in range(10):
+        remy.say("m%d" % n)
+        ann.expect_text("m%d" % n)
+    assert texts(leaf_back(ann, 3)) == ["m%d" % n for n in range(10)]
+    assert texts(ask(ann, "SEARCH from=remy;text=m7")) == ["m7"]
+    kill(world)
+    world.start(directory=directory, tables=MEMORY)
+    assert ask(world.irc("bob", caps=ASKING), "CHATHISTORY LATEST #lobby * 10") == []
+
+
+@scenario
+def two_accounts(world):
+    """Each sees the rooms that it is in or was given, and the times of what was said there last."""
+    directory = folder(world)
+    identity = "[identity]\n" + account("alice", "secret") + account("bob", "other", 'rooms = ["attic"]')
+    world.start(rooms=("lobby", "attic"), directory=directory, server_extra=identity)
+    alice = log_in_as(world, "alice", "secret", "alice", "#lobby")
+    bob = log_in_as(world, "bob", "other", "bob", "#attic")
+    for client, channel in ((alice, "#lobby"), (bob, "#attic")):
+        client.say(channel, "in " + channel)
+        client.expect_text("in " + channel)
+        # Kept before the next one is accepted.
+        client.say(channel, "end")
+        client.barrier()
+        client.expect_text("end")
+    kill(world)
+    world.start(rooms=("lobby", "attic"), directory=directory, server_extra=identity)
+    alice = log_in_as(world, "alice", "secret", "alice", "#lobby")
+    bob = log_in_as(world, "bob", "other", "bob")
+    for client, own, other in ((alice, "#lobby", "#attic"), (bob, "#attic", "#lobby")):
+        client.send("CAP REQ :draft/chathistory soju.im/search")
+        client.expect("CAP", lambda line: line.params[1] == "ACK")
+        assert "in " + own in texts(ask(client, "CHATHISTORY LATEST %s * 5" % own))
+        assert refused(client, "CHATHISTORY LATEST %s * 1" % other) == "INVALID_TARGET"
+        assert texts(ask(client, "SEARCH text=in")) == ["in " + own]
+        found = ask(
+            client, "CHATHISTORY TARGETS timestamp=2001-01-01T00:00:00.000Z timestamp=2200-01-01T00:00:00.000Z 10")
+        assert [line.params[:2] for line in found] == [["TARGETS", own]], [line.raw for line in found]
+        assert found[0].params[2].endswith("Z")
+
+
+@on_wires(lambda wire: wire.history and wire.name != "jwt-rooms")
+def what_only_the_backend_has(setting):
+    """The relay comes to a room of which it keeps the newest messages alone; who asks for more gets it from the backend.
+
+    Not on jwt-rooms: of what was said in one second, that backend does not give the newest first, so what is kept has holes.
+    """
+    setting.serve()
+    said = ["old %d" % n for n in range(130)]
+    for text in said:
+        setting.backend.say("Remy", text)
+    setting.start()
+    ann = setting.irc("ann", more=["draft/chathistory"])
+    said.append("live")
+    setting.backend.say("Remy", "live")
+    ann.expect_text("live")
+    assert texts(leaf_back(ann, 20)) == said, "back"
+    assert texts(leaf_on(ann, 30)) == said, "on"
+    bob = setting.irc("bob", more=["draft/chathistory"])
+    assert texts(ask(bob, "CHATHISTORY LATEST #lobby * 500")) == said, "at once"
+    # Nobody was shown anything.
+    ann.barrier()
+    alone = [line.params[-1] for line in ann.lines if line.command == "PRIVMSG" and "batch" not in line.tags]
+    assert alone == ["live"], alone
