@@ -124,9 +124,11 @@ enum StoreSchema {
             password TEXT NOT NULL,
             made_at INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
+
+        -- Where a time stands in a room's order. Nothing asks for a time alone.
+        DROP INDEX messages_time;
+        CREATE INDEX messages_room_time ON messages(room, at);
         """,
-        // Where a time stands in a room's order.
-        "CREATE INDEX messages_room_time ON messages(room, at);",
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.
