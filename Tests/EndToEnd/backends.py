@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import urllib.error
 import urllib.request
 
@@ -255,6 +256,8 @@ def serve(arguments, stdin, stdout):
         sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")
         sys.argv = arguments
         status = server.main()
+    except Exception:  # nobody else would say why it did not start
+        traceback.print_exc()
     finally:
         os._exit(status)
 

@@ -99,9 +99,10 @@ def main():
 
     together = [number for number, one in enumerate(CHOSEN) if one[2]]
     if together:
-        # Each waits most of its time; a child that a scenario took down with it takes no other along.
-        with multiprocessing.get_context("fork").Pool(max(1, chosen.jobs), maxtasksperchild=8) as pool:
-            for verdict in pool.imap_unordered(judge, together):
+        # Each waits most of its time. Each has a child of its own: backends are forked out of it, which goes well only
+        # where no scenario before has left threads or event loops behind.
+        with multiprocessing.get_context("fork").Pool(max(1, chosen.jobs), maxtasksperchild=1) as pool:
+            for verdict in pool.imap_unordered(judge, together, chunksize=1):
                 report(*verdict)
     for number, one in enumerate(CHOSEN):
         if not one[2]:
