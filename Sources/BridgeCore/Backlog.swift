@@ -185,7 +185,7 @@ struct BacklogRenderer {
                 - (address?.utf8.count ?? 0)
             let lines = MessageRendering.lines(
                 text: message.text, attachments: message.attachments, isEncrypted: message.isEncrypted, budget: budget,
-                limits: limits, backendHost: backendHost)
+                limits: limits, backendHost: backendHost, msgid: message.msgid)
             return lines.isEmpty ? nil : stamped(IRCUtterance(head: head, lines: lines, address: address), stamp)
         }
         return stamped(

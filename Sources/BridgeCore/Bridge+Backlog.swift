@@ -193,6 +193,7 @@ extension Bridge {
         {
             return []
         }
+        if isMuted(message, in: room, for: session) { return [] }
         let renderer = renderer(of: room, for: session)
         let lines = renderer.lines(of: message)
         if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {

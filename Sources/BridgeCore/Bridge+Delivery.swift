@@ -187,6 +187,7 @@ extension Bridge: ClientDoor {
         case .backendList(let next, let filter): return backendListStep(next, filter, session)
         case .metadata(let id, let cursor, let batch): return metadataStep(id, cursor, batch, session)
         case .backlog, .history: return (nil, nil)
+        case .service(let listing): return serviceStep(listing, session)
         case .untold(let id, let after): return untoldStep(id, after, session)
         }
     }

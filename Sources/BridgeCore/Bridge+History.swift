@@ -296,7 +296,10 @@ extension Bridge {
             if case .page = answer.question { place(answer) }
             return .goesOn
         case .failed(let refusal):
-            if answer.hasBegun {
+            if looksElsewhere(answer) { return .goesOn }
+            if answer.reading != nil {
+                writeService(serviceLines(about: refusal, session), session)
+            } else if answer.hasBegun {
                 end(answer, session)
             } else {
                 let line = refusal.line(from: settings.serverName)
@@ -315,7 +318,7 @@ extension Bridge {
         }
         if !answer.hasBegun {
             answer.hasBegun = true
-            if session.caps.contains(.batch) {
+            if answer.reading == nil, session.caps.contains(.batch) {
                 let reference = nextBatchReference()
                 answer.batch = reference
                 let line = IRCMessage(
@@ -324,9 +327,13 @@ extension Bridge {
             }
             return .goesOn
         }
-        if let line = answer.nextLine({ self.lines(of: $0, for: session) }) {
+        let line = answer.nextLine { row in
+            answer.reading == nil ? lines(of: row, for: session) : serviceLines(of: row, answer, session)
+        }
+        if let line {
             answer.hasWritten = true
-            count(write(line, to: session, label: nil, batch: answer.batch), session)
+            count(
+                write(line, to: session, label: nil, batch: answer.batch ?? session.longAnswerBatch), session)
             return .goesOn
         }
         if read(answer) { return .goesOn }
@@ -334,8 +341,15 @@ extension Bridge {
         return .over
     }
 
+    /// The service's answer is no batch of its own; of a labeled line's answer it is a part.
+    private func writeService(_ lines: [IRCMessage], _ session: IRCSession) {
+        for line in lines { count(write(line, to: session, label: nil, batch: session.longAnswerBatch), session) }
+    }
+
     private func end(_ answer: HistoryAnswer, _ session: IRCSession) {
-        if let reference = answer.batch {
+        if answer.reading != nil {
+            writeService(serviceEnd(of: answer, session), session)
+        } else if let reference = answer.batch {
             endBatch(reference, session)
         } else if !answer.hasWritten, let label = answer.label {
             write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)

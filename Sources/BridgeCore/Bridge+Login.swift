@@ -17,6 +17,8 @@ struct PasswordTry {
         /// WEBIRC; what it said is the session's ``GatewayTry``.
         case gateway
         case sasl
+        /// `login` said to `*bridge`.
+        case service
         /// `OPER account password`.
         case oper
         /// `PASS account:password`. When it fails, the whole may still be the server's password.
@@ -84,6 +86,13 @@ extension Bridge {
         case (.unavailable, .oper):
             session.passwordTry = nil
             reply(session.numeric(.errPasswdMismatch, "Too many people log in at this moment; try again"), session)
+        case (.correct, .service):
+            loginThrottle.succeeded(session.origin.address)
+            session.passwordTry = nil
+            loggedInByService(session, tried)
+        case (.unavailable, .service):
+            session.passwordTry = nil
+            say("Too many people log in at this moment; try again.", to: session)
         case (.correct, _):
             loginThrottle.succeeded(session.origin.address)
             session.passwordTry = nil
@@ -118,6 +127,7 @@ extension Bridge {
         guard let tried = session.passwordTry else { return }
         session.passwordTry = nil
         if tried.purpose == .oper { return operRefused(session) }
+        if tried.purpose == .service { return serviceLoginRefused(session) }
         guard tried.purpose == .sasl else {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
@@ -156,6 +166,7 @@ extension Bridge {
         }
         session.account = account
         session.setClientName(client)
+        context.choices.move(session.id, to: account.name)
         if person != nil { becomeAccount(session, account) }
     }
 
@@ -199,7 +210,7 @@ extension Bridge {
         return false
     }
 
-    private func needsLogin(_ session: IRCSession) -> Bool {
+    func needsLogin(_ session: IRCSession) -> Bool {
         if settings.password != nil { return true }
         switch settings.requireLogin {
         case .never: return false
@@ -266,10 +277,11 @@ extension Bridge {
         accountPeople[account.name] = personID
         if account.isAdmin { operators.insert(personID) }
         context.identities.modify(personID) { $0.account = account.name }
+        let receipts = receiptsChoice(of: session)
         for id in session.rooms {
             guard let room = room(id) else { continue }
             room.identityChanged(
-                session.id, clientName: session.clientName, receipts: account.receipts, context)
+                session.id, clientName: session.clientName, receipts: receipts, context)
             if !room.isLoading { follow(room, session, from: Int64(room.recent.lastSequence), nil) }
         }
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])

@@ -89,7 +89,7 @@ extension Bridge {
 
     private func movePrivateMarker(_ nick: String, to at: ChatTimestamp, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
-        guard IRCNames.isValidNickname(nick, maxBytes: 63) else {
+        guard IRCNames.isValidNickname(nick, maxBytes: 63) || isService(nick) else {
             return refuseMarker(nick, "INVALID_PARAMS", "Nobody has such a name", session)
         }
         let owner = markerOwner(personID, person)

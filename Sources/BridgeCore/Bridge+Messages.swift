@@ -117,10 +117,11 @@ extension Bridge {
         _ verb: MessageVerb, _ nick: String, _ words: SpokenText?, _ clientTags: [IRCTag], from person: Person,
         _ session: IRCSession
     ) {
-        guard let (_, target) = context.identities.person(nick: nick) else {
+        guard let (id, target) = context.identities.person(nick: nick) else {
             let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
             return refuse(verb, session.numeric(.errNoSuchNick, shown, "No such nick"), session)
         }
+        guard id != service else { return toService(verb, words, clientTags, from: person, session) }
         guard isLocal(target) else { return toUpstreamPerson(verb, target, words?.text, session) }
         guard verb != .tagmsg || !clientTags.isEmpty else { return }
         let msgid = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
@@ -137,7 +138,8 @@ extension Bridge {
         }
         // What comes to oneself is no answer to the labeled line; its echo is.
         outsideResponse(session) {
-            for client in target.clients { send(to: client) }
+            let deaf = clientsMuting(person)
+            for client in target.clients where !deaf.contains(client) { send(to: client) }
         }
         if let said { echo(said, to: session.id, label: nil) } else { echo([head], to: session.id, label: nil) }
         // The same person's other clients: a line from oneself to another is understood only by who asked for such.

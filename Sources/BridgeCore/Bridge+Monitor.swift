@@ -40,7 +40,8 @@ extension Bridge {
     }
 
     private func isPossibleNick(_ nick: String) -> Bool {
-        IRCNames.isValidNickname(nick, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8)
+        isService(nick)
+            || IRCNames.isValidNickname(nick, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8)
     }
 
     private func tellMonitorsFull(_ targets: [String], _ session: IRCSession) {

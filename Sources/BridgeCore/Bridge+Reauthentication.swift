@@ -2,19 +2,23 @@ import ChatModel
 import IRCProtocol
 import WireBytes
 
-// A client that is logged in logs in as somebody else. The two accounts are two people, on IRC and upstream: the client
+// A client that is logged in logs in as somebody else, or logs out. The two are two people, on IRC and upstream: the client
 // leaves the one and becomes the other, in the same rooms as far as the other may enter them.
 
 extension Bridge {
-    func becomeAnother(_ session: IRCSession, _ account: AccountSettings, clientName: String?) {
+    /// - Parameter account: nil: none.
+    func becomeAnother(_ session: IRCSession, _ account: AccountSettings?, clientName: String?) {
         guard let oldID = session.person, let old = context.identities[oldID] else { return }
-        let shared = person(of: account)
+        let shared = account.flatMap { person(of: $0) }
         if let shared, sessions(of: shared).count >= Self.maxClientsPerAccount { return closeSurplus(session) }
         let rooms = session.rooms
         let prefixes = prefixes(of: oldID, in: rooms)
         if old.clients == [session.id] {
             tellPeers(
-                of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in as somebody else"]))
+                of: session,
+                IRCMessage(
+                    source: old.source, command: "QUIT",
+                    params: [account == nil ? "Logged out" : "Logged in as somebody else"]))
             for id in rooms { if let room = room(id) { leave(room, session) } }
             whowas.remember(old, at: context.now.wall)
             context.identities.remove(oldID)
@@ -26,6 +30,8 @@ extension Bridge {
             settleAway(of: oldID)
         }
         session.rooms = []
+        // What it was given counts for the one, what it is given for the other.
+        stopFollowing(session)
         session.account = account
         session.setClientName(clientName)
         if let shared {
@@ -35,9 +41,11 @@ extension Bridge {
         let nick = freeNick(for: account, wishing: old.nick)
         let id = context.identities.addLocal(
             client: session.id, nick: nick, ident: old.ident, host: old.host, realname: old.realname,
-            account: account.name)
-        accountPeople[account.name] = id
-        if account.isAdmin { operators.insert(id) }
+            account: account?.name)
+        if let account {
+            accountPeople[account.name] = id
+            if account.isAdmin { operators.insert(id) }
+        }
         context.identities.modify(id) { $0.away = session.away?.text }
         session.state = .registered(id)
         if nick != old.nick { reply(IRCMessage(source: old.source, command: "NICK", params: [nick]), session) }
@@ -99,11 +107,12 @@ extension Bridge {
     }
 
     /// The nick that a client has, its account's name, or that with a number: the first that it may have.
-    private func freeNick(for account: AccountSettings, wishing nick: String) -> String {
+    private func freeNick(for account: AccountSettings?, wishing nick: String) -> String {
         func isFree(_ nick: String) -> Bool {
-            context.identities.refusal(nick: nick, holder: nil, account: account.name) == nil
+            context.identities.refusal(nick: nick, holder: nil, account: account?.name) == nil
         }
         if isFree(nick) { return nick }
+        guard let account else { return context.identities.numbered(nick) { isFree($0) } }
         if isFree(account.name) { return account.name }
         return context.identities.numbered(account.name) { isFree($0) }
     }

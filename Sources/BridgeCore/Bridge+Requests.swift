@@ -210,7 +210,7 @@ extension Bridge {
         let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
         room.join(
             session.id, person: personID, clientName: session.clientName, profile: session.caps.renderingProfile,
-            hasReadMarker: session.caps.contains(.readMarker), receipts: session.account?.receipts,
+            hasReadMarker: session.caps.contains(.readMarker), receipts: receiptsChoice(of: session),
             isHeld: backlog != nil, context)
         session.rooms.append(room.id)
         if !room.isLoading { follow(room, session, from: newest, backlog) }

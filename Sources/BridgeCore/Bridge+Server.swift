@@ -81,7 +81,13 @@ extension Bridge {
             guard isThisServer(params.first, session) else { return }
             reply(session.numeric(.errUsersDisabled, "USERS has been disabled"), session)
         case .summon: reply(session.numeric(.errSummonDisabled, "SUMMON has been disabled"), session)
-        case .servlist: reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
+        case .servlist:
+            reply(
+                session.numeric(
+                    .rplServList, Self.serviceNick, settings.serverName, "*", "0", "0", Self.serviceRealname), session)
+            reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
+        case .squery where params.count > 1 && isService(params[0]) && !params[1].isEmpty:
+            message(.privmsg, targets: [params[0]], words: SpokenText(text: params[1]), tags: [], session)
         case .squery:
             let name = params.first.map { NickMaker.prefix(of: UpstreamSession.printable($0), maxBytes: 64) } ?? "*"
             reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)

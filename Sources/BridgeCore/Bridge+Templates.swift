@@ -306,19 +306,26 @@ extension Bridge {
         return rooms[min(settings.rooms.count, rooms.count)...].first { $0.id.index >= index }
     }
 
+    /// A room of the template's backend, where it is not open and the client may enter it.
+    func unopenedRoom(_ entry: BackendListing.Entry, _ session: IRCSession) -> BackendListing.Entry? {
+        guard let template = settings.template else { return nil }
+        let channel = settings.casemapping.fold(entry.channel)
+        let name = String(channel.dropFirst())
+        guard roomsByChannel[channel] == nil, session.account?.rooms.map({ $0.contains(name) }) ?? true,
+            configuredRoom(
+                entry.room.id.isEmpty ? entry.room.name : entry.room.id, name: name, in: template.backend) == nil
+        else { return nil }
+        return entry
+    }
+
     /// A room of the template's backend that is not open, for LIST.
     func backendListStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        guard let template = settings.template, let listing = templateListing, next < listing.entries.count else {
+        guard let listing = templateListing, next < listing.entries.count else {
             return (session.numeric(.rplListEnd, "End of /LIST"), nil)
         }
         let rest = LongAnswer.backendList(next: next + 1, filter)
-        let entry = listing.entries[next]
-        let channel = settings.casemapping.fold(entry.channel)
-        let name = String(channel.dropFirst())
-        guard filter.passes(ListFilter.Facts(channel: entry.channel, people: 0)),
-            roomsByChannel[channel] == nil, session.account?.rooms.map({ $0.contains(name) }) ?? true,
-            configuredRoom(
-                entry.room.id.isEmpty ? entry.room.name : entry.room.id, name: name, in: template.backend) == nil
+        guard let entry = unopenedRoom(listing.entries[next], session),
+            filter.passes(ListFilter.Facts(channel: entry.channel, people: 0))
         else { return (nil, rest) }
         return (session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")), rest)
     }

@@ -10,7 +10,10 @@ extension Bridge {
     func toUpstreamPerson(_ verb: MessageVerb, _ target: Person, _ text: String?, _ session: IRCSession) {
         // Clients tell of typing in every window; of what nobody can be told, nobody need be warned every three seconds.
         guard verb != .tagmsg else { return }
-        if verb == .privmsg, let text, let answer = answer(toCTCP: text, for: target) {
+        if verb == .privmsg, let text,
+            let answer = answer(
+                toCTCP: text, version: "chatbridge \(settings.version), for somebody on \(target.host)")
+        {
             return reply(
                 IRCMessage(
                     source: target.source, command: "NOTICE", params: [session.displayNick, "\u{1}\(answer)\u{1}"]),
@@ -22,7 +25,7 @@ extension Bridge {
     /// What the bridge says for somebody whose client it is, as it were; nil: that is no question that it can answer.
     ///
     /// Source: IRC CTCP, draft-oakley-irc-ctcp-02.
-    private func answer(toCTCP text: String, for target: Person) -> String? {
+    func answer(toCTCP text: String, version: String) -> String? {
         guard MessageRendering.isForeignCTCP(text) else { return nil }
         let body = text.dropFirst().prefix { $0 != "\u{1}" }
         let words = body.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
@@ -31,7 +34,7 @@ extension Bridge {
         case "CLIENTINFO": return "CLIENTINFO ACTION CLIENTINFO PING TIME VERSION"
         case "PING": return "PING" + rest
         case "TIME": return "TIME " + IRCServerTime.format(milliseconds: context.now.wall.milliseconds)
-        case "VERSION": return "VERSION chatbridge \(settings.version), for somebody on \(target.host)"
+        case "VERSION": return "VERSION " + version
         default: return nil
         }
     }

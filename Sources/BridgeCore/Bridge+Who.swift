@@ -34,7 +34,7 @@ extension Bridge {
         }
         // `WHO 0` is what old clients say for everybody.
         let pattern = IRCMask(mask == "0" ? "*" : mask, casemapping: settings.casemapping)
-        if pattern.isPattern {
+        if pattern.isPattern, !isService(mask) {
             session.appendLongAnswer(
                 .whoMask(
                     WhoSearch(

@@ -62,6 +62,8 @@ public final class Bridge {
     let isupport: [[String]]
     let startedAt: ChatTimestamp
     var cursors: Cursors
+    /// `*bridge`.
+    let service: PersonID
     /// Cursors whose changes found no room in the store.
     var lostCursors: Set<LostCursor> = []
     /// Backlogs that cannot be read before the disk has what was said.
@@ -107,6 +109,9 @@ public final class Bridge {
         self.context = BridgeContext(settings: settings, isDurable: stored != nil, now: now, random: random)
         self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall
+        self.service = context.identities.addService(
+            nick: Self.serviceNick, ident: Self.serviceIdent, host: IdentityMap.hostname(settings.serverName),
+            realname: Self.serviceRealname)
         self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = AccountBook(
             settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
@@ -478,7 +483,9 @@ public final class Bridge {
             if session.person == nil, let foreign = ForeignProtocol(message) {
                 return turnAway(session, foreign)
             }
-            penalty = session.isGathered(message) ? 0 : IRCCommandTable.row(for: message.command)?.penalty ?? 1
+            penalty =
+                session.isGathered(message)
+                ? 0 : servicePenalty(of: message) ?? IRCCommandTable.row(for: message.command)?.penalty ?? 1
             if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
             requests = session.messageReceived(message)
         }
@@ -568,6 +575,7 @@ public final class Bridge {
         stopFollowing(session)
         monitors.forget(session.id)
         metadata.forget(session.id)
+        context.choices.forget(session.id)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.history(session.id))

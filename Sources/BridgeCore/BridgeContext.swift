@@ -42,6 +42,8 @@ final class BridgeContext {
     /// What the store had no room for.
     var unkept = UnkeptChanges()
     private var outboxesAwaitingStore: Set<RoomID> = []
+    /// What people chose for themselves alone.
+    var choices = PersonalChoices()
 
     private struct ConnectTurn {
         var holder: RoomID?

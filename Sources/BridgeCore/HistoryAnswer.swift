@@ -48,7 +48,9 @@ final class HistoryAnswer {
     }
 
     let client: ClientID
-    let question: Question
+    var question: Question
+    /// How the service tells it; nil: as CHATHISTORY and SEARCH do.
+    var reading: ServiceReading?
     /// Of the BATCH, behind its reference.
     let batchParams: [String]
     let label: String?
@@ -130,6 +132,8 @@ final class HistoryAnswer {
         while lines.isEmpty, let row = rows.popLast() { lines = render(row).reversed() }
         return lines.popLast()
     }
+
+    var isSearch: Bool { if case .search = question { true } else { false } }
 
     /// The FAIL when the store or the backend does not do its part.
     var failure: HistoryRefusal {

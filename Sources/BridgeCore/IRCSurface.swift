@@ -20,6 +20,7 @@ public enum IRCSurface {
             Section(name: "capabilities", text: capabilities),
             Section(name: "commands", text: commands),
             Section(name: "isupport", text: isupport),
+            Section(name: "service", text: service),
             Section(name: "reductions", text: reductions),
         ]
     }
@@ -118,6 +119,16 @@ public enum IRCSurface {
                     row.penalty == 0 ? "" : String(row.penalty),
                     row.beforeRegistration ? "yes" : row.earlyWith.map { "with " + capability($0) } ?? "",
                 ]
+            })
+    }
+
+    // MARK: - *bridge
+
+    private static var service: String {
+        table(
+            ["say", "", "cost"],
+            ServiceCommandTable.rows.map { row in
+                [code(row.usage), row.summary + (row.isForAdmins ? "; for administrators" : ""), String(row.penalty)]
             })
     }
 

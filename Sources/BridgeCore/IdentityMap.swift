@@ -264,6 +264,13 @@ final class IdentityMap {
         return insert(person)
     }
 
+    /// Enters somebody who is the program itself: always here, and nobody's client.
+    func addService(nick: String, ident: String, host: String, realname: String) -> PersonID {
+        var person = Person(kind: .local, nick: nick, ident: ident, host: host, realname: realname, account: nil)
+        person.isBot = true
+        return insert(person)
+    }
+
     func rename(_ id: PersonID, to nick: String) {
         guard let record = people[id] else { return }
         let old = record.person

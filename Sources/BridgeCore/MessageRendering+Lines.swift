@@ -7,10 +7,12 @@ extension MessageRendering {
     /// The lines that show `text` and `attachments`, each within `budget` bytes, blank ones among them; none where there is
     /// nothing to see.
     ///
-    /// - Parameter backendHost: whose links may hold a token of ours.
+    /// - Parameters:
+    ///   - backendHost: whose links may hold a token of ours.
+    ///   - msgid: by which the whole can be had; nil: it cannot.
     static func lines(
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
-        backendHost: String? = nil
+        backendHost: String? = nil, msgid: String? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0
@@ -39,7 +41,10 @@ extension MessageRendering {
             }
         }
         if front.count > limits.multilineMaxLines { omitted += IRCTextSplitter.lineCount(clean) - front.count }
-        if omitted > 0 { lines.append(IRCUtterance.Line("… \(omitted) more line\(omitted == 1 ? "" : "s")")) }
+        if omitted > 0 {
+            let place = msgid.map { ": /msg \(Bridge.serviceNick) show \($0)" } ?? ""
+            lines.append(IRCUtterance.Line("… \(omitted) more line\(omitted == 1 ? "" : "s")" + place))
+        }
         lines += self.lines(of: attachments, budget: budget, backendHost: backendHost)
         return lines
     }

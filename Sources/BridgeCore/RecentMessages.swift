@@ -176,6 +176,16 @@ struct RecentMessages {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
+    /// What was said at a place in the order, where that is remembered.
+    func entry(sequence: Int) -> Entry? {
+        ring.first { $0.sequence == sequence && !$0.isGap }
+    }
+
+    /// The newest of what one IRC user said.
+    func newest(by puppet: ChatID) -> Entry? {
+        ring.lazy.filter { $0.puppet == puppet }.max { $0.sequence < $1.sequence }
+    }
+
     /// Messages that a read marker passes when it moves to `upTo`, oldest first: those that came after what it passed
     /// before, or after its owner, and those that bear a later time.
     func passed(from marker: ReadMarker?, joinedAfter: Int, upTo: ChatTimestamp) -> [Entry] {

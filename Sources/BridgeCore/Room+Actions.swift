@@ -301,7 +301,7 @@ extension Room {
         ]
         let line = IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel])
         enterEvent(line, at: at, context)
-        broadcast(line, context)
+        broadcast(line, and: deaf(to: person, context), context)
         tellReaction(reaction.emoji, reaction.operation, to: original, by: person, except: nil, context)
     }
 
@@ -335,13 +335,13 @@ extension Room {
         let lines = MessageRendering.lines(
             text: shown, attachments: edit.attachments, isEncrypted: false,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
-            limits: context.settings.limits, backendHost: settings.url.host)
+            limits: context.settings.limits, backendHost: settings.url.host, msgid: original.msgid)
         let tags =
             tags(of: person, at: shownTime(edit.at, context)) + [
                 IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid),
             ]
         let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
-        broadcast(IRCUtterance(head: head, lines: lines), context)
+        broadcast(IRCUtterance(head: head, lines: lines), and: deaf(to: person, context), context)
     }
 
     // MARK: - Common to all

@@ -28,7 +28,14 @@ extension Room {
         let shown = UpstreamSession.printable(emoji)
         let deed = operation == .add ? "reacted with \(shown) to" : "took \(shown) back from"
         let line = noticeMessage("\(person.nick) \(deed) \(author): \(original.excerpt)", context)
-        for group in groups { send(line, to: group, except: except, context) }
+        let deaf = deaf(to: person, context)
+        for var group in groups {
+            if !deaf.isEmpty {
+                group.clients.removeAll { deaf.contains($0) }
+                group.held.removeAll { deaf.contains($0) }
+            }
+            send(line, to: group, except: except, context)
+        }
     }
 
     // MARK: - Edits

@@ -92,6 +92,19 @@ struct ReceiptNotices {
         return due
     }
 
+    /// Who got and read what the author said.
+    func readers(of author: ClientID) -> [(reader: PersonID, told: Told)] {
+        (readersOf[author] ?? []).compactMap { reader in
+            states[Key(author: author, reader: reader)].map { state in
+                let read = max(state.read, state.pendingRead?.sequence ?? -1)
+                return (
+                    reader,
+                    Told(delivered: max(state.delivered, state.pendingDelivered?.sequence ?? -1), read: read)
+                )
+            }
+        }
+    }
+
     /// What the author was told of the reader.
     func told(_ key: Key) -> Told? { states[key].map { Told(delivered: $0.delivered, read: $0.read) } }
 
@@ -132,6 +145,8 @@ struct ToldReceipts {
     private var count = 0
 
     func told(author: ChatID, reader: Person.RemoteKey) -> Told? { authors[author]?[reader] }
+
+    func readers(of author: ChatID) -> [Person.RemoteKey: Told] { authors[author] ?? [:] }
 
     /// - Returns: what is known now; nil when that is no more than before.
     @discardableResult

@@ -258,7 +258,8 @@ extension Room {
         recent.went(up: entry.message.text, msgid: msgid)
         let client = authorClient(origin, context)
         let twins = twins(of: client, origin, context)
-        broadcast(said, except: client, and: twins, context)
+        let speaker = origin.person ?? puppets[origin.puppet]?.person
+        broadcast(said, except: client, and: deaf(to: speaker, context).union(twins), context)
         if let client { door.echo(said, to: client, label: origin.label) }
         for twin in twins { door.echo(said, to: twin, label: nil) }
     }
@@ -349,12 +350,12 @@ extension Room {
             command: command, params: [channel])
         guard let words else {
             if isEvent { enterEvent(head, at: context.now.wall, context) }
-            broadcast(head, except: client, context)
+            broadcast(head, except: client, and: deaf(to: member.person, context), context)
             door.echo([head], to: client, label: label)
             return nil
         }
         let said = MessageRendering.utterance(head, words)
-        broadcast(said, except: client, context)
+        broadcast(said, except: client, and: deaf(to: member.person, context), context)
         door.echo(said, to: client, label: label)
         return nil
     }

@@ -253,7 +253,7 @@ extension Room {
             text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel)
                 - (address?.utf8.count ?? 0),
-            limits: context.settings.limits, backendHost: settings.url.host)
+            limits: context.settings.limits, backendHost: settings.url.host, msgid: msgid)
         guard !lines.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         enter(
@@ -272,7 +272,8 @@ extension Room {
             tags.append(IRCTag("+draft/reply", original.msgid))
         }
         let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
-        broadcast(IRCUtterance(head: head, lines: lines, address: address), context)
+        broadcast(
+            IRCUtterance(head: head, lines: lines, address: address), and: deaf(to: speaker, context), context)
         reportDelivery(of: message, context)
     }
 
@@ -316,7 +317,7 @@ extension Room {
         broadcast(
             IRCMessage(
                 tags: tags(of: person, at: context.now.wall) + [IRCTag("+typing", state)], source: person.source,
-                command: "TAGMSG", params: [channel]), context)
+                command: "TAGMSG", params: [channel]), and: deaf(to: personID, context), context)
     }
 
     // MARK: - Receipts

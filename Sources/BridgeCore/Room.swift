@@ -32,6 +32,8 @@ protocol ClientDoor: AnyObject {
     func roomFellSilent(_ room: RoomID)
     /// Somebody upstream came into the room, after everybody there was told.
     func personEntered(_ person: PersonID, _ room: Room)
+    /// The clients of those who do not want to hear somebody.
+    func clientsMuting(_ person: Person) -> Set<ClientID>
     /// Somebody upstream has another display name.
     func displayNameChanged(of person: PersonID)
 }
@@ -283,7 +285,7 @@ final class Room {
     ///
     /// - Parameter others: who does not get it either; hardly ever anybody.
     func broadcast(
-        _ message: IRCMessage, except: ClientID? = nil, and others: [ClientID] = [], _ context: BridgeContext
+        _ message: IRCMessage, except: ClientID? = nil, and others: Set<ClientID> = [], _ context: BridgeContext
     ) {
         for var group in audience.groups where !group.isEmpty {
             if !others.isEmpty {
@@ -306,7 +308,7 @@ final class Room {
 
     /// Sends what somebody said to every IRC user in the room, built once for each way of showing it.
     func broadcast(
-        _ said: IRCUtterance, except: ClientID? = nil, and others: [ClientID] = [], _ context: BridgeContext
+        _ said: IRCUtterance, except: ClientID? = nil, and others: Set<ClientID> = [], _ context: BridgeContext
     ) {
         if said.isPlain {
             for line in said.messages(for: [], reference: { "" }) {

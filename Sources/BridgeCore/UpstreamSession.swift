@@ -127,7 +127,7 @@ final class UpstreamSession {
     /// The backend refused the credentials that were read last, and no others were asked for since.
     private var isRefusalOpen = false
     /// When a wait ends.
-    private var retryAt: MonotonicInstant?
+    private(set) var retryAt: MonotonicInstant?
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
     private(set) var lastReason: String?

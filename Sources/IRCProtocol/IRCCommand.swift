@@ -155,8 +155,8 @@ public enum IRCCommandTable {
         Row(.trace, "shows the way to a server"),
         Row(.users, "would list who is logged in to the machine; switched off"),
         Row(.summon, "would call somebody on the machine; switched off"),
-        Row(.servlist, "lists services: there are none"),
-        Row(.squery, "would write to a service; there are none"),
+        Row(.servlist, "lists services: there is one, *bridge"),
+        Row(.squery, "writes to a service, as PRIVMSG does"),
 
         Row(.oper, minParams: 2, "becomes an operator, with an administrator's account"),
         Row(

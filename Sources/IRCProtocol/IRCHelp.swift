@@ -51,7 +51,7 @@ public enum IRCHelp {
         .trace: "[<server>]",
         .users: "[<server>]",
         .summon: "<user>",
-        .squery: "<service> :<text>",
+        .squery: "*bridge :<text>",
         .oper: "<account> <password>",
         .kick: "<#room> <nick>[,<nick>…] [:<reason>]",
         .invite: "<nick> <#room>",

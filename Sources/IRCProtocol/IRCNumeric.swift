@@ -21,6 +21,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplEndOfStats = 219
     /// 221 RPL_UMODEIS
     case rplUModeIs = 221
+    /// 234 RPL_SERVLIST
+    case rplServList = 234
     /// 235 RPL_SERVLISTEND
     case rplServListEnd = 235
     /// 242 RPL_STATSUPTIME

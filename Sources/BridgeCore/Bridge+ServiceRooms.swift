@@ -1,0 +1,312 @@
+import ChatModel
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// What the service tells of rooms: which there are, how their links are, who is there, and who read what one said.
+
+/// What the service lists, on its way to a client.
+enum ServiceListing {
+    /// The rooms from this one on, and how many were listed.
+    case rooms(next: Int, count: Int)
+    /// The rooms that the template's backend has and nobody has opened.
+    case unopenedRooms(next: Int, count: Int)
+    /// How the rooms from this one on are; of the first one, from this line on.
+    case status(next: Int, line: Int)
+    /// The people of a room on one side, from a place in its slots on.
+    case people(RoomID, cursor: Int, isUpstream: Bool)
+}
+
+extension Bridge {
+    /// A room that the client may enter; nil after telling that there is none.
+    func serviceRoom(_ name: String, _ session: IRCSession) -> Room? {
+        let channel = name.hasPrefix("#") ? name : "#" + name
+        if let room = room(channel: channel), mayEnter(room, session) { return room }
+        say("I know no room \(Self.quoted(channel)); say rooms to hear which there are.", to: session)
+        return nil
+    }
+
+    /// A step of a listing.
+    func serviceStep(_ listing: ServiceListing, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        switch listing {
+        case .rooms(let next, let count): roomStep(next, count, session)
+        case .unopenedRooms(let next, let count): unopenedRoomStep(next, count, session)
+        case .status(let next, let line): statusStep(next, line, session)
+        case .people(let id, let cursor, let isUpstream): peopleStep(id, cursor, isUpstream: isUpstream, session)
+        }
+    }
+
+    // MARK: - rooms
+
+    func listRooms(_ session: IRCSession) {
+        askForTemplateRooms()
+        session.appendLongAnswer(.service(.rooms(next: 0, count: 0)))
+    }
+
+    private func roomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard let room = firstRoom(from: next) else { return (nil, .service(.unopenedRooms(next: 0, count: count))) }
+        let rest = room.id.index + 1
+        guard mayEnter(room, session) else { return (nil, .service(.rooms(next: rest, count: count))) }
+        let people = Self.counted(room.memberCount, "person", "people")
+        let text =
+            "\(room.channel): \(people), \(linkInShort(room))"
+            + (session.rooms.contains(room.id) ? ", you among them" : "")
+        return (serviceLine(text, to: session), .service(.rooms(next: rest, count: count + 1)))
+    }
+
+    private func unopenedRoomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard let listing = templateListing, settings.template != nil, next < listing.entries.count else {
+            let text =
+                count == 0
+                ? "There is no room that you may enter." : "\(Self.counted(count, "room", "rooms")). JOIN enters one."
+            return (serviceLine(text, to: session), nil)
+        }
+        guard let entry = unopenedRoom(listing.entries[next], session) else {
+            return (nil, .service(.unopenedRooms(next: next + 1, count: count)))
+        }
+        return (
+            serviceLine("\(entry.channel): not open; whoever enters it opens it", to: session),
+            .service(.unopenedRooms(next: next + 1, count: count + 1))
+        )
+    }
+
+    private func linkInShort(_ room: Room) -> String {
+        if room.link.isUp { return "linked to \(room.settings.url.host)" }
+        if room.link.state == .stopped { return "linked to \(room.settings.url.host) while somebody is there" }
+        return "no link to \(room.settings.url.host)"
+    }
+
+    static func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
+
+    // MARK: - status
+
+    func status(_ name: String?, _ session: IRCSession) {
+        if let name {
+            guard let room = serviceRoom(name, session) else { return }
+            for line in statusLines(of: room, session) { say(line, to: session) }
+            return
+        }
+        let seconds = Int(clamping: max(0, context.now.wall.milliseconds - startedAt.milliseconds) / 1000)
+        say(
+            "chatbridge \(settings.version) on \(settings.serverName), running for \(Room.spoken(seconds: seconds)); "
+                + "\(Self.counted(registeredCount, "IRC client is", "IRC clients are")) here.", to: session)
+        if context.isDurable, context.ledger.condition != .sound {
+            say("The disk fails: what is said now may not outlast a restart.", to: session)
+        }
+        session.appendLongAnswer(.service(.status(next: 0, line: 0)))
+    }
+
+    private func statusStep(_ next: Int, _ index: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        guard let room = firstRoom(from: next) else { return (nil, nil) }
+        let nextRoom = LongAnswer.service(.status(next: room.id.index + 1, line: 0))
+        guard mayEnter(room, session) else { return (nil, nextRoom) }
+        let budget = serviceBudget(for: session)
+        let lines = statusLines(of: room, session).flatMap { IRCTextSplitter.split($0, budget: budget) }
+        guard lines.indices.contains(index) else { return (nil, nextRoom) }
+        return (
+            serviceLine(lines[index], to: session), .service(.status(next: room.id.index, line: index + 1))
+        )
+    }
+
+    /// The room's own line, and one about the asker's own link there, where there is trouble with it.
+    private func statusLines(of room: Room, _ session: IRCSession) -> [String] {
+        let host = room.settings.url.host
+        let waiting = room.outbox.count
+        let messages = Self.counted(waiting, "message", "messages")
+        var text: String
+        if room.link.isUp {
+            text = "linked to \(host)."
+            if waiting > 0 { text += " \(messages) on the way." }
+        } else if let outage = room.outage {
+            let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
+            text = "no link to \(host) for \(Room.spoken(seconds: seconds)): \(outage.reason)."
+            if let retryAt = room.link.retryAt, room.link.state == .waiting {
+                let wait = Int(max(.zero, retryAt - context.now.monotonic) / .seconds(1))
+                text += " The next try is in \(Room.spoken(seconds: wait))."
+            }
+            if waiting > 0 { text += " \(messages) \(waiting == 1 ? "waits" : "wait")." }
+        } else if room.link.state == .stopped {
+            text = "not linked; the link to \(host) is there while somebody is in the room."
+        } else {
+            text = "being linked to \(host)." + (waiting > 0 ? " \(messages) \(waiting == 1 ? "waits" : "wait")." : "")
+        }
+        if isOperators(session) {
+            if room.link.failures > 0 {
+                text += " \(Self.counted(room.link.failures, "try", "tries")) failed in a row."
+            }
+            let dropped = room.droppedFrames.values.reduce(0, +)
+            if dropped > 0 { text += " \(Self.counted(dropped, "frame was", "frames were")) not understood." }
+        }
+        let own = session.person.flatMap { room.ownStatusNotice($0, context)?.params.last }
+        return ["\(room.channel): \(text)"]
+            + (own.map { ["\(room.channel): \($0.drop { $0 == "*" || $0 == " " })"] } ?? [])
+    }
+
+    // MARK: - who
+
+    func listPeople(_ name: String?, _ session: IRCSession) {
+        guard let name = name ?? (session.rooms.count == 1 ? room(session.rooms[0])?.channel : nil) else {
+            return say("Of which room? Say who <#room>.", to: session)
+        }
+        guard let room = serviceRoom(name, session) else { return }
+        session.appendLongAnswer(.service(.people(room.id, cursor: 0, isUpstream: false)))
+    }
+
+    private func peopleStep(
+        _ id: RoomID, _ start: Int, isUpstream: Bool, _ session: IRCSession
+    ) -> (IRCMessage?, LongAnswer?) {
+        guard let room = room(id) else { return (nil, nil) }
+        let place = isUpstream ? room.settings.url.host : "IRC"
+        var text = "On \(place): "
+        let headCount = text.utf8.count
+        let budget = serviceBudget(for: session)
+        var cursor = start
+        while true {
+            let before = cursor
+            guard let personID = room.slots.next(&cursor) else {
+                let rest = LongAnswer.service(.people(id, cursor: 0, isUpstream: true))
+                if text.utf8.count > headCount {
+                    return (serviceLine(text, to: session), isUpstream ? endOfPeople(room, session) : rest)
+                }
+                return (nil, isUpstream ? endOfPeople(room, session) : rest)
+            }
+            guard let person = context.identities[personID], isLocal(person) != isUpstream else { continue }
+            let name = described(personID, person, in: room, session)
+            guard text.utf8.count == headCount || text.utf8.count + 2 + name.utf8.count <= budget else {
+                return (serviceLine(text, to: session), .service(.people(id, cursor: before, isUpstream: isUpstream)))
+            }
+            text += (text.utf8.count == headCount ? "" : ", ") + name
+        }
+    }
+
+    private func endOfPeople(_ room: Room, _ session: IRCSession) -> LongAnswer? {
+        serviceLine("\(Self.counted(room.memberCount, "person", "people")) in \(room.channel).", to: session)
+            .map { .line($0) }
+    }
+
+    /// `Remy (Remy R., away, typing)`.
+    private func described(_ id: PersonID, _ person: Person, in room: Room, _ session: IRCSession) -> String {
+        var facts: [String] = []
+        // What IRC users call themselves beside their nick is seldom worth a place.
+        if !isLocal(person), !person.realname.isEmpty, person.realname != person.nick { facts.append(person.realname) }
+        if person.away != nil { facts.append("away") }
+        let types =
+            room.remotes[id]?.isTypingShown == true || person.clients.contains { room.locals[$0]?.typing != nil }
+        if types { facts.append("typing") }
+        if isMuted(person, for: session) { facts.append("muted") }
+        let nick = room.moderation.prefixes(of: id) + person.nick
+        return facts.isEmpty ? nick : "\(nick) (\(facts.joined(separator: ", ")))"
+    }
+
+    // MARK: - seen
+
+    /// Readers named in one answer.
+    private static let maxReadersNamed = 100
+
+    func seen(_ name: String, _ session: IRCSession) {
+        guard let room = serviceRoom(name, session) else { return }
+        guard session.rooms.contains(room.id), let member = room.locals[session.id] else {
+            return say("You are not in \(room.channel).", to: session)
+        }
+        let waiting = room.waitingCount(of: member.puppet)
+        if waiting > 0 {
+            say(
+                "\(Self.counted(waiting, "message of yours waits", "messages of yours wait")) for \(room.settings.url.host).",
+                to: session)
+        }
+        guard let newest = room.recent.newest(by: member.puppet) else {
+            return say("Of what you said in \(room.channel) nothing is known here.", to: session)
+        }
+        say("Your newest message in \(room.channel): \(described(newest))", to: session)
+        let readers = room.readers(of: member, context)
+        guard !readers.isEmpty else { return say("Nobody has told of having got or read any.", to: session) }
+        for (words, place) in [("Read", \ReceiptNotices.Told.read), ("Got", \.delivered)] {
+            let all = readers.filter { reader in
+                let told = reader.told
+                // Who has read it has got it.
+                return told[keyPath: place] >= 0 && (words == "Read" || told.delivered > told.read)
+            }
+            let upToNewest = all.filter { $0.told[keyPath: place] >= newest.sequence }
+            if !upToNewest.isEmpty { say("\(words) by \(Self.listed(upToNewest.map(\.name))).", to: session) }
+            let earlier = all.filter { $0.told[keyPath: place] < newest.sequence }
+            let groups = Dictionary(grouping: earlier) { $0.told[keyPath: place] }
+            for (sequence, group) in groups.sorted(by: { $0.key > $1.key }).prefix(Self.maxPlacesNamed) {
+                let upTo = room.recent.entry(sequence: sequence).map { ", \(described($0))" } ?? ""
+                say("\(words) by \(Self.listed(group.map(\.name))) up to an earlier one\(upTo)", to: session)
+            }
+        }
+    }
+
+    /// Earlier messages up to which somebody has read, in one answer.
+    private static let maxPlacesNamed = 10
+
+    private func described(_ entry: RecentMessages.Entry) -> String {
+        let words = entry.isTakenBack ? "(taken back)" : "\"\(entry.excerpt)\""
+        return "\(words), at \(ServiceReading.time(entry.at, now: context.now.wall)) UTC."
+    }
+
+    private static func listed(_ names: [String]) -> String {
+        let shown = names.prefix(maxReadersNamed).joined(separator: ", ")
+        let more = names.count - maxReadersNamed
+        return more > 0 ? "\(shown) and \(more) more" : shown
+    }
+
+    // MARK: - reconnect
+
+    func reconnect(_ name: String, _ session: IRCSession) {
+        guard let room = serviceRoom(name, session) else { return }
+        let host = room.settings.url.host
+        // A login that waits for its time holds the room's link up.
+        retryLogin(room.settings.backend, now: context.now)
+        switch room.link.state {
+        case .open where !room.isLeaving:
+            drive(room.id) { link, _ in
+                link.fail("an administrator asked for a new link", context)
+                return link.takeEvents()
+            }
+            room.link.start(context)
+            say("The link of \(room.channel) to \(host) was closed and is opened anew.", to: session)
+        case .waiting:
+            room.link.start(context)
+            say("\(host) is tried now for \(room.channel).", to: session)
+        case .stopped, .closing, .open:
+            say("\(room.channel) has no link now: it is opened when somebody enters.", to: session)
+        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking:
+            return say("\(room.channel) is being linked to \(host) at this moment.", to: session)
+        }
+        context.note(
+            .info, "link-renewed", "an administrator asked for a new link",
+            ["room": room.settings.name, "nick": session.displayNick])
+    }
+}
+
+extension Room {
+    /// Messages that wait, of one author.
+    func waitingCount(of puppet: ChatID) -> Int {
+        let outboxes = [outbox] + ownLinks.values.map(\.outbox)
+        return outboxes.reduce(0) { count, outbox in
+            outbox.isEmpty ? count : count + outbox.entries.count { $0.origin.puppet == puppet }
+        }
+    }
+
+    /// Who got and read what somebody said, as far as that is known, by name.
+    func readers(of member: LocalMember, _ context: BridgeContext) -> [(name: String, told: ReceiptNotices.Told)] {
+        var known: [String: ReceiptNotices.Told] = [:]
+        func enter(_ name: String, _ told: ReceiptNotices.Told) {
+            let before = known[name] ?? ReceiptNotices.Told()
+            known[name] = ReceiptNotices.Told(
+                delivered: max(before.delivered, told.delivered), read: max(before.read, told.read))
+        }
+        for client in clients(of: member.person, context) {
+            for (reader, told) in receiptNotices.readers(of: client) {
+                if let person = context.identities[reader] { enter(person.nick, told) }
+            }
+        }
+        for (reader, told) in toldReceipts.readers(of: member.puppet) {
+            let person =
+                context.identities.known(reader) ?? reader.id.flatMap { puppets[$0]?.person }
+            if let nick = person.flatMap({ context.identities[$0]?.nick }) ?? reader.name { enter(nick, told) }
+        }
+        return known.map { (name: $0.key, told: $0.value) }.sorted { $0.name < $1.name }
+    }
+}
