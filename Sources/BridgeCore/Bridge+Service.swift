@@ -57,7 +57,7 @@ extension Bridge {
 
     /// The words without the password of a login: what comes back to a client is on its screen and in its logs.
     static func withoutPassword(_ text: String) -> String {
-        let words = text.split(separator: " ", maxSplits: 2)
+        let words = MessageRendering.withoutFormatting(text).split(separator: " ", maxSplits: 2)
         guard words.count > 2, ServiceCommandTable.row(named: words[0])?.command == .login else { return text }
         return "\(words[0]) \(words[1]) ***"
     }
@@ -69,7 +69,9 @@ extension Bridge {
             return say("One command in a message, please.", to: session)
         }
         let parts = plain.split(separator: " ", maxSplits: 1)
-        guard let word = parts.first else { return say("Say help to hear what I know.", to: session) }
+        guard let word = parts.first, MessageRendering.action(text) == nil else {
+            return say("Say help to hear what I know.", to: session)
+        }
         let isAdmin = isOperators(session)
         guard let row = ServiceCommandTable.row(named: word) else {
             return say(

@@ -45,6 +45,30 @@ struct ServiceReading {
         return date + String(decoding: text[11..<16], as: UTF8.self)
     }
 
+    /// The line of `text` that holds what was looked for, or as much of it as `budget` bytes are; nil: it is not found near
+    /// the beginning.
+    static func passage(of text: String, holding words: String, budget: Int) -> String? {
+        func isLineEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") }
+        func folded(_ byte: UInt8) -> UInt8 { byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte }
+        let clean = MessageRendering.cleanBody(String(decoding: text.utf8.prefix(4 * maxBytes), as: UTF8.self))
+        let bytes = Array(clean.utf8)
+        let wanted = words.utf8.map(folded)
+        guard let first = wanted.first, wanted.count <= bytes.count,
+            let place = (0...(bytes.count - wanted.count)).first(where: { index in
+                folded(bytes[index]) == first && bytes[index...].lazy.map(folded).starts(with: wanted)
+            })
+        else { return nil }
+        var start = (bytes[..<place].lastIndex(where: isLineEnd) ?? -1) + 1
+        var mark = ""
+        if place - start + wanted.count > budget {
+            mark = "…"
+            start = max(start, place - budget / 4)
+            while start < place, bytes[start] & 0xC0 == 0x80 { start += 1 }
+        }
+        let end = bytes[place...].firstIndex(where: isLineEnd) ?? bytes.count
+        return NickMaker.prefix(of: mark + String(decoding: bytes[start..<end], as: UTF8.self), maxBytes: budget)
+    }
+
     /// Lines of `text` from a byte on, as many as are shown at a time; and where the next ones begin, if there are any.
     ///
     /// - Parameter budget: bytes of a line.
@@ -194,7 +218,7 @@ extension Bridge {
                 answer.reading?.mutedCount += 1
                 return []
             }
-            texts = excerpt(row.message, in: room, isFound: answer.isSearch, session)
+            texts = excerpt(row.message, in: room, answer, session)
             if answer.reading?.firstMsgid == nil { answer.reading?.firstMsgid = row.message.msgid }
         }
         answer.reading?.shownCount += 1
@@ -234,8 +258,9 @@ extension Bridge {
 
     /// `[12:01] <Remy> words`, some lines of a message.
     private func excerpt(
-        _ message: StoredMessage, in room: Room, isFound: Bool, _ session: IRCSession
+        _ message: StoredMessage, in room: Room, _ answer: HistoryAnswer, _ session: IRCSession
     ) -> [String] {
+        let isFound = answer.isSearch
         let stamp = "[\(ServiceReading.time(message.at, now: context.now.wall))] "
         guard message.kind == .message else { return [stamp + message.text] }
         let action = MessageRendering.action(message.text)
@@ -243,13 +268,19 @@ extension Bridge {
         let head = (isFound ? room.channel + " " : "") + stamp + speaker
         let tail = isFound ? " (\(message.msgid))" : ""
         var limits = settings.limits
-        limits.multilineMaxLines = min(limits.multilineMaxLines, isFound ? 1 : ServiceReading.maxLinesInList)
+        limits.multilineMaxLines = min(limits.multilineMaxLines, ServiceReading.maxLinesInList)
         let budget = max(64, serviceBudget(for: session) - head.utf8.count - tail.utf8.count)
         var bodies = MessageRendering.lines(
             text: action ?? message.text, attachments: message.attachments, isEncrypted: message.isEncrypted,
             budget: budget, limits: limits, backendHost: room.settings.url.host, msgid: isFound ? nil : message.msgid
         ).map(\.text).filter { !$0.isEmpty }
-        if isFound { bodies = Array(bodies.prefix(1)) }
+        if isFound {
+            var passage: String?
+            if case .search(let search) = answer.question, let words = search.text {
+                passage = ServiceReading.passage(of: action ?? message.text, holding: words, budget: budget)
+            }
+            bodies = (passage ?? bodies.first).map { [$0] } ?? []
+        }
         if bodies.isEmpty { bodies = ["[empty message]"] }
         return bodies.map { head + $0 + tail }
     }

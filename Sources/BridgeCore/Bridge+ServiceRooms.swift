@@ -47,10 +47,9 @@ extension Bridge {
         guard let room = firstRoom(from: next) else { return (nil, .service(.unopenedRooms(next: 0, count: count))) }
         let rest = room.id.index + 1
         guard mayEnter(room, session) else { return (nil, .service(.rooms(next: rest, count: count))) }
-        let people = Self.counted(room.memberCount, "person", "people")
-        let text =
-            "\(room.channel): \(people), \(linkInShort(room))"
-            + (session.rooms.contains(room.id) ? ", you among them" : "")
+        let people = room.memberCount == 0 ? "nobody" : Self.counted(room.memberCount, "person", "people")
+        let you = session.rooms.contains(room.id) ? ", you among them" : ""
+        let text = "\(room.channel): \(people)\(you); \(linkInShort(room))"
         return (serviceLine(text, to: session), .service(.rooms(next: rest, count: count + 1)))
     }
 
@@ -180,8 +179,8 @@ extension Bridge {
     }
 
     private func endOfPeople(_ room: Room, _ session: IRCSession) -> LongAnswer? {
-        serviceLine("\(Self.counted(room.memberCount, "person", "people")) in \(room.channel).", to: session)
-            .map { .line($0) }
+        let people = room.memberCount == 0 ? "Nobody" : Self.counted(room.memberCount, "person", "people")
+        return serviceLine("\(people) in \(room.channel).", to: session).map { .line($0) }
     }
 
     /// `Remy (Remy R., away, typing)`.

@@ -35,11 +35,12 @@ import relaying
 import restarts
 import roughness
 import scale
+import service
 import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service]
 
 
 def scenarios(words, quick):
