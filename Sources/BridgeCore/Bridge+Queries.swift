@@ -148,6 +148,7 @@ extension Bridge {
             for line in [
                 "chatbridge \(settings.version)",
                 "Everybody in a room here is in the room of a chat backend too, and the other way round.",
+                "PRIVMSG \(Self.serviceNick) help: it answers in plain words.",
                 "Running since \(IRCServerTime.format(milliseconds: startedAt.milliseconds)).",
             ] {
                 reply(session.numeric(.rplInfo, line), session)

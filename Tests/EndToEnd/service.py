@@ -90,6 +90,22 @@ def a_plain_client_hears_who_read_what_it_said(world):
 
 
 @scenario
+def who_read_it_is_known_after_a_restart(world):
+    directory = folder(world)
+    world.start(directory=directory)
+    ann, bob, remy = world.plain("ann"), world.irc("bob"), world.person("Remy")
+    ann.say("#lobby", "read before the restart")
+    remy.read(remy.expect_message("read before the restart")["message_id"])
+    remy.say("I have")
+    ann.expect_text("I have")
+    settle(bob, "kept")
+    kill(world)
+    world.start(directory=directory)
+    told = ask(world.plain("ann"), "seen #lobby")
+    assert '"read before the restart"' in told[0] and told[1] == "Read by Remy.", told
+
+
+@scenario
 def somebody_logs_in_mutes_and_logs_out(world):
     start(world, account("ann", "secret", "admin = true"))
     guest, remy = world.plain("guest"), world.person("Remy")
