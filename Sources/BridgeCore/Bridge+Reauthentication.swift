@@ -31,9 +31,12 @@ extension Bridge {
         }
         session.rooms = []
         // What it was given counts for the one, what it is given for the other.
+        let lastStay = session.following?.lastStay
         stopFollowing(session)
         session.account = account
         session.setClientName(clientName)
+        // Answers that are on their way are about none of what follows.
+        if let lastStay { following(session)?.lastStay = lastStay }
         if let shared {
             join(session, old, rooms, prefixes, shared)
             return showStaying(oldID, rooms, session)

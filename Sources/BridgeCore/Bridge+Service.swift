@@ -98,6 +98,7 @@ extension Bridge {
         case .history: readHistory(words, row, session)
         case .search: readFound(rest, row, session)
         case .show: readMessage(words, row, session)
+        case .notices: chooseNotices(words.first, row, session)
         case .receipts: chooseReceipts(words.first, row, session)
         case .mute: mute(words.first, session)
         case .unmute: unmute(words[0], session)

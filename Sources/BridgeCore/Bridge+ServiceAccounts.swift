@@ -149,6 +149,33 @@ extension Bridge {
         }
     }
 
+    // MARK: - notices
+
+    func chooseNotices(_ word: String?, _ row: ServiceCommandTable.Row, _ session: IRCSession) {
+        let owner = choicesOwner(session)
+        switch word.map(IRCCasemapping.ascii.fold) {
+        case nil: break
+        case "on": context.choices.setNotices(true, of: owner)
+        case "off": context.choices.setNotices(false, of: owner)
+        default: return say("Usage: \(row.usage)", to: session)
+        }
+        say(
+            context.choices.wantsNotices(owner)
+                ? "You are told at once who got and read what you said."
+                : "You are told who got and read what you said when you ask: seen.", to: session)
+    }
+
+    func tellReader(_ text: String, to client: ClientID) {
+        guard let session = sessions[client], context.choices.wantsNotices(choicesOwner(session)),
+            let service = context.identities[service]
+        else { return }
+        deliver(
+            IRCMessage(
+                tags: [IRCTag("bot")], source: service.source, command: "NOTICE",
+                params: [session.displayNick, NickMaker.prefix(of: text, maxBytes: serviceBudget(for: session))]),
+            to: client, label: nil)
+    }
+
     // MARK: - mute
 
     /// By what somebody is known who is not to be heard.

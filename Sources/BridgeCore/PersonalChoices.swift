@@ -1,7 +1,7 @@
 import ChatModel
 
-/// What people chose for themselves alone by asking the service: whom they do not want to hear, and what of their reading is
-/// told. Kept for the account, and for who has none for the connection; not over the end of the process.
+/// What people chose for themselves alone by asking the service: whom they do not want to hear, what of their reading is
+/// told, and whether they are told of their readers. Kept for the account, and for who has none for the connection; not over the end of the process.
 struct PersonalChoices {
     /// Whose choice it is.
     enum Owner: Hashable {
@@ -38,6 +38,8 @@ struct PersonalChoices {
     private var owners: [Target: Set<Owner>] = [:]
     private var muteCount = 0
     private var receiptChoices: [Owner: ReceiptPolicy] = [:]
+    /// Who is told at once of their readers.
+    private var noticed: Set<Owner> = []
 
     /// Whether anybody muted anybody.
     var hasMutes: Bool { muteCount > 0 }
@@ -75,12 +77,24 @@ struct PersonalChoices {
 
     mutating func setReceipts(_ policy: ReceiptPolicy?, of owner: Owner) { receiptChoices[owner] = policy }
 
+    // MARK: - Notices
+
+    /// Whether anybody wants to be told of their readers.
+    var hasNotices: Bool { !noticed.isEmpty }
+
+    func wantsNotices(_ owner: Owner) -> Bool { noticed.contains(owner) }
+
+    mutating func setNotices(_ isOn: Bool, of owner: Owner) {
+        if isOn { noticed.insert(owner) } else { noticed.remove(owner) }
+    }
+
     // MARK: - Connections
 
     /// The connection is gone.
     mutating func forget(_ client: ClientID) {
         let owner = Owner.client(client)
         receiptChoices[owner] = nil
+        noticed.remove(owner)
         for mute in mutes[owner] ?? [] { unmute(mute.target, for: owner) }
     }
 
@@ -90,6 +104,7 @@ struct PersonalChoices {
         if let policy = receiptChoices[.client(client)], receiptChoices[.account(account)] == nil {
             receiptChoices[.account(account)] = policy
         }
+        if noticed.contains(.client(client)) { noticed.insert(.account(account)) }
         forget(client)
     }
 }

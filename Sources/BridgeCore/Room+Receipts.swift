@@ -223,6 +223,12 @@ extension Room {
         }
         if let delivered = due.delivered { tell("+draft/delivered", delivered.msgid) }
         if let read = due.read { tell("+draft/read", read.msgid) }
+        // For clients that show none of this; who wants it is seldom anybody.
+        if context.choices.hasNotices, let mark = due.read ?? due.delivered {
+            let words = recent.entry(msgid: mark.msgid).map { " \"\($0.excerpt)\"" } ?? " what you said"
+            let deed = due.read == nil ? "got" : "read"
+            door.tellReader("\(person.nick) \(deed)\(words) in \(channel).", to: key.author)
+        }
         if context.isDurable { keepTold(key, context) }
     }
 

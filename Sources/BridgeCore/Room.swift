@@ -32,6 +32,8 @@ protocol ClientDoor: AnyObject {
     func roomFellSilent(_ room: RoomID)
     /// Somebody upstream came into the room, after everybody there was told.
     func personEntered(_ person: PersonID, _ room: Room)
+    /// A word about a reader for a client that asked for such.
+    func tellReader(_ text: String, to client: ClientID)
     /// The clients of those who do not want to hear somebody.
     func clientsMuting(_ person: Person) -> Set<ClientID>
     /// Somebody upstream has another display name.

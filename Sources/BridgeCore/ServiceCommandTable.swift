@@ -12,6 +12,7 @@ enum ServiceCommand: String, CaseIterable {
     case history
     case search
     case show
+    case notices
     case receipts
     case mute
     case unmute
@@ -93,6 +94,14 @@ enum ServiceCommandTable {
             details: [
                 "Messages that are too long for a room end in \"… more lines\" and the msgid.",
                 "At most \(ServiceReading.maxLines) lines at a time; <from> says where to go on, in bytes.",
+            ]),
+        Row(
+            .notices, takes: "[on|off]", "says it at once when somebody got or read what you said",
+            details: [
+                "For clients that do not show it themselves; seen tells the same whenever you ask.",
+                "At most one notice for each reader in two seconds; the newest message stands for all before it.",
+                "Your choice holds for all clients of your account, or, without one, for this connection; until the bridge"
+                    + " is started again.",
             ]),
         Row(
             .receipts, takes: "[marker|speaking|off|default]", "says what others hear of your reading",
