@@ -126,6 +126,7 @@ struct BacklogRenderer {
     let serverName: String
     let limits: LimitSettings
     let backendHost: String?
+    let files: FileLinks?
     /// Without server-time the time stands in front of the words.
     let showsTime: Bool
     let now: ChatTimestamp
@@ -185,7 +186,7 @@ struct BacklogRenderer {
                 - (address?.utf8.count ?? 0)
             let lines = MessageRendering.lines(
                 text: message.text, attachments: message.attachments, isEncrypted: message.isEncrypted, budget: budget,
-                limits: limits, backendHost: backendHost)
+                limits: limits, backendHost: backendHost, files: files)
             return lines.isEmpty ? nil : stamped(IRCUtterance(head: head, lines: lines, address: address), stamp)
         }
         return stamped(

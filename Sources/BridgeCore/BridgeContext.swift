@@ -1,6 +1,7 @@
 import ChatModel
 import Dialects
 import Digests
+import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
@@ -42,6 +43,10 @@ final class BridgeContext {
     /// What the store had no room for.
     var unkept = UnkeptChanges()
     private var outboxesAwaitingStore: Set<RoomID> = []
+    /// Where backends want a token for their files, by the backend's name.
+    let guardedBases: [String: HTTPURL]
+    /// Files that were uploaded here, for whoever says their links.
+    var uploads = UploadBook()
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -58,6 +63,11 @@ final class BridgeContext {
         self.ownLogins = Dictionary(
             settings.accounts.filter { !$0.ownLogins.isEmpty }.map { ($0.name, $0.ownLogins) },
             uniquingKeysWith: { first, _ in first })
+        self.guardedBases = Dictionary(
+            settings.backends.compactMap { backend in
+                guard backend.dialect.traits.guardsFiles, let base = backend.httpBase else { return nil }
+                return (backend.name, base)
+            }, uniquingKeysWith: { first, _ in first })
         self.connectBudget = TokenBucket(
             rate: settings.limits.upstreamConnectsPerSecond, burst: settings.limits.upstreamConnectsPerSecond ?? 1)
         if isDurable {

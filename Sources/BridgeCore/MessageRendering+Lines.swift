@@ -10,7 +10,7 @@ extension MessageRendering {
     /// - Parameter backendHost: whose links may hold a token of ours.
     static func lines(
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
-        backendHost: String? = nil
+        backendHost: String? = nil, files: FileLinks? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0
@@ -40,7 +40,9 @@ extension MessageRendering {
         }
         if front.count > limits.multilineMaxLines { omitted += IRCTextSplitter.lineCount(clean) - front.count }
         if omitted > 0 { lines.append(IRCUtterance.Line("… \(omitted) more line\(omitted == 1 ? "" : "s")")) }
-        lines += self.lines(of: attachments, budget: budget, backendHost: backendHost)
+        if !attachments.isEmpty {
+            lines += self.lines(of: attachments, budget: budget, backendHost: backendHost, files: files)
+        }
         return lines
     }
 
