@@ -122,7 +122,8 @@ public struct MediaLinks: Sendable {
         add(file.room)
         add(file.name)
         add(String(expiry))
-        return Base64.encodeURLSafe(Array(HMACSHA256.authenticate(input, key: key.withUnsafeBytes { Array($0) }).prefix(Self.codeBytes)))
+        return Base64.encodeURLSafe(
+            Array(HMACSHA256.authenticate(input, key: key.withUnsafeBytes { Array($0) }).prefix(Self.codeBytes)))
     }
 
     // MARK: - Opening
@@ -137,7 +138,8 @@ public struct MediaLinks: Sendable {
             let slash = parts[3].lastIndex(of: "/"), parts[3][..<slash].hasSuffix("/-")
         else { return .failure(.unknown) }
         let name = String(parts[3][parts[3].index(after: slash)...])
-        guard let target = HTTPURL.percentDecoded(String(parts[3][..<slash].dropLast(2))), name == Self.plainName(name) else {
+        guard let target = HTTPURL.percentDecoded(String(parts[3][..<slash].dropLast(2))), name == Self.plainName(name)
+        else {
             return .failure(.unknown)
         }
         let place: LinkedFile.Place
@@ -164,7 +166,8 @@ public struct MediaLinks: Sendable {
     static func plainName(_ name: String) -> String {
         var plain: [UInt8] = []
         for byte in name.utf8 {
-            let isKept = ASCII.isLetter(byte) || ASCII.isDigit(byte) || byte == UInt8(ascii: ".")
+            let isKept =
+                ASCII.isLetter(byte) || ASCII.isDigit(byte) || byte == UInt8(ascii: ".")
                 || byte == UInt8(ascii: "_")
             if isKept {
                 plain.append(byte)

@@ -54,7 +54,8 @@ struct MediaLinkTests {
         let file = LinkedFile(room: "lobby", place: .backend("/assets/5b1c"), name: "cat.png")
         let path = Array(Self.path(Self.links.url(of: file, now: Self.now)).utf8)
         for index in path.indices {
-            for other in [UInt8(ascii: "a"), UInt8(ascii: "/"), UInt8(ascii: "%"), UInt8(ascii: ".")] where path[index] != other {
+            for other in [UInt8(ascii: "a"), UInt8(ascii: "/"), UInt8(ascii: "%"), UInt8(ascii: ".")]
+            where path[index] != other {
                 var changed = path
                 changed[index] = other
                 let found = Self.links.file(at: String(decoding: changed, as: UTF8.self), now: Self.now)
@@ -67,7 +68,8 @@ struct MediaLinkTests {
 
     @Test("another key's links are strangers'")
     func otherKey() {
-        let other = MediaLinks(base: "https://chat.example", key: Array(repeating: 8, count: 32), lifetime: .seconds(60))
+        let other = MediaLinks(
+            base: "https://chat.example", key: Array(repeating: 8, count: 32), lifetime: .seconds(60))
         let file = LinkedFile(room: "lobby", place: .backend("/f"), name: "f")
         #expect(other.file(at: Self.path(Self.links.url(of: file, now: Self.now)), now: Self.now) == .failure(.unknown))
     }

@@ -31,8 +31,8 @@ struct MediaTests {
         if accounts {
             let verifier = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: [1], iterations: 1)
             settings.accounts = [
-                AccountSettings(name: "ann", password: verifier),
-                AccountSettings(name: "bob", password: verifier, rooms: ["kitchen"]),
+                AccountSettings(name: "chef", password: verifier),
+                AccountSettings(name: "cook", password: verifier, rooms: ["kitchen"]),
             ]
         }
         if media { settings.media = MediaSettings(links: MediaLinkTests.links, maxUploadBytes: maxUploadBytes) }
@@ -53,7 +53,7 @@ struct MediaTests {
     }
 
     private func upload(
-        _ harness: BridgeHarness, by name: String = "ann", room: String? = nil, bytes: Int = 3
+        _ harness: BridgeHarness, by name: String = "chef", room: String? = nil, bytes: Int = 3
     ) -> Result<String, UploadFailure>? {
         let file = UploadedFile(name: "my cat.png", mime: "image/png", bytes: Array(repeating: 1, count: bytes))
         harness.perform { $0.upload(UploadID(rawValue: 1), file, by: name, room: room, now: $1) }
@@ -64,11 +64,11 @@ struct MediaTests {
         harness.bridge.isupport.flatMap { $0 }.filter { $0.contains("FILEHOST") }
     }
 
-    private func body(_ harness: BridgeHarness, _ room: Int = 0) -> String? {
-        harness.takeOutputs().compactMap { output in
-            guard case .upstream(room, .frame(let bytes, _)) = output else { return nil }
+    private func sent(_ room: Int, in outputs: [BridgeHarness.Output]) -> [String] {
+        outputs.compactMap { output -> String? in
+            guard case .upstream(let from, .frame(let bytes, _)) = output, from == room else { return nil }
             return String(decoding: bytes, as: UTF8.self)
-        }.last
+        }
     }
 
     // MARK: - Uploading
@@ -123,10 +123,10 @@ struct MediaTests {
     @Test("uploads that come to nothing say why")
     func refusals() throws {
         #expect(upload(try harness(), by: "nobody") == .failure(.notAllowed))
-        #expect(upload(try harness(), by: "bob") == .failure(.notAllowed), "bob has no room that takes files")
+        #expect(upload(try harness(), by: "cook") == .failure(.notAllowed), "cook has no room that takes files")
         #expect(upload(try harness(), room: "#kitchen") == .failure(.notAllowed))
         #expect(upload(try harness(), room: "#LOBBY") == .success("http://chat.example/files/1"))
-        #expect(upload(try harness(), by: "ann@phone") == .success("http://chat.example/files/1"))
+        #expect(upload(try harness(), by: "chef@phone") == .success("http://chat.example/files/1"))
         #expect(upload(try harness(), bytes: 1001) == .failure(.tooLarge(limit: 1000)))
         for (status, failure) in [
             (413, UploadFailure.tooLarge(limit: nil)), (415, .unsupportedType),
@@ -142,7 +142,8 @@ struct MediaTests {
     func passwords() throws {
         let harness = try harness()
         for (name, password, isRight) in [
-            ("ann", "secret", true), ("ANN", "secret", true), ("ann@phone", "secret", true), ("ann", "wrong", false),
+            ("chef", "secret", true), ("CHEF", "secret", true), ("chef@phone", "secret", true),
+            ("chef", "wrong", false),
             ("nobody", "secret", false), ("", "", false),
         ] {
             var check: PasswordCheck?
@@ -151,9 +152,9 @@ struct MediaTests {
         }
         var waits: [Duration?] = []
         harness.perform { bridge, now in
-            for _ in 0..<3 { waits.append(bridge.uploadChecked("ann", from: "192.0.2.1", .wrong, now: now)) }
-            waits.append(bridge.uploadChecked("ann", from: "192.0.2.1", .correct, now: now))
-            waits.append(bridge.uploadChecked("ann", from: "192.0.2.1", .wrong, now: now))
+            for _ in 0..<3 { waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .wrong, now: now)) }
+            waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .correct, now: now))
+            waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .wrong, now: now))
         }
         #expect(waits == [.zero, .seconds(1), .seconds(2), nil, .zero])
         #expect(!harness.notes.contains { $0.text.contains("secret") })
@@ -171,10 +172,7 @@ struct MediaTests {
         let link = try #require(try upload(harness)?.get())
         harness.send(1, "PRIVMSG #lobby :" + said.replacing("LINK", with: link))
         let outputs = harness.takeOutputs()
-        let bodies = outputs.compactMap { output -> String? in
-            guard case .upstream(0, .frame(let bytes, _)) = output else { return nil }
-            return String(decoding: bytes, as: UTF8.self)
-        }
+        let bodies = sent(0, in: outputs)
         #expect(bodies.count == 1 && bodies[0].contains("\\/files\\/1"), "\(bodies)")
         #expect(bodies.first?.contains("media") == false, "the link is for people on IRC")
         #expect(said == "LINK" || bodies.first?.contains("look") == true)
@@ -191,7 +189,7 @@ struct MediaTests {
         enter(harness, 1, "ann", rooms: "#kitchen")
         let link = try #require(try upload(harness, room: "lobby")?.get())
         harness.send(1, "PRIVMSG #kitchen :" + link)
-        #expect(body(harness, 1)?.contains("my-cat.png") == true)
+        #expect(sent(1, in: harness.takeOutputs()).last?.contains("my-cat.png") == true)
     }
 
     @Test("the oldest uploads are forgotten")
@@ -219,7 +217,8 @@ struct MediaTests {
         let line = try #require(harness.takeLines(1).last)
         let file = try #require(harness.keptFiles.first)
         #expect(file.bytes == Array("hello".utf8) && file.name.hasSuffix(".png"))
-        #expect(line.contains(":[image] (5 B) https://chat.example/media/d/lobby/") && line.hasSuffix("/-/\(file.name)"))
+        #expect(
+            line.contains(":[image] (5 B) https://chat.example/media/d/lobby/") && line.hasSuffix("/-/\(file.name)"))
         // Whoever asks for it later gets a link that opens then.
         harness.advance(by: .seconds(5 * 3600))
         harness.connect(2)

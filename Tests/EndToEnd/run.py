@@ -26,6 +26,7 @@ import listeners
 import load
 import lifecycle
 import logins
+import media
 import multiline
 import options
 import outages
@@ -39,7 +40,7 @@ import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, media]
 
 
 def scenarios(words, quick):

@@ -21,7 +21,8 @@ struct MediaConfiguration: Equatable, Sendable {
 
     static let rows: [ConfigurationKey<MediaConfiguration>] = [
         ConfigurationKey(
-            "public_url", \.publicURL, .publicURL, "where people reach the listener that serves media; \"\": nothing is"),
+            "public_url", \.publicURL, .publicURL, "where people reach the listener that serves media; \"\": nothing is"
+        ),
         ConfigurationKey("max_upload", \.maxUploadBytes, .size(1...uploadLimit), "largest file that people upload"),
         ConfigurationKey(
             "link_lifetime", \.linkLifetime, .duration(atLeast: shortestLinkLifetime), "how long a link opens"),

@@ -70,7 +70,9 @@ enum MediaHeaders {
         var name = String.UnicodeScalarView()
         for scalar in last.unicodeScalars {
             let category = scalar.properties.generalCategory
-            guard category != .control, category != .format, category != .lineSeparator, scalar != "\"" else { continue }
+            guard category != .control, category != .format, category != .lineSeparator, scalar != "\"" else {
+                continue
+            }
             guard String(name).utf8.count + String(scalar).utf8.count <= maxNameBytes else { break }
             name.append(scalar)
         }

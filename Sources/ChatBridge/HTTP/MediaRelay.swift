@@ -26,7 +26,8 @@ final class MediaRelay: HTTPBodyReceiver {
     func begin(_ order: BackendCallOrder, _ backends: BackendDriver, _ transport: Transport) {
         client = backends.files
         // The relay lives as long as the call that it receives.
-        call = backends.fetch(order, range: exchange.head.headers.first("Range"), transport, self) { outcome, transport in
+        call = backends.fetch(order, range: exchange.head.headers.first("Range"), transport, self) {
+            outcome, transport in
             self.finished(outcome, transport)
         }
         if call == nil { finished(.failure(.cancelled), transport) }

@@ -103,12 +103,13 @@ final class MediaRoutes: LoopTenant {
     // MARK: - Uploads
 
     private func options(_ exchange: HTTPExchange, _ transport: Transport) {
-        let fields = sharing(exchange.head) + [
-            ("Allow", "OPTIONS, POST"), ("Accept-Post", "*/*"),
-            ("Access-Control-Allow-Methods", "OPTIONS, POST"),
-            ("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Disposition"),
-            ("Access-Control-Max-Age", "600"),
-        ]
+        let fields =
+            sharing(exchange.head) + [
+                ("Allow", "OPTIONS, POST"), ("Accept-Post", "*/*"),
+                ("Access-Control-Allow-Methods", "OPTIONS, POST"),
+                ("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Disposition"),
+                ("Access-Control-Max-Age", "600"),
+            ]
         exchange.respond(204, headers: HTTPHeaders(fields), transport: transport)
     }
 
@@ -224,9 +225,10 @@ final class MediaRoutes: LoopTenant {
         guard let exchange = uploading.removeValue(forKey: id) else { return }
         switch outcome {
         case .success(let link):
-            let fields = sharing(exchange.head) + [
-                ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
-            ]
+            let fields =
+                sharing(exchange.head) + [
+                    ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+                ]
             exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
         case .failure(.notAllowed):
             answer(exchange, 403, "None of your rooms has a backend that takes files", transport)
