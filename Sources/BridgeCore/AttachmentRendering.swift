@@ -19,8 +19,9 @@ extension MessageRendering {
         for attachment in attachments.prefix(maxAttachmentLines) {
             // By lines, since a CR LF is one character to a search for either.
             let line = IRCTextSplitter.lines(
-                cleanBody(describe(attachment, backendHost: backendHost, files: files)), maxLines: 10)
-                .joined(separator: " ")
+                cleanBody(describe(attachment, backendHost: backendHost, files: files)), maxLines: 10
+            )
+            .joined(separator: " ")
             for (index, piece) in IRCTextSplitter.split(line, budget: budget).enumerated() {
                 lines.append(IRCUtterance.Line(piece, isContinuation: index > 0))
             }

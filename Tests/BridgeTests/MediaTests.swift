@@ -173,7 +173,7 @@ struct MediaTests {
         harness.send(1, "PRIVMSG #lobby :" + said.replacing("LINK", with: link))
         let outputs = harness.takeOutputs()
         let bodies = sent(0, in: outputs)
-        #expect(bodies.count == 1 && bodies[0].contains("\\/files\\/1"), "\(bodies)")
+        #expect(bodies.count == 1 && bodies[0].contains("/files/1"), "\(bodies)")
         #expect(bodies.first?.contains("media") == false, "the link is for people on IRC")
         #expect(said == "LINK" || bodies.first?.contains("look") == true)
         let seen = outputs.compactMap { output -> String? in
@@ -240,7 +240,7 @@ struct MediaTests {
         let harness = try harness(media: media)
         enter(harness, 1, "ann")
         harness.sendFrame(0, Self.inline(1, "data:image/png;base64,aGVsbG8" + (media ? "" : "=")))
-        #expect(harness.takeLines(1).last?.hasSuffix(":[image, \(media ? 6 : 5) B, inline]") == true)
+        #expect(harness.takeLines(1).last?.hasSuffix(":[image, 5 B, inline]") == true)
         #expect(harness.keptFiles.isEmpty)
     }
 }

@@ -164,6 +164,16 @@ def guessing_passwords_takes_longer_and_longer(setting):
     assert upload(setting, b"x").status == 201
 
 
+@on("directus")
+def what_is_larger_than_any_queue_is_uploaded(setting):
+    start(setting, 'max_upload = "40MiB"\n')
+    data = os.urandom(35 * 1024 * 1024)
+    answer = upload(setting, data, name="film.mp4", mime="video/mp4")
+    assert answer.status == 201, (answer.status, answer.body)
+    opened = get(setting, answer.headers["Location"])
+    assert opened.headers["Content-Type"] == "video/mp4" and opened.body == data
+
+
 # MARK: - Links
 
 

@@ -209,6 +209,10 @@ final class HTTPClient: LoopTenant {
         let head = HTTPRequestHead(method: call.request.method, target: call.request.url.pathAndQuery, headers: headers)
         do throws(HTTPProtocolError) {
             let body = call.request.body
+            // All of it waits at once: whoever made the request has bounded it.
+            if let body, body.count > TransportLimits.sendLimitBytes / 2 {
+                transport.setSendLimit(id, bytes: body.count + TransportLimits.sendLimitBytes)
+            }
             try link.connection.startRequest(
                 head, body: body.map { .length($0.count) } ?? .none, now: transport.now, into: &writer)
             if let body { try link.connection.sendBody(ByteSlice(copying: body), into: &writer) }

@@ -20,6 +20,8 @@ enum MediaBounds {
     static let downloads = 32
     /// Bytes that are written before a client has to have taken them.
     static let window = 256 * 1024
+    /// Bytes of files from within messages that wait for the disk.
+    static let unkeptBytes = 64 * 1024 * 1024
     /// How long a file waits for its backend's token to be renewed.
     static let renewal: Duration = .seconds(10)
     /// Longest wait that somebody with a wrong password is told of.
@@ -57,6 +59,7 @@ final class MediaRoutes: LoopTenant {
     private var lastRead: UInt64 = 0
     private var waiting: [Waiting] = []
     private var downloadCount = 0
+    private var unkeptBytes = 0
 
     private struct Waiting {
         var exchange: HTTPExchange
@@ -354,15 +357,22 @@ final class MediaRoutes: LoopTenant {
     // MARK: - Files within messages
 
     func keep(_ file: KeptFile) {
-        let (store, loop) = (store, loop)
+        let (store, loop, count) = (store, loop, file.bytes.count)
+        guard unkeptBytes + count <= MediaBounds.unkeptBytes else { return notKept("too much waits for the disk") }
         let isTaken = workers.submit {
-            guard let why = store.keep(file.name, file.bytes) else { return }
-            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.notKept(why) }
+            let why = store.keep(file.name, file.bytes)
+            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.kept(count, why) }
         }
-        if !isTaken { notKept("too much waits for the disk") }
+        if isTaken { unkeptBytes += count } else { notKept("too much waits for the disk") }
     }
 
-    fileprivate func notKept(_ why: String) {
+    /// - Parameter why: a sentence where it could not be.
+    fileprivate func kept(_ count: Int, _ why: String?) {
+        unkeptBytes -= count
+        if let why { notKept(why) }
+    }
+
+    private func notKept(_ why: String) {
         note(BridgeNote(.warn, "file-not-kept", "a file that came within a message is not kept", ["reason": why]))
     }
 
