@@ -255,6 +255,7 @@ final class BridgeContext {
     /// The bridge's own id of a message: 22 characters, the same after a restart without storage.
     func messageID(backend: String, room: String, sender: ChatID?, id: ChatID?) -> String {
         var input: [UInt8] = []
+        input.reserveCapacity(192)
         func add(_ part: String) {
             input.append(contentsOf: part.utf8)
             input.append(0)
@@ -270,19 +271,25 @@ final class BridgeContext {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     private static func base64URL(_ bytes: ArraySlice<UInt8>) -> String {
-        var text: [UInt8] = []
-        var bits: UInt32 = 0
-        var bitCount = 0
-        for byte in bytes {
-            bits = bits << 8 | UInt32(byte)
-            bitCount += 8
-            while bitCount >= 6 {
-                bitCount -= 6
-                text.append(base64Alphabet[Int(bits >> UInt32(bitCount) & 63)])
+        String(unsafeUninitializedCapacity: (bytes.count * 8 + 5) / 6) { text in
+            var end = 0
+            var bits: UInt32 = 0
+            var bitCount = 0
+            func add(_ sextet: UInt32) {
+                text.initializeElement(at: end, to: base64Alphabet[Int(sextet & 63)])
+                end += 1
             }
+            for byte in bytes {
+                bits = bits << 8 | UInt32(byte)
+                bitCount += 8
+                while bitCount >= 6 {
+                    bitCount -= 6
+                    add(bits >> UInt32(bitCount))
+                }
+            }
+            if bitCount > 0 { add(bits << UInt32(6 - bitCount)) }
+            return end
         }
-        if bitCount > 0 { text.append(base64Alphabet[Int(bits << UInt32(6 - bitCount) & 63)]) }
-        return String(decoding: text, as: UTF8.self)
     }
 }
 

@@ -126,6 +126,8 @@ final class IdentityMap {
     private var byNick = KeyedObjects<ByNick>()
     private var bySkeleton = KeyedObjects<BySkeleton>()
     private var byRemote: [Person.RemoteKey: PersonID] = [:]
+    /// Display names of people upstream, and how many have each.
+    private var remoteRealnames: [String: Int] = [:]
     /// Absent people, longest absent first; entries of people who came back are skipped.
     private var absentQueue: [(person: PersonID, since: MonotonicInstant)] = []
     private var absentHead = 0
@@ -206,6 +208,9 @@ final class IdentityMap {
         byNick[casemapping.fold(nick)].map { ($0.id, $0.person) }
     }
 
+    /// Whether somebody upstream, known here, has this display name to the letter.
+    func isRemote(realname: String) -> Bool { remoteRealnames[realname] != nil }
+
     func modify(_ id: PersonID, _ body: (inout Person) -> Void) {
         guard let record = people[id] else { return }
         body(&record.person)
@@ -285,6 +290,7 @@ final class IdentityMap {
         if record.person.isPresent { presenceChanged?(record.person, false) }
         if case .remote(let key) = record.person.kind {
             byRemote[key] = nil
+            count(record.person.realname, -1)
             if record.person.absentSince != nil { absentCount -= 1 }
             if passing.remove(id) == nil { keep?(.forgetIdentity(backend: key.backend, key.person)) }
         }
@@ -296,7 +302,13 @@ final class IdentityMap {
         let record = Record(id, person, casemapping)
         people.insert(record)
         claimNames(record)
+        if case .remote = person.kind { count(person.realname, 1) }
         return id
+    }
+
+    private func count(_ realname: String, _ change: Int) {
+        let sum = remoteRealnames[realname, default: 0] + change
+        remoteRealnames[realname] = sum > 0 ? sum : nil
     }
 
     private func claimNames(_ record: Record) {
@@ -372,6 +384,8 @@ final class IdentityMap {
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
             guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
+            count(person.realname, -1)
+            count(realname, 1)
             modify(id) { $0.realname = realname }
             defer { keepIdentity(id) }
             let base = maker.nick(name: displayName, id: idText)

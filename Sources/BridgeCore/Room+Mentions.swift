@@ -17,7 +17,9 @@ extension Room {
     /// An IRC user's words, with names where they wrote nicks of people upstream.
     func withNames(_ text: String, _ context: BridgeContext) -> String {
         rewritten(text, maxWords: 1) { nick in
-            guard let (id, person) = context.identities.person(nick: nick), slots.contains(id) else { return nil }
+            guard !nick.utf8.contains(0x20), let (id, person) = context.identities.person(nick: nick),
+                slots.contains(id)
+            else { return nil }
             return person.kind == .local || person.realname.isEmpty ? nick : person.realname
         }
     }
@@ -25,6 +27,8 @@ extension Room {
     /// Words from upstream, with the nicks of those people whose names they hold.
     func withNicks(_ text: String, _ context: BridgeContext) -> String {
         rewritten(text, maxWords: Self.maxMentionWords) { name in
+            // Most of what a comma or a colon follows is no name, and making a nick of it takes as long as all the rest.
+            guard context.identities.isRemote(realname: name) else { return nil }
             let maker = NickMaker(settings: context.settings.nicks)
             let base = maker.nick(name: name, id: name)
             var found: String?

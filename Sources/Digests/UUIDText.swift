@@ -53,17 +53,24 @@ public enum UUIDText {
 
     /// The first 16 of `bytes` in upper case, with the version and variant bits set. Missing bytes count as zero.
     static func format(_ bytes: [UInt8], version: UInt8) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        let digits = Array("0123456789ABCDEF".utf8)
-        for index in 0..<16 {
-            var byte = index < bytes.count ? bytes[index] : 0
-            if index == 6 { byte = byte & 0x0F | version << 4 }
-            if index == 8 { byte = byte & 0x3F | 0x80 }
-            if [4, 6, 8, 10].contains(index) { text.append(UInt8(ascii: "-")) }
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
+        String(unsafeUninitializedCapacity: 36) { text in
+            var end = 0
+            func add(_ character: UInt8) {
+                text.initializeElement(at: end, to: character)
+                end += 1
+            }
+            func digit(_ nibble: UInt8) -> UInt8 {
+                nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "A") - 10 + nibble
+            }
+            for index in 0..<16 {
+                var byte = index < bytes.count ? bytes[index] : 0
+                if index == 6 { byte = byte & 0x0F | version << 4 }
+                if index == 8 { byte = byte & 0x3F | 0x80 }
+                if index == 4 || index == 6 || index == 8 || index == 10 { add(UInt8(ascii: "-")) }
+                add(digit(byte >> 4))
+                add(digit(byte & 15))
+            }
+            return end
         }
-        return String(decoding: text, as: UTF8.self)
     }
 }

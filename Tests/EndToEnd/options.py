@@ -36,9 +36,9 @@ def jwt_rooms_by_number_and_by_name(setting):
     setting.backend.say("Remy", "in two", room=2)
     setting.backend.say("Remy", "in three", room=3)
     at = ann.expect_text("in two").tags["time"]
-    bob.expect_text("in three")
+    later = bob.expect_text("in three").tags["time"]
     ann.send("MARKREAD #lobby timestamp=" + at)
-    bob.send("MARKREAD #tech timestamp=" + at)
+    bob.send("MARKREAD #tech timestamp=" + later)
     wait_until(
         lambda: {r["path"] for r in setting.backend.requests("/mark-read")}
         == {"/api/rooms/2/mark-read", "/api/rooms/3/mark-read"},
