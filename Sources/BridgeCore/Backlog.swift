@@ -191,7 +191,11 @@ struct BacklogRenderer {
         }
         return stamped(
             MessageRendering.utterance(
-                head, SpokenText(text: message.text), address: address, margin: stamp.utf8.count),
+                head,
+                SpokenText(
+                    text: message.attachments.isEmpty
+                        ? message.text : files?.renewed(message.text, message.attachments) ?? message.text),
+                address: address, margin: stamp.utf8.count),
             stamp)
     }
 

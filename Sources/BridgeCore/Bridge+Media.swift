@@ -64,6 +64,7 @@ extension Bridge {
             password: SecretBytes(password), cost: accounts.passwordCost)
     }
 
+    /// - Parameter address: whose failures count together.
     /// - Returns: nil: the password is right. Else how long the refusal waits.
     public func uploadChecked(
         _ name: String, from address: String, _ verdict: PasswordVerdict, now: Now
@@ -157,12 +158,8 @@ extension Bridge {
     private func link(
         to attachment: ChatAttachment, _ upload: RunningUpload, _ account: BackendAccount, _ media: MediaSettings
     ) -> String? {
-        guard var url = attachment.url, let base = account.settings.httpBase else { return nil }
-        if url.utf8.first == UInt8(ascii: "/") {
-            var text = base.description
-            while text.utf8.last == UInt8(ascii: "/") { text.removeLast() }
-            url = text + url
-        }
+        guard let address = attachment.url, let base = account.settings.httpBase else { return nil }
+        let url = FileLinks.absolute(address, base)
         var shown = attachment
         shown.url = url
         shown.name = upload.file

@@ -33,12 +33,40 @@ struct FileLinks {
             let file = LinkedFile(room: room, place: .kept(kept), name: attachment.name ?? kept)
             return links.url(of: file, now: now)
         }
-        guard let guarded, let url = try? HTTPURL(parsing: address), url.scheme == guarded.scheme,
-            url.host == guarded.host, url.port == guarded.port, !Self.climbs(url.pathAndQuery)
+        guard let guarded, let url = try? HTTPURL(parsing: Self.absolute(address, guarded)),
+            url.scheme == guarded.scheme, url.host == guarded.host, url.port == guarded.port,
+            !Self.climbs(url.pathAndQuery)
         else { return nil }
         let last = url.pathAndQuery.prefix { $0 != "?" }.split(separator: "/").last.map(String.init)
         let file = LinkedFile(room: room, place: .backend(url.pathAndQuery), name: attachment.name ?? last ?? "file")
         return links.url(of: file, now: now)
+    }
+
+    /// `text` of an IRC user, who may have said links to files of theirs: with links that open from now on.
+    ///
+    /// - Parameter attachments: of the same message. A link to anything else stays as it is: whoever said it must not get a
+    ///   fresh one for it.
+    func renewed(_ text: String, _ attachments: [ChatAttachment]) -> String {
+        let mark = links.base + MediaLinks.prefix + "f/"
+        guard guarded != nil, text.contains(mark) else { return text }
+        var renewed = text
+        for attachment in attachments {
+            guard let fresh = url(of: attachment), let file = links.file(ofURL: fresh) else { continue }
+            for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) where word.hasPrefix(mark) {
+                guard let said = links.file(ofURL: String(word)), said.place == file.place, said.room == file.room
+                else { continue }
+                renewed = renewed.replacing(word, with: links.url(of: said, now: now))
+            }
+        }
+        return renewed
+    }
+
+    /// `address` below a backend's HTTP base, where it is a path.
+    static func absolute(_ address: String, _ base: HTTPURL) -> String {
+        guard address.utf8.first == UInt8(ascii: "/") else { return address }
+        var text = base.description
+        while text.utf8.last == UInt8(ascii: "/") { text.removeLast() }
+        return text + address
     }
 
     /// Whether a path leaves its folder. The driver refuses those as well; a link that cannot be opened is none.

@@ -130,34 +130,42 @@ public struct MediaLinks: Sendable {
 
     /// The file that a path leads to; as on a request line, without the query.
     public func file(at path: String, now: ChatTimestamp) -> Result<LinkedFile, LinkRefusal> {
-        guard path.utf8.starts(with: Self.prefix.utf8) else { return .failure(.unknown) }
+        guard let (file, expiry) = known(path) else { return .failure(.unknown) }
+        return now.milliseconds / Self.hour < expiry ? .success(file) : .failure(.expired)
+    }
+
+    /// The file that a link of ours leads to, or led to.
+    func file(ofURL url: String) -> LinkedFile? {
+        url.hasPrefix(base) ? known(String(url.dropFirst(base.count)))?.file : nil
+    }
+
+    private func known(_ path: String) -> (file: LinkedFile, expiry: Int64)? {
+        guard path.utf8.starts(with: Self.prefix.utf8) else { return nil }
         let parts = path.utf8.dropFirst(Self.prefix.utf8.count).split(
             separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false
         ).map { String($0) ?? "" }
         guard parts.count == 4, let room = HTTPURL.percentDecoded(parts[1]), !room.isEmpty,
             let slash = parts[3].lastIndex(of: "/"), parts[3][..<slash].hasSuffix("/-")
-        else { return .failure(.unknown) }
+        else { return nil }
         let name = String(parts[3][parts[3].index(after: slash)...])
         guard let target = HTTPURL.percentDecoded(String(parts[3][..<slash].dropLast(2))), name == Self.plainName(name)
         else {
-            return .failure(.unknown)
+            return nil
         }
         let place: LinkedFile.Place
         switch parts[0] {
         case "f": place = .backend("/" + target)
         case "d": place = .kept(target)
-        default: return .failure(.unknown)
+        default: return nil
         }
         let stamp = parts[2].split(separator: ".", omittingEmptySubsequences: false)
-        // 7 digits in base 36 are 78 milliards of hours.
+        // 7 digits in base 36 are 78 billion hours.
         guard stamp.count == 2, stamp[0].utf8.count <= 7, let expiry = Int64(stamp[0], radix: 36), expiry > 0 else {
-            return .failure(.unknown)
+            return nil
         }
         let file = LinkedFile(room: room, place: place, name: name)
-        guard constantTimeEqual(Array(code(of: file, expiry: expiry).utf8), Array(stamp[1].utf8)) else {
-            return .failure(.unknown)
-        }
-        return now.milliseconds / Self.hour < expiry ? .success(file) : .failure(.expired)
+        let isOurs = constantTimeEqual(Array(code(of: file, expiry: expiry).utf8), Array(stamp[1].utf8))
+        return isOurs ? (file, expiry) : nil
     }
 
     // MARK: - Text

@@ -104,7 +104,7 @@ struct MediaLinkTests {
             ("http://cms.example/assets/1", false), ("https://cms.example:8443/assets/1", false),
             ("https://other.example/assets/1", false), ("https://cms.example/assets/../admin", false),
             ("https://cms.example/assets/%2E%2e/admin", false), ("media:AAAAAAAAAAAAAAAAAAAAAA.png", true),
-            ("ftp://cms.example/1", false), ("/assets/1", false), ("", false),
+            ("ftp://cms.example/1", false), ("/assets/1", true), ("assets/1", false), ("", false),
         ])
     func guarded(_ address: String, _ hasLink: Bool) throws {
         let files = FileLinks(

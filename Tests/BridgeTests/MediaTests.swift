@@ -183,6 +183,39 @@ struct MediaTests {
         #expect(seen.map { $0.drop { $0 != ":" }.contains(link) } == [true], "\(seen)")
     }
 
+    @Test("in the history a said link is a fresh one, and only for the message's own file")
+    func isRenewed() throws {
+        let harness = try harness(guardsFiles: true)
+        enter(harness, 1, "ann")
+        let link = try #require(try upload(harness)?.get())
+        harness.send(1, "PRIVMSG #lobby :look " + link)
+        harness.send(1, "PRIVMSG #lobby :again and again " + link.replacing("/files/1", with: "/files/2"))
+        let other = MediaLinkTests.links.url(
+            of: LinkedFile(room: "lobby", place: .backend("/files/2"), name: "a"), now: harness.clock.now.wall)
+        harness.send(1, "PRIVMSG #lobby :old " + other)
+        harness.advance(by: .seconds(5 * 3600))
+        harness.connect(2)
+        harness.send(2, "CAP REQ :draft/chathistory batch")
+        harness.send(2, "NICK bob")
+        harness.send(2, "USER u 0 * :r")
+        harness.send(2, "CAP END")
+        harness.send(2, "JOIN #lobby")
+        _ = harness.takeOutputs()
+        harness.send(2, "CHATHISTORY LATEST #lobby * 10")
+        let lines = harness.takeLines(2).filter { $0.contains(" PRIVMSG ") }
+        #expect(lines.count == 3)
+        let words = lines.compactMap { $0.split(separator: " ").last.map(String.init) }
+        let opened = words.map { word in
+            MediaLinkTests.links.file(
+                at: String(word.dropFirst("https://chat.example".count)), now: harness.clock.now.wall)
+        }
+        #expect(
+            opened == [
+                .success(LinkedFile(room: "lobby", place: .backend("/files/1"), name: "my cat.png")),
+                .failure(.unknown), .failure(.expired),
+            ])
+    }
+
     @Test("in a room of another backend it stays a link")
     func elsewhere() throws {
         let harness = try harness(guardsFiles: true)

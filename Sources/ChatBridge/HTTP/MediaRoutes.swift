@@ -16,6 +16,8 @@ import WireBytes
 enum MediaBounds {
     /// Uploads at a time. Each is held until the backend has it, several times over on its way.
     static let uploads = 4
+    /// Passwords that are checked at a time: those who log in on IRC want their turn.
+    static let checks = 4
     /// Files on their way to people at a time.
     static let downloads = 32
     /// Bytes that are written before a client has to have taken them.
@@ -41,9 +43,13 @@ final class MediaRoutes: LoopTenant {
     /// The disk is one.
     private let workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
 
+    /// Characters of a name that nobody has checked.
+    private static let shownName = 64
+
     private struct Check {
         var gate: HTTPGate
         var name: String
+        /// Whose failures count together: an address, or `account NAME`.
         var place: String
     }
 
@@ -140,14 +146,20 @@ final class MediaRoutes: LoopTenant {
         guard let (name, password) = BasicCredentials.parse(gate.head.headers) else {
             return refuseStranger(gate, transport)
         }
-        guard places.isFree else {
+        guard MediaHeaders.uploadedType(gate.head.headers) != "multipart/form-data" else {
+            return gate.refuse(
+                415, headers: sharing(gate.head), "Send the file itself, not a form with it (curl: -T, not -F)\n",
+                transport: transport)
+        }
+        guard places.isFree, checks.count < MediaBounds.checks else {
             return gate.refuse(
                 503, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
                 "Too many files are being uploaded; try again\n", transport: transport)
         }
         // One password at a time: waits are not to be dodged by asking often. Whoever comes through a proxy of this machine
         // has no address of their own.
-        let place = gate.peer.isLoopback ? "account " + ASCII.lowercased(name) : gate.peer.host
+        let place =
+            gate.peer.isLoopback ? "account " + ASCII.lowercased(String(name.prefix(Self.shownName))) : gate.peer.host
         guard busy.insert(place).inserted else {
             return gate.refuse(
                 429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
@@ -168,7 +180,7 @@ final class MediaRoutes: LoopTenant {
     func uploadChecked(_ attempt: UInt64, _ verdict: PasswordVerdict, _ transport: Transport) {
         guard let check = checks.removeValue(forKey: attempt) else { return }
         let wait = bridge.bridge.uploadChecked(
-            check.name, from: check.gate.peer.host, verdict, now: BridgeDriver.now(transport))
+            check.name, from: check.place, verdict, now: BridgeDriver.now(transport))
         bridge.run(transport)
         switch (verdict, wait) {
         case (.correct, _):
