@@ -12,12 +12,16 @@ extension MessageRendering {
     /// Bytes of a link. Longer ones fill several lines, and no client opens those.
     static let maxLinkBytes = 2048
 
-    static func lines(of attachments: [ChatAttachment], budget: Int, backendHost: String?) -> [IRCUtterance.Line] {
+    static func lines(
+        of attachments: [ChatAttachment], budget: Int, backendHost: String?, files: FileLinks? = nil
+    ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         for attachment in attachments.prefix(maxAttachmentLines) {
             // By lines, since a CR LF is one character to a search for either.
-            let line = IRCTextSplitter.lines(cleanBody(describe(attachment, backendHost: backendHost)), maxLines: 10)
-                .joined(separator: " ")
+            let line = IRCTextSplitter.lines(
+                cleanBody(describe(attachment, backendHost: backendHost, files: files)), maxLines: 10
+            )
+            .joined(separator: " ")
             for (index, piece) in IRCTextSplitter.split(line, budget: budget).enumerated() {
                 lines.append(IRCUtterance.Line(piece, isContinuation: index > 0))
             }
@@ -30,7 +34,11 @@ extension MessageRendering {
     }
 
     /// One line that a person can use: `[image] cat.png (12 KiB) https://…`.
-    static func describe(_ attachment: ChatAttachment, backendHost: String? = nil) -> String {
+    ///
+    /// - Parameter files: makes links through the bridge, where the file's own address opens for nobody.
+    static func describe(
+        _ attachment: ChatAttachment, backendHost: String? = nil, files: FileLinks? = nil
+    ) -> String {
         if let inline = attachment.inline {
             // Inline data is never printed; its size is three quarters of its base64.
             let size = attachment.size ?? Int64(inline.utf8.count / 4 * 3)
@@ -40,7 +48,8 @@ extension MessageRendering {
         let name = attachment.name.map { NickMaker.prefix(of: $0, maxBytes: maxFileNameBytes) } ?? ""
         if !name.isEmpty { line += " " + name }
         if let size = attachment.size, size >= 0 { line += " (\(byteSize(size)))" }
-        if let url = attachment.url.flatMap({ link($0, backendHost: backendHost) }) { return line + " " + url }
+        let url = files?.url(of: attachment) ?? attachment.url.flatMap { link($0, backendHost: backendHost) }
+        if let url { return line + " " + url }
         return line + (name.isEmpty && attachment.size == nil ? " " : ", ") + "not available through a link"
     }
 

@@ -82,6 +82,7 @@ enum BackendPurpose: Equatable {
     case olderHistory(RoomID)
     case markRead(RoomID)
     case ownIdentity(RoomID)
+    case upload(UploadID)
 }
 
 /// What came of it, for the bridge.

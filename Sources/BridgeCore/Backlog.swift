@@ -126,6 +126,7 @@ struct BacklogRenderer {
     let serverName: String
     let limits: LimitSettings
     let backendHost: String?
+    let files: FileLinks?
     /// Without server-time the time stands in front of the words.
     let showsTime: Bool
     let now: ChatTimestamp
@@ -185,12 +186,16 @@ struct BacklogRenderer {
                 - (address?.utf8.count ?? 0)
             let lines = MessageRendering.lines(
                 text: message.text, attachments: message.attachments, isEncrypted: message.isEncrypted, budget: budget,
-                limits: limits, backendHost: backendHost, msgid: message.msgid)
+                limits: limits, backendHost: backendHost, msgid: message.msgid, files: files)
             return lines.isEmpty ? nil : stamped(IRCUtterance(head: head, lines: lines, address: address), stamp)
         }
         return stamped(
             MessageRendering.utterance(
-                head, SpokenText(text: message.text), address: address, margin: stamp.utf8.count),
+                head,
+                SpokenText(
+                    text: message.attachments.isEmpty
+                        ? message.text : files?.renewed(message.text, message.attachments) ?? message.text),
+                address: address, margin: stamp.utf8.count),
             stamp)
     }
 

@@ -149,7 +149,7 @@ extension Bridge {
 
     // MARK: - What came of it
 
-    private func settle(_ events: [BackendEvent], _ account: BackendAccount) {
+    func settle(_ events: [BackendEvent], _ account: BackendAccount) {
         for event in events {
             switch event {
             case .credentials(let id, let outcome):
@@ -214,6 +214,7 @@ extension Bridge {
             }
             room.olderArrived(messages, isComplete: isComplete, context)
         case .markRead: break
+        case .upload(let id): uploadAnswered(id, outcome, account)
         }
     }
 
@@ -226,6 +227,7 @@ extension Bridge {
             case .olderHistory(let id): ("older-history", id)
             case .markRead(let id): ("mark-read", id)
             case .ownIdentity(let id): ("who-am-i", id)
+            case .upload: ("upload", nil)
             }
         context.note(
             .info, "backend-call-failed", failure.sentence,

@@ -59,7 +59,9 @@ public final class Bridge {
     var loginThrottle = LoginThrottle()
     /// The right passwords of gateways whose settings have only a hash, by their place in the settings.
     var knownGatewayPasswords: [Int: SecretBytes] = [:]
-    let isupport: [[String]]
+    /// Uploads on their way to a backend.
+    var uploads: [UploadID: RunningUpload] = [:]
+    private(set) var isupport: [[String]] = []
     let startedAt: ChatTimestamp
     var cursors: Cursors
     /// `*bridge`.
@@ -115,18 +117,6 @@ public final class Bridge {
         self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = AccountBook(
             settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
-        self.isupport = IRCISupport.standard(
-            network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
-            topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
-            userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
-            maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
-            targMax: ["PRIVMSG", "NOTICE", "TAGMSG"].map { "\($0):\(IRCSession.maxTargets)" }.joined(separator: ",")
-                + ",KICK:\(Self.maxKickTargets)",
-            elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
-            maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
-            safeRate: settings.limits.messagesPerSecond == nil,
-            requiresAccount: settings.requireLogin == .always && settings.password == nil,
-            chatHistory: settings.limits.historyLimit)
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -140,6 +130,18 @@ public final class Bridge {
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
         context.identities.presenceChanged = { [unowned self] in presenceChanged($0, isHere: $1) }
+        isupport = IRCISupport.standard(
+            network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
+            topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
+            userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
+            maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
+            targMax: ["PRIVMSG", "NOTICE", "TAGMSG"].map { "\($0):\(IRCSession.maxTargets)" }.joined(separator: ",")
+                + ",KICK:\(Self.maxKickTargets)",
+            elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
+            maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
+            safeRate: settings.limits.messagesPerSecond == nil,
+            requiresAccount: settings.requireLogin == .always && settings.password == nil,
+            chatHistory: settings.limits.historyLimit, fileHost: takesUploads ? settings.media?.uploadURL : nil)
         guard let stored else { return }
         // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
         restoreAccounts(stored.accounts)

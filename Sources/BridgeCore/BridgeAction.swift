@@ -50,6 +50,10 @@ public enum BridgeAction: Equatable {
     case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
     /// Look for messages of a room; answered by `messagesRead`, oldest first.
     case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
+    /// Keep a file, so that links lead to it; one of that name may be there already.
+    case keepFile(KeptFile)
+    /// What became of an upload: the link to the file, or why there is none.
+    case uploaded(UploadID, Result<String, UploadFailure>)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped

@@ -1,6 +1,7 @@
 import ChatModel
 import Dialects
 import Digests
+import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
@@ -44,6 +45,10 @@ final class BridgeContext {
     private var outboxesAwaitingStore: Set<RoomID> = []
     /// What people chose for themselves alone.
     var choices = PersonalChoices()
+    /// Where backends want a token for their files, by the backend's name.
+    let guardedBases: [String: HTTPURL]
+    /// Files that were uploaded here, for whoever says their links.
+    var uploads = UploadBook()
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -60,6 +65,11 @@ final class BridgeContext {
         self.ownLogins = Dictionary(
             settings.accounts.filter { !$0.ownLogins.isEmpty }.map { ($0.name, $0.ownLogins) },
             uniquingKeysWith: { first, _ in first })
+        self.guardedBases = Dictionary(
+            settings.backends.compactMap { backend in
+                guard backend.dialect.traits.guardsFiles, let base = backend.httpBase else { return nil }
+                return (backend.name, base)
+            }, uniquingKeysWith: { first, _ in first })
         self.connectBudget = TokenBucket(
             rate: settings.limits.upstreamConnectsPerSecond, burst: settings.limits.upstreamConnectsPerSecond ?? 1)
         if isDurable {

@@ -37,6 +37,8 @@ public struct BridgeSettings: Sendable {
     public var template: RoomTemplate?
     /// Who may say for whom it connects, with WEBIRC.
     public var gateways: [GatewaySettings] = []
+    /// Files that the bridge serves; nil: none.
+    public var media: MediaSettings?
     /// Longest wait at shutdown for queues to empty.
     public var drain: Duration
     /// Whether chat text may be noted, at trace.

@@ -1,5 +1,7 @@
 import ChatModel
+import Dialects
 import Digests
+import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
@@ -68,6 +70,12 @@ public enum IRCSurface {
         var settings = BridgeSettings(serverName: "irc.example.org", instanceID: "", rooms: [])
         let nobody = SCRAMVerifier(password: SecretBytes([0x78]), salt: [0], iterations: 1)
         settings.accounts = [AccountSettings(name: "ann", password: nobody, mayRelay: true)]
+        // A backend that takes files, for FILEHOST.
+        if let dialect = try? JWTRoomsDialect(), let base = try? HTTPURL(parsing: "https://chat.example.org") {
+            settings.backends = [BackendSettings(name: "main", dialect: dialect, httpBase: base)]
+            settings.media = MediaSettings(
+                links: MediaLinks(base: "https://irc.example.org", key: [0], lifetime: .zero))
+        }
         return Bridge(
             settings: settings,
             now: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: .init(milliseconds: 0)),

@@ -12,7 +12,7 @@ extension MessageRendering {
     ///   - msgid: by which the whole can be had; nil: it cannot.
     static func lines(
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
-        backendHost: String? = nil, msgid: String? = nil
+        backendHost: String? = nil, msgid: String? = nil, files: FileLinks? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0
@@ -45,7 +45,9 @@ extension MessageRendering {
             let place = msgid.map { ": /msg \(Bridge.serviceNick) show \($0)" } ?? ""
             lines.append(IRCUtterance.Line("… \(omitted) more line\(omitted == 1 ? "" : "s")" + place))
         }
-        lines += self.lines(of: attachments, budget: budget, backendHost: backendHost)
+        if !attachments.isEmpty {
+            lines += self.lines(of: attachments, budget: budget, backendHost: backendHost, files: files)
+        }
         return lines
     }
 

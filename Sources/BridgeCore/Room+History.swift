@@ -398,7 +398,8 @@ extension Room {
                     personBehind(named(message.sender)), backend: settings.backend,
                     authenticated: traits.authenticatesSenders)
                 return stored(
-                    message, sequence: sequence, msgid: msgid, at: at, nick: speaker.nick, source: speaker.source,
+                    keepingFiles(message, context), sequence: sequence, msgid: msgid, at: at, nick: speaker.nick,
+                    source: speaker.source,
                     account: speaker.account)
             }
         }

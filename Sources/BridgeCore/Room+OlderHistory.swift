@@ -162,7 +162,8 @@ extension Room {
                 personBehind(named(message.sender)), backend: settings.backend,
                 authenticated: traits.authenticatesSenders)
             var row = stored(
-                message, sequence: place, msgid: msgid, at: shownTime(message.at, context), nick: speaker.nick,
+                keepingFiles(message, context), sequence: place, msgid: msgid, at: shownTime(message.at, context),
+                nick: speaker.nick,
                 source: speaker.source, account: speaker.account)
             row.replyTo = row.replyTo ?? message.replyTo.flatMap { msgids[$0] }
             return row

@@ -54,10 +54,13 @@ extension Room {
         context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
         let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
         let replyTo = carriesReplies ? answered?.upstreamID : nil
+        let said = withUploads(submission.text, context)
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
-            text: upstreamText(submission.text, quoting: replyTo == nil ? answered : nil, person, context),
-            at: context.now.wall, attachments: ImageLink.attachment(in: submission.text).map { [$0] } ?? [],
+            text: upstreamText(said.text, quoting: replyTo == nil ? answered : nil, person, context),
+            at: context.now.wall,
+            attachments: said.attachments.isEmpty
+                ? ImageLink.attachment(in: submission.text).map { [$0] } ?? [] : said.attachments,
             replyTo: replyTo)
         var entry = OutboxEntry(
             message: message,

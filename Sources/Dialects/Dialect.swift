@@ -263,6 +263,8 @@ public struct DialectTraits: Equatable, Sendable {
     public var acknowledgedByPeople: Bool
     /// Whether the backend wants to hear of each message that it was shown to somebody.
     public var reportsDelivery: Bool
+    /// Whether the backend gives its files only to whoever shows a token.
+    public var guardsFiles = false
     public var backoff: BackoffTraits
 
     public init(

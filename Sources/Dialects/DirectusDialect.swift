@@ -42,7 +42,7 @@ public struct DirectusDialect: Dialect {
     let createPieces: CreatePieces
 
     /// Options: `base`, the HTTP base; `collection`; `fields`, a table of column names; `filter`, a Directus filter;
-    /// `send_sender_name`, `send_client_id`; `typing`, `off` or `extension`.
+    /// `send_sender_name`, `send_client_id`; `public_files`; `typing`, `off` or `extension`.
     public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
         var options = options
         collection = try options.text("collection") ?? "messages"
@@ -63,7 +63,7 @@ public struct DirectusDialect: Dialect {
         typing = try options.choice("typing", of: TypingFrames.self) ?? .off
         try options.finish()
         createPieces = CreatePieces(collection: collection, items: items)
-        traits = DialectTraits(
+        var traits = DialectTraits(
             name: "directus", identity: .single, messageIDOrigin: .server, echoesOwnMessages: true,
             confirmation: .receipt, typingOut: typing == .off ? .none : .startStop, authenticatesSenders: true,
             opening: [.authenticates, .subscribes], waitsForReady: true, history: .pushed,
@@ -71,6 +71,8 @@ public struct DirectusDialect: Dialect {
             maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
             sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.guardsFiles = try !(options.flag("public_files") ?? false)
+        self.traits = traits
     }
 
     public var calls: (any DialectCalls)? { DirectusCalls(dialect: self) }

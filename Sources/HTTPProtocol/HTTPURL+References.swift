@@ -30,6 +30,27 @@ extension HTTPURL {
         }
     }
 
+    /// `text` with each `%XX` as the byte that it stands for; nil where that is malformed or no UTF-8.
+    ///
+    /// Source: RFC 3986 §2.1.
+    public static func percentDecoded(_ text: String) -> String? {
+        var out: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                out.append(byte)
+                continue
+            }
+            let digits = rest.prefix(2)
+            guard digits.count == 2, digits.allSatisfy(ASCII.isHexDigit),
+                let value = UInt8(String(Substring(digits)), radix: 16)
+            else { return nil }
+            out.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: out, as: UTF8.self)
+    }
+
     /// `text` with everything but letters, digits and `-._~` as `%XX`.
     ///
     /// Source: RFC 3986 §2.1, §2.3.

@@ -61,6 +61,7 @@ public struct IRCISupport: Sendable {
     ///   - targMax: `PRIVMSG:4,NOTICE:4`.
     ///   - elist: the letters of the filters that LIST knows.
     ///   - icon: the URL of an image that stands for the network.
+    ///   - fileHost: the URL to which files are uploaded.
     ///   - maxBans: masks in a room's ban list.
     ///   - monitor: nicks that a client may monitor.
     ///   - safeRate: nobody is delayed or closed for sending much.
@@ -73,7 +74,8 @@ public struct IRCISupport: Sendable {
         targMax: String? = nil, elist: String? = nil,
         clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
         bot: String? = nil, icon: String? = nil, maxBans: Int? = nil, monitor: Int? = nil, safeList: Bool = false,
-        safeRate: Bool = false, requiresAccount: Bool = false, chatHistory: Int? = nil
+        safeRate: Bool = false, requiresAccount: Bool = false, chatHistory: Int? = nil,
+        fileHost: String? = nil
     ) -> [[String]] {
         var support = IRCISupport()
         support.add("AWAYLEN", awayLen)
@@ -108,6 +110,11 @@ public struct IRCISupport: Sendable {
         // Source: IRCv3 account-registration, "ISUPPORT token".
         if requiresAccount { support.add("draft/ACCOUNTREQUIRED") }
         if let icon { support.add("draft/ICON", icon) }
+        // Source: soju.im/filehost; IRCv3 filehost, a draft of the same.
+        if let fileHost {
+            support.add("draft/FILEHOST", fileHost)
+            support.add("soju.im/FILEHOST", fileHost)
+        }
         return support.rows
     }
 }

@@ -52,6 +52,10 @@ public final class BridgeHarness {
     public var credentials: [Int: Result<UpstreamCredentials, UpstreamCredentialsFailure>] = [:]
     /// How often credentials were asked for, and each time whether after a refusal.
     public private(set) var credentialReads: [Bool] = []
+    /// Files that the bridge wants kept, in order.
+    public private(set) var keptFiles: [KeptFile] = []
+    /// What became of uploads, in order.
+    public private(set) var uploads: [(id: UploadID, outcome: Result<String, UploadFailure>)] = []
     private let settings: BridgeSettings
     /// What accounts at backends ask for, for the test to answer.
     public var accounts = AccountStage()
@@ -301,6 +305,8 @@ public final class BridgeHarness {
         case .store(let ticket, let changes):
             store.ordered(ticket, changes)
         case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
+        case .keepFile(let file): keptFiles.append(file)
+        case .uploaded(let id, let outcome): uploads.append((id, outcome))
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)
         }

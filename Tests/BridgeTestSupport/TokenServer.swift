@@ -6,12 +6,15 @@ import JSONText
 /// A wire like the envelope with calls beside it, as ``TokenServer`` answers them.
 public struct AccountDialect: Dialect {
     private let wire = EnvelopeDialect()
+    private let guardsFiles: Bool
 
-    public init() {}
+    /// - Parameter guardsFiles: the backend wants a token for its files.
+    public init(guardsFiles: Bool = false) { self.guardsFiles = guardsFiles }
 
     public var traits: DialectTraits {
         var traits = wire.traits
         traits.backoff = BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0)
+        traits.guardsFiles = guardsFiles
         return traits
     }
     public var calls: (any DialectCalls)? { AccountCalls() }

@@ -143,6 +143,10 @@ final class HTTPTestHouse: TransportDelegate {
         }
     }
 
+    func connectionDrained(_ id: ConnectionID, transport: Transport) {
+        tenant(id)?.connectionDrained(id, transport: transport)
+    }
+
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
         if let talk = talks.removeValue(forKey: id) {
             talk.done(String(decoding: talk.received, as: UTF8.self))

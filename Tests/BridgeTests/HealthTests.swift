@@ -137,7 +137,7 @@ struct HTTPConfigurationTests {
                 + "(or bind 127.0.0.1)"),
         ProblemCase(
             "an unknown service", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"healh\"]",
-            "chatbridge.toml:4:10: \"healh\" is not served (did you mean \"health\"?); this version has: health"),
+            "chatbridge.toml:4:10: \"healh\" is not served (did you mean \"health\"?); this version has: health, media"),
         ProblemCase(
             "nothing served", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = []",
             "chatbridge.toml:4:9: nothing is served here; leave the table out instead"),
@@ -149,12 +149,44 @@ struct HTTPConfigurationTests {
             "[[http]]\nbind = \"http://127.0.0.1:1\"\n[[listeners]]\nbind = \"irc://127.0.0.1:1\"",
             "chatbridge.toml:3:8: 127.0.0.1:1 is bound twice (first at chatbridge.toml:5:8)"),
         ProblemCase(
+            "media without an address", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"media\"]",
+            "chatbridge.toml:4:9: media are served under media.public_url, which is empty"),
+        ProblemCase(
+            "media that nobody serves",
+            "[media]\npublic_url = \"https://a.example\"\n[[http]]\nbind = \"http://127.0.0.1\"",
+            "chatbridge.toml:3:14: no [[http]] listener serves media: give one serve = [\"media\"]"),
+        ProblemCase(
+            "media by another way", "[media]\npublic_url = \"ws://a.example\"",
+            "chatbridge.toml:3:14: links begin with https:// or http://"),
+        ProblemCase(
+            "media with a query", "[media]\npublic_url = \"https://a.example/?a\"",
+            "chatbridge.toml:3:14: links have a path of their own behind this, so it has no query"),
+        ProblemCase(
+            "a misspelt key", "[media]\npublic_ulr = \"\"",
+            "chatbridge.toml:3:1: unknown key \"public_ulr\" (did you mean \"public_url\"?)"),
+        ProblemCase(
+            "links for a moment", "[media]\nlink_lifetime = \"5s\"",
+            "chatbridge.toml:3:17: expected a duration of at least 1m, such as \"500ms\", \"30s\", \"5m\", "
+                + "\"12h\" or \"7d\", found \"5s\""),
+        ProblemCase(
             "an address twice", "[[http]]\nbind = \"http://[::1]:1\"\n[[http]]\nbind = \"http://[::1]:1\"",
             "chatbridge.toml:5:8: [::1]:1 is bound twice (first at chatbridge.toml:3:8)"),
     ]
 
     @Test("a problem is told with its place", arguments: cases)
     func problem(_ row: ProblemCase) { #expect(problems(withRoom(row.toml)) == [row.expected]) }
+
+    @Test("media are taken, printed and read again")
+    func media() throws {
+        let loaded = try load(
+            withRoom(
+                "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"media\", \"health\"]\n[media]\n"
+                    + "public_url = \"https://chat.example:8443/files/\"\nmax_upload = \"1MiB\"\nretention = \"off\""))
+        #expect(loaded.media.publicURL?.description == "https://chat.example:8443/files/")
+        #expect(loaded.media.maxUploadBytes == 1024 * 1024 && loaded.media.retention == nil)
+        #expect(loaded.http.map(\.serve) == [[.media, .health]])
+        #expect(try load(ConfigurationPrinter.text(loaded)) == loaded)
+    }
 
     @Test("a list with a brace in it is a problem, never a crash")
     func braceInList() {

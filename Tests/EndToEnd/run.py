@@ -26,6 +26,7 @@ import listeners
 import load
 import lifecycle
 import logins
+import media
 import multiline
 import options
 import outages
@@ -40,7 +41,9 @@ import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service]
+TOGETHER = [
+    dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media,
+]
 
 
 def scenarios(words, quick):

@@ -27,6 +27,7 @@ struct Configuration: Equatable, Sendable {
     var limits = LimitsConfiguration()
     /// None by default: a port that nobody asked for may belong to somebody else.
     var http: [HTTPConfiguration] = []
+    var media = MediaConfiguration()
     var log = LogConfiguration()
 }
 

@@ -110,6 +110,7 @@ struct ConfigurationCompletion {
         checkListeners()
         checkGateways()
         checkHTTP()
+        checkMedia()
     }
 
     func origin(_ path: String) -> ConfigurationOrigin? { reader.origins[path] }

@@ -30,7 +30,8 @@ enum ConfigurationSchema {
         ConfigurationKey("limits", \.limits, .section(limits), "what one client or backend may cost"),
         ConfigurationKey(
             tables: "http", \.http, http, initial: { _ in HTTPConfiguration() },
-            "where supervisors ask whether all is well"),
+            "where supervisors ask whether all is well, and files are served"),
+        ConfigurationKey("media", \.media, .section(MediaConfiguration.rows), "files under links of our own"),
         ConfigurationKey("log", \.log, .section(log), "what is written where"),
     ]
 
@@ -313,7 +314,7 @@ enum ConfigurationSchema {
     static let http: [ConfigurationKey<HTTPConfiguration>] = [
         ConfigurationKey(
             "bind", \.bind, .httpListenerAddress, "http:// on loopback, http+insecure:// where others can listen in"),
-        ConfigurationKey("serve", \.serve, .httpServices, "health: /healthz and /readyz"),
+        ConfigurationKey("serve", \.serve, .httpServices, "health: /healthz and /readyz; media: files, see [media]"),
         ConfigurationKey(
             "hosts", \.hosts, .hostNames, "accepted Host names; loopback listeners also take names of this machine"),
     ]

@@ -3,6 +3,8 @@ struct HTTPConfiguration: Equatable, Sendable {
     enum Service: String, CaseIterable, Sendable {
         /// `/healthz` and `/readyz`.
         case health
+        /// `/media/…`: uploads, and files under links.
+        case media
     }
 
     var bind = HTTPListenerAddress(

@@ -11,6 +11,8 @@ final class BackendDriver {
     static let maxWaitingFiles = 1000
 
     let client = HTTPClient()
+    /// For files: they take long, and calls must not wait for those who read slowly.
+    let files = HTTPClient()
     /// By the index of the backend.
     private let places: [BackendPlace]
     private let names: [String]
@@ -66,6 +68,23 @@ final class BackendDriver {
                 done(.failure(BackendCallFailure(sentence: "\(host): \(error.sentence)")), transport)
             }
         }
+    }
+
+    /// Asks for a file, which comes to `receiver`.
+    ///
+    /// - Parameter range: as somebody wants it of us; nil: all of it.
+    /// - Returns: nil: it cannot be asked for, and nobody is told.
+    func fetch(
+        _ order: BackendCallOrder, range: String?, _ transport: Transport, _ receiver: any HTTPBodyReceiver,
+        _ done: @escaping HTTPClient.Completion
+    ) -> HTTPClient.CallID? {
+        guard places.indices.contains(order.backend.index),
+            var request = try? places[order.backend.index].request(order, using: &random)
+        else { return nil }
+        request.headers.removeAll("Accept")
+        request.headers.append(name: "Accept", value: "*/*")
+        if let range, HTTPHeaders.isValidValue(range) { request.headers.append(name: "Range", value: range) }
+        return files.send(request, transport: transport, receiver: receiver, completion: done)
     }
 
     func readTokens(_ id: BackendID, _ done: @escaping @Sendable (StoredTokens?, Transport) -> Void) {

@@ -42,6 +42,8 @@ final class BridgeDriver: TransportDelegate {
     private var housekeeping = Housekeeping()
     private let backends: BackendDriver
     private let store: StoreDriver?
+    /// Files over HTTP, where they are served.
+    var media: MediaRoutes?
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
@@ -333,6 +335,8 @@ final class BridgeDriver: TransportDelegate {
             store?.readMessages(id, key, after: after, through: through, limit: limit, on: loop)
         case .findPlaces(let id, let key, let query): store?.findPlaces(id, key, query, on: loop)
         case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
+        case .keepFile(let file): media?.keep(file)
+        case .uploaded(let id, let outcome): media?.uploaded(id, outcome, transport)
         case .note(let note): self.note(note)
         case .stopped:
             isStopped()
@@ -369,6 +373,17 @@ final class BridgeDriver: TransportDelegate {
         guard !isTaken else { return }
         note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be checked; one was not"))
         passwordChecked(check, .unavailable, transport)
+    }
+
+    /// Checks the password of an upload; the verdict goes to ``MediaRoutes/uploadChecked(_:_:_:)``.
+    func checkUpload(_ check: PasswordCheck, _ transport: Transport) {
+        let isTaken = passwordWorkers.submit { [loop] in
+            let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
+            loop.enqueue { transport in
+                (transport.delegate as? LoopHouse)?.bridge.media?.uploadChecked(check.attempt, verdict, transport)
+            }
+        }
+        if !isTaken { media?.uploadChecked(check.attempt, .unavailable, transport) }
     }
 
     private func run(_ hashing: PasswordHashing, _ transport: Transport) {

@@ -32,7 +32,9 @@ struct BridgeService {
         let proxies = HTTPProxyRules(environment: surroundings.variables)
         let plans = BackendPlan.plans(configuration, environmentProxies: proxies)
         do throws(HTTPURLError) {
-            settings = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
+            var made = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
+            made.media = mediaSettings(configuration, log)
+            settings = made
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
@@ -89,8 +91,18 @@ struct BridgeService {
                         guard let own = bridge.ownLogin(of: id) else { return secrets.read(id) }
                         return secrets.read(account: own.account, in: own.room)
                     }, note: note, stopped: { end.finish() })
-                let server = HTTPServer()
-                transport.delegate = LoopHouse(bridge: driver, httpServer: server, others: [backends.client])
+                let server = HTTPServer(limits: httpLimits(configuration))
+                driver.media = settings.media.map { media in
+                    MediaRoutes(
+                        media, origins: configuration.listeners.flatMap(\.origins),
+                        store: MediaStore(
+                            stateDirectory: configuration.server.stateDirectory,
+                            maxBytes: configuration.media.maxBytes, retention: configuration.media.retention),
+                        backends: backends, bridge: driver, loop: loop, note: note)
+                }
+                let others: [any LoopTenant] = [backends.client, backends.files]
+                transport.delegate = LoopHouse(
+                    bridge: driver, httpServer: server, others: others + (driver.media.map { [$0] } ?? []))
                 var addresses: [SocketAddress] = []
                 var listeners: [(id: ListenerID, listener: ClientListener)] = []
                 var ports: [ListenerID: Int] = [:]
@@ -104,11 +116,19 @@ struct BridgeService {
                 var httpAddresses: [SocketAddress] = []
                 for http in configuration.http {
                     let endpoint = http.bind.endpoint
+                    var hosts = http.hosts
+                    // A proxy in front passes on the name by which people ask.
+                    if http.serve.contains(.media), let url = configuration.media.publicURL,
+                        http.bind.isLoopback || !hosts.isEmpty
+                    {
+                        hosts.append(url.host)
+                    }
                     let site = HTTPSite(
-                        hosts: HTTPHostRule(hosts: http.hosts, isLoopback: http.bind.isLoopback),
+                        hosts: HTTPHostRule(hosts: hosts, isLoopback: http.bind.isLoopback),
                         routes: http.serve.flatMap { service in
                             switch service {
                             case .health: HealthRoutes.routes(bridge: bridge) { store?.condition ?? .sound }
+                            case .media: driver.media?.routes ?? []
                             }
                         })
                     httpAddresses += try server.listen(
@@ -126,6 +146,29 @@ struct BridgeService {
         } catch {
             throw StartError(description: "\(error)")
         }
+    }
+
+    /// Nil where no files are served.
+    private static func mediaSettings(_ configuration: Configuration, _ log: Logger) -> MediaSettings? {
+        guard let url = configuration.media.publicURL else { return nil }
+        let key = MediaKey.load(directory: configuration.server.stateDirectory)
+        if case .forgotten(_, let why) = key {
+            log.warn(
+                "media-key-forgotten", "the key of links cannot be kept: those of today open no more after a restart",
+                ["reason": LogValue(why)])
+        }
+        let links = MediaLinks(
+            base: url.description, key: key.key, lifetime: configuration.media.linkLifetime)
+        return MediaSettings(links: links, maxUploadBytes: configuration.media.maxUploadBytes)
+    }
+
+    private static func httpLimits(_ configuration: Configuration) -> HTTPServerLimits {
+        var limits = HTTPServerLimits()
+        if configuration.media.publicURL != nil {
+            // The routes have their own, lower ones.
+            limits.maxBodyBytes = max(limits.maxBodyBytes, configuration.media.maxUploadBytes)
+        }
+        return limits
     }
 
     private static func listenOptions(

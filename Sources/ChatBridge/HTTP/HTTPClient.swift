@@ -38,6 +38,8 @@ final class HTTPClient: LoopTenant {
         var isSecondTry = false
         var response: HTTPResponseHead?
         var body: [UInt8] = []
+        /// Takes the answer as it comes; nil: it is gathered.
+        var receiver: (any HTTPBodyReceiver)?
         var completion: Completion
     }
 
@@ -52,6 +54,8 @@ final class HTTPClient: LoopTenant {
         var isSecuring = false
         /// What it is used for; nil while idle.
         var call: CallID?
+        /// Nothing is read: the receiver cannot take more at the moment.
+        var isPaused = false
         /// Requests before the present one.
         var usedCount = 0
         /// When its last request was answered.
@@ -79,12 +83,16 @@ final class HTTPClient: LoopTenant {
 
     // MARK: - The owner's side
 
+    /// - Parameter receiver: takes the answer as it comes; the completion's has no body then.
     @discardableResult
-    func send(_ request: HTTPClientRequest, transport: Transport, completion: @escaping Completion) -> CallID {
+    func send(
+        _ request: HTTPClientRequest, transport: Transport, receiver: (any HTTPBodyReceiver)? = nil,
+        completion: @escaping Completion
+    ) -> CallID {
         lastCall += 1
         let id = CallID(rawValue: lastCall)
         let deadline = transport.now + request.timeout
-        calls[id] = Call(request: request, deadline: deadline, completion: completion)
+        calls[id] = Call(request: request, deadline: deadline, receiver: receiver, completion: completion)
         deadlines.set(.call(id), at: deadline)
         if waiting.count >= HTTPClientBounds.maxWaiting {
             finish(id, .failure(.busy(limit: HTTPClientBounds.maxWaiting)), transport)
@@ -99,6 +107,13 @@ final class HTTPClient: LoopTenant {
     func cancel(_ id: CallID, transport: Transport) {
         finish(id, .failure(.cancelled), transport)
         serveWaiting(transport)
+    }
+
+    /// Goes on after a receiver wanted a pause. Harmless at any time.
+    func resume(_ id: CallID, transport: Transport) {
+        guard let connection = calls[id]?.connection, let link = links[connection], link.isPaused else { return }
+        link.isPaused = false
+        transport.resumeReading(connection)
     }
 
     /// Gives everything up and closes every connection.
@@ -194,6 +209,10 @@ final class HTTPClient: LoopTenant {
         let head = HTTPRequestHead(method: call.request.method, target: call.request.url.pathAndQuery, headers: headers)
         do throws(HTTPProtocolError) {
             let body = call.request.body
+            // All of it waits at once: whoever made the request has bounded it.
+            if let body, body.count > TransportLimits.sendLimitBytes / 2 {
+                transport.setSendLimit(id, bytes: body.count + TransportLimits.sendLimitBytes)
+            }
             try link.connection.startRequest(
                 head, body: body.map { .length($0.count) } ?? .none, now: transport.now, into: &writer)
             if let body { try link.connection.sendBody(ByteSlice(copying: body), into: &writer) }
@@ -336,9 +355,31 @@ final class HTTPClient: LoopTenant {
             }
             switch event {
             case .interim: break
-            case .response(let head): calls[callID]?.response = head
-            case .bodyPart(let slice): slice.withUnsafeBytes { calls[callID]?.body.append(contentsOf: $0) }
+            case .response(let head):
+                calls[callID]?.response = head
+                guard let receiver = calls[callID]?.receiver, !redirects(callID, head) else { break }
+                guard receiver.headReceived(head, transport: transport) else {
+                    return finish(callID, .failure(.cancelled), transport)
+                }
+            case .bodyPart(let slice):
+                guard let receiver = calls[callID]?.receiver else {
+                    slice.withUnsafeBytes { calls[callID]?.body.append(contentsOf: $0) }
+                    break
+                }
+                guard let head = calls[callID]?.response, !redirects(callID, head) else { break }
+                switch receiver.partReceived(slice, transport: transport) {
+                case .more: break
+                case .pause:
+                    guard !link.isPaused else { break }
+                    link.isPaused = true
+                    transport.pauseReading(id)
+                case .stop: return finish(callID, .failure(.cancelled), transport)
+                }
             case .responseComplete:
+                if link.isPaused {
+                    link.isPaused = false
+                    transport.resumeReading(id)
+                }
                 link.call = nil
                 link.usedCount += 1
                 link.idleSince = transport.now
@@ -355,10 +396,15 @@ final class HTTPClient: LoopTenant {
         }
     }
 
+    /// Whether the answer is only the way to another one.
+    private func redirects(_ id: CallID, _ head: HTTPResponseHead) -> Bool {
+        calls[id]?.request.followsRedirects == true && HTTPRedirect.statuses.contains(head.status)
+            && head.headers.first("Location") != nil
+    }
+
     private func answered(_ id: CallID, _ transport: Transport) {
         guard var call = calls[id], let head = call.response else { return }
-        guard call.request.followsRedirects, HTTPRedirect.statuses.contains(head.status),
-            let location = head.headers.first("Location")
+        guard redirects(id, head), let location = head.headers.first("Location")
         else {
             let response = HTTPClientResponse(head: head, body: call.body, url: call.request.url)
             finish(id, .success(response), transport)

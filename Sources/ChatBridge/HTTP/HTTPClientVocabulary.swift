@@ -1,5 +1,6 @@
 import HTTPProtocol
 import Transport
+import WireBytes
 
 /// One request to somebody else's server.
 struct HTTPClientRequest: Sendable {
@@ -31,6 +32,22 @@ struct HTTPClientRequest: Sendable {
 extension HTTPClientRequest {
     /// Whether doing it twice is no different from doing it once. Source: RFC 9110 §9.2.2.
     var isRepeatable: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(method) }
+}
+
+/// Takes an answer as it comes. Called on the loop; must not call the client from within, but for later.
+protocol HTTPBodyReceiver: AnyObject {
+    /// The head of the answer, redirects left out. False: nothing more is wanted, and the request is given up.
+    func headReceived(_ head: HTTPResponseHead, transport: Transport) -> Bool
+    func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyWish
+}
+
+/// What a receiver wants after a part of a body.
+enum HTTPBodyWish {
+    case more
+    /// Nothing before ``HTTPClient/resume(_:transport:)``, but for what was read already.
+    case pause
+    /// The request is given up.
+    case stop
 }
 
 struct HTTPClientResponse: Equatable, Sendable {

@@ -10,6 +10,8 @@ struct HTTPRoute {
     var path: String
     /// Longest body, in bytes. A longer one is refused as soon as that is known.
     var maxBodyBytes = 0
+    /// Asked as soon as the head is there, before anything of the body is taken; nil: everybody may.
+    var gate: ((HTTPGate, Transport) -> Void)?
     /// Answers now, or keeps the exchange and answers later, on the loop.
     var answer: (HTTPExchange, Transport) -> Void
 
@@ -53,15 +55,18 @@ final class HTTPExchange {
     let target: HTTPRequestTarget
     let body: [UInt8]
     let peer: SocketAddress
+    /// What the route's gate let the request in with; it is let go with the exchange.
+    let pass: AnyObject?
     private weak var server: HTTPServer?
     private let connection: ConnectionID
     /// Of all the server's requests: an answer that comes too late must not go to the next request.
     let number: UInt64
 
     init(
-        head: HTTPRequestHead, target: HTTPRequestTarget, body: [UInt8], peer: SocketAddress, server: HTTPServer,
-        connection: ConnectionID, number: UInt64
+        head: HTTPRequestHead, target: HTTPRequestTarget, body: [UInt8], peer: SocketAddress,
+        pass: AnyObject? = nil, server: HTTPServer, connection: ConnectionID, number: UInt64
     ) {
+        self.pass = pass
         self.head = head
         self.target = target
         self.body = body
@@ -87,14 +92,59 @@ final class HTTPExchange {
             status, headers: HTTPHeaders([("Content-Type", type)]), body: Array(text.utf8), transport: transport)
     }
 
-    /// Begins an answer of unknown length; ``write(_:transport:)`` and ``finish(transport:)`` follow.
-    func begin(_ status: Int, headers: HTTPHeaders = HTTPHeaders(), transport: Transport) {
-        server?.begin(connection, number, status, headers, transport)
+    /// Begins an answer; ``write(_:transport:)`` and ``finish(transport:)`` follow.
+    ///
+    /// - Parameter length: of the whole body, in bytes; nil: not known.
+    func begin(_ status: Int, headers: HTTPHeaders = HTTPHeaders(), length: Int? = nil, transport: Transport) {
+        server?.begin(connection, number, status, headers, length.map { .length($0) } ?? .stream, transport)
     }
+
+    /// Calls `then` once: as soon as the client has taken what was written, or when the exchange is over.
+    func whenDrained(_ transport: Transport, then: @escaping (Transport) -> Void) {
+        guard let server, server.whenDrained(connection, number, transport, then) else { return then(transport) }
+    }
+
+    /// Ends an answer that cannot be completed, so that nobody takes it for a whole one.
+    func breakOff(_ transport: Transport) { server?.breakOff(connection, number, transport) }
 
     func write(_ slice: ByteSlice, transport: Transport) { server?.write(connection, number, slice, transport) }
 
     func finish(transport: Transport) { server?.finish(connection, number, transport) }
+}
+
+/// A request before its body, for a route that looks at the head first. One of ``open(_:transport:)`` and
+/// ``refuse(_:headers:_:transport:)`` is owed, now or later.
+struct HTTPGate {
+    let head: HTTPRequestHead
+    let target: HTTPRequestTarget
+    let peer: SocketAddress
+    fileprivate(set) weak var server: HTTPServer?
+    let connection: ConnectionID
+    let number: UInt64
+
+    init(
+        head: HTTPRequestHead, target: HTTPRequestTarget, peer: SocketAddress, server: HTTPServer,
+        connection: ConnectionID, number: UInt64
+    ) {
+        self.head = head
+        self.target = target
+        self.peer = peer
+        self.server = server
+        self.connection = connection
+        self.number = number
+    }
+
+    /// Lets the request in; see ``HTTPExchange/pass``.
+    func open(_ pass: AnyObject?, transport: Transport) { server?.openGate(connection, number, pass, transport) }
+
+    func refuse(
+        _ status: Int, headers: [(name: String, value: String)] = [], _ text: String, transport: Transport
+    ) {
+        server?.refuseGate(connection, number)
+        server?.respond(
+            connection, number, status, HTTPHeaders([("Content-Type", "text/plain; charset=utf-8")] + headers),
+            Array(text.utf8), transport)
+    }
 }
 
 extension HTTPHeaders {

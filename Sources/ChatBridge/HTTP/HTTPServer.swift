@@ -27,6 +27,13 @@ final class HTTPServer: LoopTenant {
         /// The request whose body is being collected.
         var pending: (head: HTTPRequestHead, target: HTTPRequestTarget, route: HTTPRoute)?
         var body: [UInt8] = []
+        /// The route has not decided yet whether it takes the request.
+        var isGated = false
+        /// All of the request has come, and the gate is still shut.
+        var isWhole = false
+        var pass: AnyObject?
+        /// Waits for the queue to be empty.
+        var drained: ((Transport) -> Void)?
         /// Number of the exchange that is owed an answer; 0 for none.
         var exchange: UInt64 = 0
         var answerBy: MonotonicInstant?
@@ -103,10 +110,17 @@ final class HTTPServer: LoopTenant {
         pump(id, peer, peer.connection.bytesReceived(bytes, now: transport.now), transport)
     }
 
+    func connectionDrained(_ id: ConnectionID, transport: Transport) {
+        guard let drained = peers[id]?.drained else { return }
+        peers[id]?.drained = nil
+        drained(transport)
+    }
+
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
-        peers[id] = nil
+        let drained = peers.removeValue(forKey: id)?.drained
         leaving.remove(id)
         deadlines.cancel(id)
+        drained?(transport)
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
@@ -147,6 +161,9 @@ final class HTTPServer: LoopTenant {
             lastExchange += 1
             peer.exchange = lastExchange
             peer.body = []
+            peer.isGated = false
+            peer.isWhole = false
+            peer.pass = nil
             begin(head, target, id, peer, transport)
         case .bodyPart(let slice):
             guard let route = peer.pending?.route else { break }
@@ -158,15 +175,13 @@ final class HTTPServer: LoopTenant {
                 slice.withUnsafeBytes { peer.body.append(contentsOf: $0) }
             }
         case .requestComplete:
-            guard let (head, target, route) = peer.pending else { break }
-            let exchange = HTTPExchange(
-                head: head, target: target, body: peer.body, peer: peer.address, server: self, connection: id,
-                number: peer.exchange)
-            peer.pending = nil
-            peer.body = []
-            peer.answerBy = transport.now + HTTPServerBounds.answerTimeout
-            route.answer(exchange, transport)
+            if peer.isGated {
+                peer.isWhole = true
+            } else {
+                complete(id, peer, transport)
+            }
         case .failed(let error):
+            peer.isGated = false
             peer.pending = nil
             peer.body = []
             if peer.connection.canRespond {
@@ -199,8 +214,51 @@ final class HTTPServer: LoopTenant {
             return refuse(id, peer, 413, transport)
         }
         peer.pending = (head, target, route)
-        peer.connection.continueRequest(into: &writer)
-        flush(id, transport)
+        guard let gate = route.gate else {
+            peer.connection.continueRequest(into: &writer)
+            return flush(id, transport)
+        }
+        peer.isGated = true
+        peer.answerBy = transport.now + HTTPServerBounds.answerTimeout
+        gate(
+            HTTPGate(
+                head: head, target: target, peer: peer.address, server: self, connection: id, number: peer.exchange),
+            transport)
+    }
+
+    /// All of the request is there.
+    private func complete(_ id: ConnectionID, _ peer: Peer, _ transport: Transport) {
+        guard let (head, target, route) = peer.pending else { return }
+        let exchange = HTTPExchange(
+            head: head, target: target, body: peer.body, peer: peer.address, pass: peer.pass, server: self,
+            connection: id, number: peer.exchange)
+        peer.pending = nil
+        peer.body = []
+        peer.pass = nil
+        peer.answerBy = transport.now + HTTPServerBounds.answerTimeout
+        route.answer(exchange, transport)
+    }
+
+    func openGate(_ id: ConnectionID, _ number: UInt64, _ pass: AnyObject?, _ transport: Transport) {
+        guard let peer = open(id, number), peer.isGated else { return }
+        peer.isGated = false
+        peer.pass = pass
+        peer.answerBy = nil
+        if peer.isWhole {
+            complete(id, peer, transport)
+        } else {
+            peer.connection.continueRequest(into: &writer)
+            flush(id, transport)
+        }
+        settle(id, peer, transport)
+    }
+
+    /// What comes of the body is dropped.
+    func refuseGate(_ id: ConnectionID, _ number: UInt64) {
+        guard let peer = open(id, number) else { return }
+        peer.isGated = false
+        peer.pending = nil
+        peer.body = []
     }
 
     // MARK: - Answers
@@ -209,7 +267,9 @@ final class HTTPServer: LoopTenant {
     static func reason(_ status: Int) -> String {
         switch status {
         case 200: "OK"
+        case 201: "Created"
         case 204: "No Content"
+        case 206: "Partial Content"
         case 304: "Not Modified"
         case 400: "Bad Request"
         case 401: "Unauthorized"
@@ -218,12 +278,17 @@ final class HTTPServer: LoopTenant {
         case 405: "Method Not Allowed"
         case 408: "Request Timeout"
         case 413: "Content Too Large"
+        case 410: "Gone"
         case 414: "URI Too Long"
+        case 415: "Unsupported Media Type"
+        case 416: "Range Not Satisfiable"
         case 417: "Expectation Failed"
         case 421: "Misdirected Request"
+        case 429: "Too Many Requests"
         case 431: "Request Header Fields Too Large"
         case 500: "Internal Server Error"
         case 501: "Not Implemented"
+        case 502: "Bad Gateway"
         case 503: "Service Unavailable"
         case 505: "HTTP Version Not Supported"
         default: ""
@@ -259,11 +324,12 @@ final class HTTPServer: LoopTenant {
     }
 
     func begin(
-        _ id: ConnectionID, _ number: UInt64, _ status: Int, _ headers: HTTPHeaders, _ transport: Transport
+        _ id: ConnectionID, _ number: UInt64, _ status: Int, _ headers: HTTPHeaders, _ body: HTTPOutgoingBody,
+        _ transport: Transport
     ) {
         guard let peer = open(id, number) else { return }
         answer(id, peer, transport) { (out: inout ByteWriter) throws(HTTPProtocolError) in
-            try peer.connection.startResponse(Self.head(status, headers, transport), body: .stream, into: &out)
+            try peer.connection.startResponse(Self.head(status, headers, transport), body: body, into: &out)
         }
     }
 
@@ -272,6 +338,20 @@ final class HTTPServer: LoopTenant {
         answer(id, peer, transport) { (out: inout ByteWriter) throws(HTTPProtocolError) in
             try peer.connection.sendBody(slice, into: &out)
         }
+    }
+
+    /// False where nobody waits for the answer any more.
+    func whenDrained(
+        _ id: ConnectionID, _ number: UInt64, _ transport: Transport, _ then: @escaping (Transport) -> Void
+    ) -> Bool {
+        guard let peer = open(id, number) else { return false }
+        peer.drained = then
+        transport.notifyWhenDrained(id)
+        return true
+    }
+
+    func breakOff(_ id: ConnectionID, _ number: UInt64, _ transport: Transport) {
+        if open(id, number) != nil { breakOff(id, transport) }
     }
 
     func finish(_ id: ConnectionID, _ number: UInt64, _ transport: Transport) {
@@ -317,9 +397,10 @@ final class HTTPServer: LoopTenant {
     }
 
     private func breakOff(_ id: ConnectionID, _ transport: Transport) {
-        peers[id] = nil
+        let drained = peers.removeValue(forKey: id)?.drained
         deadlines.cancel(id)
         transport.abort(id, silently: true)
+        drained?(transport)
     }
 
     /// Brings the transport in line with the machine: its end, its deadline, whether it reads.
@@ -332,7 +413,8 @@ final class HTTPServer: LoopTenant {
             transport.closeAfterFlush(id, linger: HTTPServerBounds.closeLinger)
             return
         }
-        if peer.connection.wantsBytes == peer.isPaused {
+        let wantsBytes = peer.connection.wantsBytes && !peer.isGated
+        if wantsBytes == peer.isPaused {
             peer.isPaused.toggle()
             if peer.isPaused { transport.pauseReading(id) } else { transport.resumeReading(id) }
         }

@@ -1,0 +1,211 @@
+import ChatModel
+public import Dialects
+import Digests
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// Files: what IRC users upload goes to a backend's own upload call; what links of ours lead to is asked for with the
+// backend's token. The driver speaks HTTP with people, this says who may and where to.
+
+/// An upload of somebody, in the driver's numbers.
+public struct UploadID: Hashable, Sendable {
+    public var rawValue: UInt64
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// Why an upload came to nothing.
+public enum UploadFailure: Error, Equatable, Sendable {
+    /// The account may not, or no backend of its rooms takes files.
+    case notAllowed
+    /// In bytes; nil: only the backend knows.
+    case tooLarge(limit: Int?)
+    case unsupportedType
+    /// The backend's trouble; a sentence without a full stop.
+    case failed(String)
+}
+
+/// How a linked file is asked for.
+public enum FileAccess: Equatable, Sendable {
+    /// - Parameter generation: names what is shown, for ``Bridge/fileRefused(_:generation:now:)``.
+    case order(BackendCallOrder, generation: Int)
+    /// There is nothing to show at this moment.
+    case notYet
+    case unknown
+}
+
+extension Bridge {
+    /// How long a file of a backend may take on its way, in all: a large one over a bad line.
+    static let fileTimeout: Duration = .seconds(5 * 60)
+    /// Largest file that is passed on, in bytes. Nothing of it is held here; this is against endless ones.
+    static let maxFileBytes = 1024 * 1024 * 1024
+
+    // MARK: - Who may upload
+
+    /// Whether people can upload files at all.
+    var takesUploads: Bool {
+        settings.media != nil && hasAccounts && backends.contains { Self.takesUploads($0) }
+    }
+
+    private static func takesUploads(_ account: BackendAccount) -> Bool {
+        !account.settings.isOnDemand && account.offers(.upload(UploadedFile(name: "", mime: "", bytes: [])))
+    }
+
+    /// The check of a password that came with an upload; its verdict goes to ``uploadChecked(_:from:_:now:)``.
+    ///
+    /// - Parameter name: of an account, with or without the name of a client behind it.
+    public func uploadCheck(_ name: String, _ password: [UInt8]) -> PasswordCheck {
+        lastAttempt &+= 1
+        let account = account(named: ClientName.split(name).account)
+        return PasswordCheck(
+            client: ClientID(rawValue: 0), attempt: lastAttempt,
+            verifier: account?.password ?? .unmatchable(iterations: accounts.passwordCost),
+            password: SecretBytes(password), cost: accounts.passwordCost)
+    }
+
+    /// - Parameter address: whose failures count together.
+    /// - Returns: nil: the password is right. Else how long the refusal waits.
+    public func uploadChecked(
+        _ name: String, from address: String, _ verdict: PasswordVerdict, now: Now
+    ) -> Duration? {
+        context.now = now
+        switch verdict {
+        case .correct:
+            loginThrottle.succeeded(address)
+            return nil
+        case .unavailable: return .zero
+        case .wrong:
+            context.note(
+                .warn, "wrong-password", "an upload had a wrong password",
+                ["address": address, "account": account(named: ClientName.split(name).account)?.name ?? ""])
+            return loginThrottle.failed(address, now: now.monotonic)
+        }
+    }
+
+    // MARK: - Uploading
+
+    /// Takes a file to a backend; answered with `.uploaded`.
+    ///
+    /// - Parameters:
+    ///   - name: as for ``uploadCheck(_:_:)``; whoever it is has shown the password.
+    ///   - room: where it will be said, if the uploader says so: a room's name or channel.
+    public func upload(_ id: UploadID, _ file: UploadedFile, by name: String, room: String?, now: Now) {
+        context.now = now
+        func refuse(_ failure: UploadFailure) { context.emit(.uploaded(id, .failure(failure))) }
+        guard let media = settings.media, let uploader = account(named: ClientName.split(name).account) else {
+            return refuse(.notAllowed)
+        }
+        guard file.bytes.count <= media.maxUploadBytes else { return refuse(.tooLarge(limit: media.maxUploadBytes)) }
+        guard let (account, place) = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
+        let call = BackendCall.upload(file)
+        guard account.settings.dialect.calls?.request(for: call, context: DialectContext(room: "")) != nil else {
+            return refuse(.tooLarge(limit: nil))
+        }
+        uploads[id] = RunningUpload(room: place.settings.name, file: file.name, account: uploader.name)
+        settle(account.submit(.upload(id), call, dialectContext: DialectContext(room: ""), context), account)
+    }
+
+    /// The backend that gets a file, and a room of it: where the uploader says, else where they are, else the first.
+    private func uploadPlace(of uploader: AccountSettings, _ named: String?) -> (BackendAccount, Room)? {
+        let here = person(of: uploader).map { sessions(of: $0).flatMap { $0.rooms } } ?? []
+        let known = rooms.filter { uploader.rooms?.contains($0.settings.name) ?? true }
+        let wanted: [Room]
+        if let named, !named.isEmpty {
+            let folded = settings.casemapping.fold(named)
+            wanted = known.filter { $0.settings.name == named || settings.casemapping.fold($0.channel) == folded }
+        } else {
+            wanted = known.filter { here.contains($0.id) } + known
+        }
+        for room in wanted {
+            if let account = backend(named: room.settings.backend), Self.takesUploads(account) {
+                return (account, room)
+            }
+        }
+        return nil
+    }
+
+    func uploadAnswered(
+        _ id: UploadID, _ outcome: Result<BackendReply, BackendCallFailure>, _ account: BackendAccount
+    ) {
+        guard let upload = uploads.removeValue(forKey: id), let media = settings.media else { return }
+        switch outcome {
+        case .success(.attachment(let attachment)):
+            guard let link = link(to: attachment, upload, account, media) else {
+                return context.emit(.uploaded(id, .failure(.failed("\(account.place) does not say where the file is"))))
+            }
+            context.uploads.add(link, attachment, backend: account.settings.name)
+            context.note(
+                .info, "client-uploaded", "a file was uploaded",
+                [
+                    "account": upload.account, "backend": account.settings.name,
+                    "bytes": attachment.size.map(String.init) ?? "",
+                ])
+            context.emit(.uploaded(id, .success(link)))
+        case .success: context.emit(.uploaded(id, .failure(.failed("the answer of \(account.place) is no file"))))
+        case .failure(let failure):
+            let why: UploadFailure =
+                switch failure.status {
+                case 413: .tooLarge(limit: nil)
+                case 415: .unsupportedType
+                default: .failed(failure.sentence)
+                }
+            context.emit(.uploaded(id, .failure(why)))
+        }
+    }
+
+    /// What opens the file for everybody.
+    private func link(
+        to attachment: ChatAttachment, _ upload: RunningUpload, _ account: BackendAccount, _ media: MediaSettings
+    ) -> String? {
+        guard let address = attachment.url, let base = account.settings.httpBase else { return nil }
+        let url = FileLinks.absolute(address, base)
+        var shown = attachment
+        shown.url = url
+        shown.name = upload.file
+        let links = FileLinks(
+            links: media.links, room: upload.room, guarded: context.guardedBases[account.settings.name],
+            now: context.now.wall)
+        return links.url(of: shown) ?? MessageRendering.link(url, backendHost: base.host)
+    }
+
+    // MARK: - Files of backends
+
+    /// How to ask for a file that a link leads to, which lies at a backend.
+    public func fileAccess(_ file: LinkedFile, now: Now) -> FileAccess {
+        context.now = now
+        guard case .backend(let target) = file.place, let account = backend(ofRoom: file.room),
+            let base = account.settings.httpBase
+        else { return .unknown }
+        account.start(context)
+        guard account.isUsable(context) else { return .notYet }
+        let request = BackendRequest(.get, "\(base.scheme)://\(base.hostHeader)\(target)")
+        return .order(
+            BackendCallOrder(
+                backend: account.id, request: request, authorization: account.authorization,
+                timeout: Self.fileTimeout, maxAnswerBytes: Self.maxFileBytes), generation: account.generation)
+    }
+
+    /// The backend did not take what was shown with a file; it is renewed, where it can be.
+    public func fileRefused(_ backend: BackendID, generation: Int, now: Now) {
+        context.now = now
+        guard let account = self.backend(backend) else { return }
+        account.refused(generation: generation, context)
+        account.arm(context)
+        settle(account.takeEvents(), account)
+    }
+
+    /// A link may be of a room that the template opened, and that is gone.
+    private func backend(ofRoom name: String) -> BackendAccount? {
+        let open = rooms.first { $0.settings.name == name }?.settings.backend
+        return (open ?? settings.template?.backend).flatMap { backend(named: $0) }
+    }
+}
+
+/// What an upload will be known by.
+struct RunningUpload {
+    /// In whose name links to the file are made.
+    var room: String
+    var file: String
+    var account: String
+}

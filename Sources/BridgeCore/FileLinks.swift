@@ -1,0 +1,188 @@
+import ChatModel
+import Dialects
+import Digests
+import HTTPProtocol
+import WireBytes
+
+// The files of a room as links that people can open, and files that came within a message.
+
+/// A file that came within a message, to be kept where links lead to it.
+public struct KeptFile: Equatable, Sendable {
+    /// Made of what is in it, so that the same file has one name: 22 characters of base64url, a dot, an extension.
+    public var name: String
+    public var bytes: [UInt8]
+}
+
+/// How the files of one room are shown at this moment.
+struct FileLinks {
+    /// Stands for a file that is kept here, in an attachment's address; the file's name follows.
+    static let keptScheme = "media:"
+
+    var links: MediaLinks
+    /// The room's name in the settings.
+    var room: String
+    /// Where the backend wants a token for its files.
+    var guarded: HTTPURL?
+    var now: ChatTimestamp
+
+    /// A link through the bridge; nil where the file's own address is the one to show.
+    func url(of attachment: ChatAttachment) -> String? {
+        guard let address = attachment.url else { return nil }
+        if address.hasPrefix(Self.keptScheme) {
+            let kept = String(address.dropFirst(Self.keptScheme.count))
+            let file = LinkedFile(room: room, place: .kept(kept), name: attachment.name ?? kept)
+            return links.url(of: file, now: now)
+        }
+        guard let guarded, let url = try? HTTPURL(parsing: Self.absolute(address, guarded)),
+            url.scheme == guarded.scheme, url.host == guarded.host, url.port == guarded.port,
+            !Self.climbs(url.pathAndQuery)
+        else { return nil }
+        let last = url.pathAndQuery.prefix { $0 != "?" }.split(separator: "/").last.map(String.init)
+        let file = LinkedFile(room: room, place: .backend(url.pathAndQuery), name: attachment.name ?? last ?? "file")
+        return links.url(of: file, now: now)
+    }
+
+    /// `text` of an IRC user, who may have said links to files of theirs: with links that open from now on.
+    ///
+    /// - Parameter attachments: of the same message. A link to anything else stays as it is: whoever said it must not get a
+    ///   fresh one for it.
+    func renewed(_ text: String, _ attachments: [ChatAttachment]) -> String {
+        let mark = links.base + MediaLinks.prefix + "f/"
+        guard guarded != nil, text.contains(mark) else { return text }
+        var renewed = text
+        for attachment in attachments {
+            guard let fresh = url(of: attachment), let file = links.file(ofURL: fresh) else { continue }
+            for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) where word.hasPrefix(mark) {
+                guard let said = links.file(ofURL: String(word)), said.place == file.place, said.room == file.room
+                else { continue }
+                renewed = renewed.replacing(word, with: links.url(of: said, now: now))
+            }
+        }
+        return renewed
+    }
+
+    /// `address` below a backend's HTTP base, where it is a path.
+    static func absolute(_ address: String, _ base: HTTPURL) -> String {
+        guard address.utf8.first == UInt8(ascii: "/") else { return address }
+        var text = base.description
+        while text.utf8.last == UInt8(ascii: "/") { text.removeLast() }
+        return text + address
+    }
+
+    /// Whether a path leaves its folder. The driver refuses those as well; a link that cannot be opened is none.
+    private static func climbs(_ target: String) -> Bool {
+        target.prefix { $0 != "?" }.split(separator: "/").contains { segment in
+            let plain = segment.lowercased().replacing("%2e", with: ".")
+            return plain == "." || plain == ".."
+        }
+    }
+}
+
+/// Names of kept files.
+enum KeptFiles {
+    /// Types that are known by an extension; the rest is `bin`.
+    private static let extensions = [
+        "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp", "image/avif": "avif",
+        "image/bmp": "bmp", "video/mp4": "mp4", "video/webm": "webm", "video/quicktime": "mov", "audio/mpeg": "mp3",
+        "audio/mp4": "m4a", "audio/ogg": "ogg", "audio/wav": "wav", "audio/x-wav": "wav", "audio/aac": "aac",
+        "application/pdf": "pdf", "text/plain": "txt", "application/zip": "zip",
+    ]
+
+    /// The file that `inline` is, or nil: no base64.
+    static func file(inline: String, mime: String?) -> KeptFile? {
+        guard let bytes = Base64.decode(inline), !bytes.isEmpty else { return nil }
+        let hash = Base64.encodeURLSafe(Array(SHA256.hash(bytes).prefix(16)))
+        let ending = mime.flatMap { extensions[ASCII.lowercased($0)] } ?? "bin"
+        return KeptFile(name: "\(hash).\(ending)", bytes: bytes)
+    }
+}
+
+extension Room {
+    /// How the room's files are shown; nil where only their own addresses are.
+    func fileLinks(_ context: BridgeContext) -> FileLinks? {
+        context.settings.media.map { media in
+            FileLinks(
+                links: media.links, room: settings.name, guarded: context.guardedBases[settings.backend],
+                now: context.now.wall)
+        }
+    }
+
+    /// `message` with its inline files kept beside it, where they can be: neither memory nor the store has to hold them.
+    func keepingFiles(_ message: ChatMessage, _ context: BridgeContext) -> ChatMessage {
+        guard context.settings.media != nil, message.attachments.contains(where: { $0.inline != nil }) else {
+            return message
+        }
+        var message = message
+        message.attachments = message.attachments.prefix(MessageRendering.maxAttachmentLines).map { attachment in
+            guard let inline = attachment.inline, let file = KeptFiles.file(inline: inline, mime: attachment.mime)
+            else { return attachment }
+            context.emit(.keepFile(file))
+            var kept = attachment
+            kept.inline = nil
+            kept.url = FileLinks.keptScheme + file.name
+            kept.size = Int64(file.bytes.count)
+            return kept
+        }
+        return message
+    }
+
+    /// What is said, with files that its author uploaded before: as attachments, and without their links where these stand
+    /// at the end or the beginning.
+    ///
+    /// - Returns: the words that are left, which may be none.
+    func withUploads(_ text: String, _ context: BridgeContext) -> (text: String, attachments: [ChatAttachment]) {
+        guard !context.uploads.isEmpty else { return (text, []) }
+        var attachments: [ChatAttachment] = []
+        var words = text[...]
+        while attachments.count < UploadBook.maxLinksInMessage {
+            let blank: (Character) -> Bool = { $0 == " " || $0 == "\n" }
+            let tail = words.lastIndex(where: blank).map { words[words.index(after: $0)...] } ?? words
+            if let file = context.uploads.file(at: String(tail), backend: settings.backend) {
+                attachments.insert(file, at: 0)
+                words = words[..<tail.startIndex]
+            } else {
+                let head = words.prefix { !blank($0) }
+                guard attachments.isEmpty, head.endIndex < words.endIndex,
+                    let file = context.uploads.file(at: String(head), backend: settings.backend)
+                else { break }
+                attachments.append(file)
+                words = words[words.index(after: head.endIndex)...]
+            }
+            while words.last.map(blank) ?? false { words.removeLast() }
+            if words.isEmpty { break }
+        }
+        return (attachments.isEmpty ? text : String(words), attachments)
+    }
+}
+
+/// What was uploaded lately, by the links that uploaders were given: when such a link is said, it is the file that is said.
+struct UploadBook {
+    /// Files remembered, about 500 bytes each; the oldest go first. People say a link within minutes.
+    static let capacity = 1000
+    /// Files of one message.
+    static let maxLinksInMessage = 10
+
+    private struct Entry {
+        var backend: String
+        var attachment: ChatAttachment
+    }
+
+    private var entries: [String: Entry] = [:]
+    private var order: [String] = []
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    mutating func add(_ link: String, _ attachment: ChatAttachment, backend: String) {
+        if entries.updateValue(Entry(backend: backend, attachment: attachment), forKey: link) == nil {
+            order.append(link)
+        }
+        if order.count > Self.capacity { entries[order.removeFirst()] = nil }
+    }
+
+    /// Another backend does not have the file.
+    func file(at link: String, backend: String) -> ChatAttachment? {
+        guard link.utf8.count <= MessageRendering.maxLinkBytes, let entry = entries[link], entry.backend == backend
+        else { return nil }
+        return entry.attachment
+    }
+}

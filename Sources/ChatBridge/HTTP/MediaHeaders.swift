@@ -1,0 +1,109 @@
+import HTTPProtocol
+import WireBytes
+
+/// How strangers' files are handed out: what a browser may show is shown, and nothing of it can run.
+enum MediaHeaders {
+    /// Types that browsers show and that hold no script. SVG and HTML are not among them, whatever they are called.
+    private static let shownTypes: Set<String> = [
+        "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp",
+    ]
+    private static let types = [
+        "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "webp": "image/webp", "avif": "image/avif",
+        "bmp": "image/bmp", "mp4": "video/mp4", "webm": "video/webm", "mov": "video/quicktime", "mp3": "audio/mpeg",
+        "m4a": "audio/mp4", "ogg": "audio/ogg", "wav": "audio/wav", "aac": "audio/aac",
+    ]
+
+    /// The type of a kept file, by its extension.
+    static func type(ofKept name: String) -> String? {
+        name.utf8.lastIndex(of: UInt8(ascii: ".")).flatMap { types[String(name[name.index(after: $0)...])] }
+    }
+
+    /// Fields for a file called `name`, which is plain ASCII without quotes.
+    ///
+    /// - Parameter type: as its origin says it; whatever is not shown goes out as bytes to be saved.
+    static func fields(type: String?, name: String) -> HTTPHeaders {
+        let bare = type.map { ASCII.lowercased(String($0.prefix { $0 != ";" && $0 != " " })) } ?? ""
+        let isMedium = (bare.hasPrefix("video/") || bare.hasPrefix("audio/")) && isType(bare)
+        let isShown = shownTypes.contains(bare) || isMedium
+        return HTTPHeaders([
+            ("Content-Type", isShown ? bare : "application/octet-stream"),
+            ("Content-Disposition", (isShown ? "inline" : "attachment") + "; filename=\"\(name)\""),
+            // Source: CSP level 3, "sandbox": a page of its own that can do nothing.
+            ("Content-Security-Policy", "sandbox; default-src 'none'"),
+            // The link is what lets in: it is not to be told to others.
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "private, max-age=3600"),
+            // Web clients show pictures of links.
+            ("Cross-Origin-Resource-Policy", "cross-origin"),
+        ])
+    }
+
+    /// `type/subtype` of tokens. Source: RFC 9110 §8.3.1.
+    static func isType(_ text: String) -> Bool {
+        let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        return parts.count == 2 && text.utf8.count <= maxTypeBytes
+            && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy(ASCII.isTokenByte) }
+    }
+
+    /// Source: RFC 6838 §4.2: each half has at most 127 characters.
+    private static let maxTypeBytes = 255
+
+    // MARK: - Of an upload
+
+    /// The type of what is uploaded; without one that can be read, bytes.
+    static func uploadedType(_ headers: HTTPHeaders) -> String {
+        let bare = headers.first("Content-Type").flatMap { HTTPParameterizedValue($0)?.value }.map(ASCII.lowercased)
+        // What curl says of any data.
+        guard let bare, isType(bare), bare != "application/x-www-form-urlencoded" else {
+            return "application/octet-stream"
+        }
+        return bare
+    }
+
+    /// The file's name: the last part of a path, without characters that a name must not have; never empty.
+    ///
+    /// Source: RFC 6266 §4.1, §4.3; RFC 8187 §3.2.
+    static func uploadedName(_ headers: HTTPHeaders, type: String) -> String {
+        let value = headers.first("Content-Disposition").flatMap { HTTPParameterizedValue($0) }
+        let written = value?.parameter("filename*").flatMap(extended) ?? value?.parameter("filename") ?? ""
+        let last = written.split { $0 == "/" || $0 == "\\" }.last ?? ""
+        var name = String.UnicodeScalarView()
+        for scalar in last.unicodeScalars {
+            let category = scalar.properties.generalCategory
+            guard category != .control, category != .format, category != .lineSeparator, scalar != "\"" else {
+                continue
+            }
+            guard String(name).utf8.count + String(scalar).utf8.count <= maxNameBytes else { break }
+            name.append(scalar)
+        }
+        let kept = String(name)
+        guard kept.allSatisfy({ $0 == "." || $0 == " " }) else { return kept }
+        return "upload." + (types.first { $0.value == type }?.key ?? "bin")
+    }
+
+    /// Bytes of a name that backends are told; file systems have 255.
+    static let maxNameBytes = 200
+
+    /// `UTF-8''na%20me`.
+    private static func extended(_ text: String) -> String? {
+        let parts = text.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, ASCII.lowercased(String(parts[0])) == "utf-8" else { return nil }
+        return HTTPURL.percentDecoded(String(parts[2]))
+    }
+}
+
+/// Name and password as HTTP carries them.
+///
+/// Source: RFC 7617.
+enum BasicCredentials {
+    static func parse(_ headers: HTTPHeaders) -> (name: String, password: [UInt8])? {
+        let values = headers.all("Authorization")
+        guard values.count == 1, let value = values.first, let blank = value.firstIndex(of: " "),
+            ASCII.equalsIgnoringCase(String(value[..<blank]), "Basic"),
+            let bytes = Base64.decode(String(value[blank...].drop { $0 == " " })),
+            let colon = bytes.firstIndex(of: UInt8(ascii: ":")), colon > 0,
+            let name = String(validating: bytes[..<colon], as: UTF8.self)
+        else { return nil }
+        return (name, Array(bytes[(colon + 1)...]))
+    }
+}

@@ -1,0 +1,436 @@
+import BridgeCore
+import Dialects
+import HTTPProtocol
+import Transport
+import WireBytes
+
+// Files over HTTP: people upload, and links open.
+//
+//     OPTIONS, POST /media/upload     one file; Basic credentials of an account; 201 with Location
+//     GET, HEAD     /media/f/…        a file of a backend, passed on as it comes
+//     GET, HEAD     /media/d/…        a file that came within a message
+//
+// Source: soju.im/filehost.
+
+/// Bounds of the routes, besides those of the server.
+enum MediaBounds {
+    /// Uploads at a time. Each is held until the backend has it, several times over on its way.
+    static let uploads = 4
+    /// Passwords that are checked at a time: those who log in on IRC want their turn.
+    static let checks = 4
+    /// Files on their way to people at a time.
+    static let downloads = 32
+    /// Bytes that are written before a client has to have taken them.
+    static let window = 256 * 1024
+    /// Bytes of files from within messages that wait for the disk.
+    static let unkeptBytes = 64 * 1024 * 1024
+    /// How long a file waits for its backend's token to be renewed.
+    static let renewal: Duration = .seconds(10)
+    /// Longest wait that somebody with a wrong password is told of.
+    static let retryAfter = 5
+}
+
+final class MediaRoutes: LoopTenant {
+    private let links: MediaLinks
+    private let maxUploadBytes: Int
+    /// Pages that may upload with what their browser knows of us; all others must bring the password themselves.
+    private let origins: [OriginPattern]
+    private let store: MediaStore
+    private let backends: BackendDriver
+    private let loop: NetworkLoop
+    private unowned let bridge: BridgeDriver
+    private let note: (BridgeNote) -> Void
+    /// The disk is one.
+    private let workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
+
+    /// Characters of a name that nobody has checked.
+    private static let shownName = 64
+
+    private struct Check {
+        var gate: HTTPGate
+        var name: String
+        /// Whose failures count together: an address, or `account NAME`.
+        var place: String
+    }
+
+    /// Passwords under way, by their attempts.
+    private var checks: [UInt64: Check] = [:]
+    /// Who has a password under way, or a refusal that waits.
+    private var busy: Set<String> = []
+    private var refusals: [(at: MonotonicInstant, check: Check)] = []
+    private var uploading: [UploadID: HTTPExchange] = [:]
+    private var lastUpload: UInt64 = 0
+    private let places = UploadPlaces()
+    private var reading: [UInt64: (exchange: HTTPExchange, file: LinkedFile)] = [:]
+    private var lastRead: UInt64 = 0
+    private var waiting: [Waiting] = []
+    private var downloadCount = 0
+    private var unkeptBytes = 0
+
+    private struct Waiting {
+        var exchange: HTTPExchange
+        var file: LinkedFile
+        /// What the backend did not take.
+        var refused: Int?
+        var until: MonotonicInstant
+    }
+
+    init(
+        _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, backends: BackendDriver,
+        bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
+    ) {
+        links = settings.links
+        maxUploadBytes = settings.maxUploadBytes
+        self.origins = origins
+        self.store = store
+        self.backends = backends
+        self.bridge = bridge
+        self.loop = loop
+        self.note = note
+        let store = store
+        _ = workers.submit { store.sweep() }
+    }
+
+    var routes: [HTTPRoute] {
+        [
+            HTTPRoute(method: "OPTIONS", path: MediaLinks.uploadPath) { [weak self] exchange, transport in
+                self?.options(exchange, transport)
+            },
+            HTTPRoute(
+                method: "POST", path: MediaLinks.uploadPath, maxBodyBytes: maxUploadBytes,
+                gate: { [weak self] gate, transport in self?.uploadBegins(gate, transport) },
+                answer: { [weak self] exchange, transport in self?.uploadCame(exchange, transport) }),
+            HTTPRoute(method: "GET", path: MediaLinks.prefix + "f/*") { [weak self] exchange, transport in
+                self?.open(exchange, transport)
+            },
+            HTTPRoute(method: "GET", path: MediaLinks.prefix + "d/*") { [weak self] exchange, transport in
+                self?.open(exchange, transport)
+            },
+        ]
+    }
+
+    // MARK: - Uploads
+
+    private func options(_ exchange: HTTPExchange, _ transport: Transport) {
+        let fields =
+            sharing(exchange.head) + [
+                ("Allow", "OPTIONS, POST"), ("Accept-Post", "*/*"),
+                ("Access-Control-Allow-Methods", "OPTIONS, POST"),
+                ("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Disposition"),
+                ("Access-Control-Max-Age", "600"),
+            ]
+        exchange.respond(204, headers: HTTPHeaders(fields), transport: transport)
+    }
+
+    /// What lets pages of web clients upload. Whoever uploads shows a password that the page has, so any page may; with what
+    /// the browser itself remembers, only pages that may connect as well.
+    ///
+    /// Source: Fetch, "CORS protocol".
+    private func sharing(_ head: HTTPRequestHead) -> [(name: String, value: String)] {
+        var fields = [(name: "Access-Control-Expose-Headers", value: "Location"), (name: "Vary", value: "Origin")]
+        let host = (try? HTTPURL(parsing: links.base))?.host ?? ""
+        if let origin = head.headers.first("Origin"), head.headers.all("Origin").count == 1,
+            origins.contains(where: { $0.matches(origin, host: host) })
+        {
+            fields += [
+                (name: "Access-Control-Allow-Origin", value: origin),
+                (name: "Access-Control-Allow-Credentials", value: "true"),
+            ]
+        } else {
+            fields.append((name: "Access-Control-Allow-Origin", value: "*"))
+        }
+        return fields
+    }
+
+    private func uploadBegins(_ gate: HTTPGate, _ transport: Transport) {
+        guard let (name, password) = BasicCredentials.parse(gate.head.headers) else {
+            return refuseStranger(gate, transport)
+        }
+        guard MediaHeaders.uploadedType(gate.head.headers) != "multipart/form-data" else {
+            return gate.refuse(
+                415, headers: sharing(gate.head), "Send the file itself, not a form with it (curl: -T, not -F)\n",
+                transport: transport)
+        }
+        guard places.isFree, checks.count < MediaBounds.checks else {
+            return gate.refuse(
+                503, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
+                "Too many files are being uploaded; try again\n", transport: transport)
+        }
+        // One password at a time: waits are not to be dodged by asking often. Whoever comes through a proxy of this machine
+        // has no address of their own.
+        let place =
+            gate.peer.isLoopback ? "account " + ASCII.lowercased(String(name.prefix(Self.shownName))) : gate.peer.host
+        guard busy.insert(place).inserted else {
+            return gate.refuse(
+                429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
+                "Another upload of yours is being checked; try again\n", transport: transport)
+        }
+        let check = bridge.bridge.uploadCheck(name, password)
+        checks[check.attempt] = Check(gate: gate, name: name, place: place)
+        bridge.checkUpload(check, transport)
+    }
+
+    private func refuseStranger(_ gate: HTTPGate, _ transport: Transport) {
+        gate.refuse(
+            401, headers: sharing(gate.head) + [("WWW-Authenticate", "Basic realm=\"chatbridge\", charset=\"UTF-8\"")],
+            "Log in as on IRC: the name of your account and its password\n", transport: transport)
+    }
+
+    /// The verdict on a password.
+    func uploadChecked(_ attempt: UInt64, _ verdict: PasswordVerdict, _ transport: Transport) {
+        guard let check = checks.removeValue(forKey: attempt) else { return }
+        let wait = bridge.bridge.uploadChecked(
+            check.name, from: check.place, verdict, now: BridgeDriver.now(transport))
+        bridge.run(transport)
+        switch (verdict, wait) {
+        case (.correct, _):
+            busy.remove(check.place)
+            guard let pass = places.take(for: check.name) else {
+                return check.gate.refuse(
+                    503, headers: sharing(check.gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
+                    "Too many files are being uploaded; try again\n", transport: transport)
+            }
+            check.gate.open(pass, transport: transport)
+        case (.unavailable, _):
+            busy.remove(check.place)
+            check.gate.refuse(
+                503, headers: sharing(check.gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
+                "Too many people log in at this moment; try again\n", transport: transport)
+        case (.wrong, let wait):
+            // The place stays taken until the refusal is out.
+            refusals.append((transport.now + (wait ?? .zero), check))
+            refuseDue(transport.now, transport)
+        }
+    }
+
+    private func refuseDue(_ now: MonotonicInstant, _ transport: Transport) {
+        let due = refusals.filter { $0.at <= now }
+        refusals.removeAll { $0.at <= now }
+        for (_, check) in due {
+            busy.remove(check.place)
+            refuseStranger(check.gate, transport)
+        }
+    }
+
+    private func uploadCame(_ exchange: HTTPExchange, _ transport: Transport) {
+        guard let pass = exchange.pass as? UploadPlaces.Pass else {
+            return exchange.respond(401, "", transport: transport)
+        }
+        guard !exchange.body.isEmpty else {
+            return answer(exchange, 400, "There is no file in this request", transport)
+        }
+        let type = MediaHeaders.uploadedType(exchange.head.headers)
+        let file = UploadedFile(
+            name: MediaHeaders.uploadedName(exchange.head.headers, type: type), mime: type, bytes: exchange.body)
+        lastUpload += 1
+        let id = UploadID(rawValue: lastUpload)
+        uploading[id] = exchange
+        bridge.bridge.upload(
+            id, file, by: pass.name, room: Self.room(exchange.target), now: BridgeDriver.now(transport))
+        bridge.run(transport)
+    }
+
+    /// `?room=NAME`: where it will be said, for scripts that are not on IRC.
+    private static func room(_ target: HTTPRequestTarget) -> String? {
+        let items = target.query?.split(separator: "&") ?? []
+        return items.first { $0.hasPrefix("room=") }.flatMap { HTTPURL.percentDecoded(String($0.dropFirst(5))) }
+    }
+
+    func uploaded(_ id: UploadID, _ outcome: Result<String, UploadFailure>, _ transport: Transport) {
+        guard let exchange = uploading.removeValue(forKey: id) else { return }
+        switch outcome {
+        case .success(let link):
+            let fields =
+                sharing(exchange.head) + [
+                    ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+                ]
+            exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
+        case .failure(.notAllowed):
+            answer(exchange, 403, "None of your rooms has a backend that takes files", transport)
+        case .failure(.tooLarge(let limit)):
+            answer(
+                exchange, 413, "The file is too large" + (limit.map { "; at most \($0) bytes are taken" } ?? ""),
+                transport)
+        case .failure(.unsupportedType): answer(exchange, 415, "The backend does not take this kind of file", transport)
+        case .failure(.failed(let why)): answer(exchange, 502, "The file was not taken: \(why)", transport)
+        }
+    }
+
+    private func answer(_ exchange: HTTPExchange, _ status: Int, _ sentence: String, _ transport: Transport) {
+        exchange.respond(
+            status, headers: HTTPHeaders(sharing(exchange.head) + [("Content-Type", "text/plain; charset=utf-8")]),
+            body: Array((sentence + "\n").utf8), transport: transport)
+    }
+
+    // MARK: - Files
+
+    private func open(_ exchange: HTTPExchange, _ transport: Transport) {
+        let now = BridgeDriver.now(transport)
+        switch links.file(at: exchange.target.path, now: now.wall) {
+        case .failure(.unknown): return exchange.respond(404, "There is no such file\n", transport: transport)
+        case .failure(.expired): return exchange.respond(410, "This link has expired\n", transport: transport)
+        case .success(let file):
+            guard downloadCount + waiting.count + reading.count < MediaBounds.downloads else {
+                return exchange.respond(
+                    503, headers: HTTPHeaders([("Retry-After", "\(MediaBounds.retryAfter)")]), transport: transport)
+            }
+            switch file.place {
+            case .kept(let name): readKept(exchange, file, name, transport)
+            case .backend:
+                ask(
+                    Waiting(
+                        exchange: exchange, file: file, refused: nil, until: transport.now + MediaBounds.renewal),
+                    transport)
+            }
+        }
+    }
+
+    private func ask(_ wish: Waiting, _ transport: Transport) {
+        guard wish.exchange.isOpen else { return }
+        switch bridge.bridge.fileAccess(wish.file, now: BridgeDriver.now(transport)) {
+        case .unknown: wish.exchange.respond(404, "There is no such file\n", transport: transport)
+        case .order(let order, let generation) where generation != wish.refused:
+            downloadCount += 1
+            let relay = MediaRelay(wish.exchange, file: wish.file)
+            relay.ended = { [weak self, weak relay] transport in
+                guard let self, let relay else { return }
+                self.ended(relay, wish, order.backend, generation, transport)
+            }
+            relay.begin(order, backends, transport)
+        case .order, .notYet:
+            guard transport.now < wish.until else {
+                return wish.exchange.respond(
+                    503, headers: HTTPHeaders([("Retry-After", "\(MediaBounds.retryAfter)")]), transport: transport)
+            }
+            waiting.append(wish)
+        }
+        bridge.run(transport)
+    }
+
+    private func ended(
+        _ relay: MediaRelay, _ wish: Waiting, _ backend: BackendID, _ generation: Int, _ transport: Transport
+    ) {
+        downloadCount -= 1
+        guard !relay.hasBegun else { return }
+        guard relay.status == 401, wish.refused == nil else {
+            let isMissing = relay.status.map { [401, 403, 404, 410].contains($0) } ?? false
+            let status = isMissing ? 404 : relay.status == 416 ? 416 : 502
+            return wish.exchange.respond(
+                status, isMissing ? "There is no such file\n" : "The backend does not give the file\n",
+                transport: transport)
+        }
+        bridge.bridge.fileRefused(backend, generation: generation, now: BridgeDriver.now(transport))
+        bridge.run(transport)
+        var again = wish
+        again.refused = generation
+        waiting.append(again)
+    }
+
+    private func readKept(_ exchange: HTTPExchange, _ file: LinkedFile, _ name: String, _ transport: Transport) {
+        lastRead += 1
+        let number = lastRead
+        let (store, loop) = (store, loop)
+        let isTaken = workers.submit {
+            let bytes = store.read(name)
+            loop.enqueue { transport in
+                (transport.delegate as? LoopHouse)?.bridge.media?.keptRead(number, name, bytes, transport)
+            }
+        }
+        guard isTaken else {
+            return exchange.respond(
+                503, headers: HTTPHeaders([("Retry-After", "\(MediaBounds.retryAfter)")]), transport: transport)
+        }
+        reading[number] = (exchange, file)
+    }
+
+    fileprivate func keptRead(_ number: UInt64, _ name: String, _ bytes: [UInt8]?, _ transport: Transport) {
+        guard let (exchange, file) = reading.removeValue(forKey: number) else { return }
+        guard let bytes else { return exchange.respond(404, "There is no such file\n", transport: transport) }
+        var headers = MediaHeaders.fields(type: MediaHeaders.type(ofKept: name), name: file.name)
+        headers.append(name: "Accept-Ranges", value: "none")
+        exchange.begin(200, headers: headers, length: bytes.count, transport: transport)
+        downloadCount += 1
+        write(bytes, from: 0, to: exchange, transport)
+    }
+
+    /// A window at a time, so that a slow reader costs no more than the file.
+    private func write(_ bytes: [UInt8], from start: Int, to exchange: HTTPExchange, _ transport: Transport) {
+        guard exchange.isOpen, exchange.head.method != "HEAD", start < bytes.count else {
+            downloadCount -= 1
+            return exchange.finish(transport: transport)
+        }
+        let end = min(start + MediaBounds.window, bytes.count)
+        exchange.write(ByteSlice(copying: Array(bytes[start..<end])), transport: transport)
+        exchange.whenDrained(transport) { [weak self] transport in
+            self?.write(bytes, from: end, to: exchange, transport)
+        }
+    }
+
+    // MARK: - Files within messages
+
+    func keep(_ file: KeptFile) {
+        let (store, loop, count) = (store, loop, file.bytes.count)
+        guard unkeptBytes + count <= MediaBounds.unkeptBytes else { return notKept("too much waits for the disk") }
+        let isTaken = workers.submit {
+            let why = store.keep(file.name, file.bytes)
+            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.kept(count, why) }
+        }
+        if isTaken { unkeptBytes += count } else { notKept("too much waits for the disk") }
+    }
+
+    /// - Parameter why: a sentence where it could not be.
+    fileprivate func kept(_ count: Int, _ why: String?) {
+        unkeptBytes -= count
+        if let why { notKept(why) }
+    }
+
+    private func notKept(_ why: String) {
+        note(BridgeNote(.warn, "file-not-kept", "a file that came within a message is not kept", ["reason": why]))
+    }
+
+    // MARK: - The loop
+
+    func owns(_ connection: ConnectionID) -> Bool { false }
+    func owns(_ listener: ListenerID) -> Bool { false }
+
+    func nextDeadline() -> MonotonicInstant? {
+        (refusals.map(\.at) + waiting.map(\.until)).min()
+    }
+
+    func deadlineReached(now: MonotonicInstant, transport: Transport) { refuseDue(now, transport) }
+
+    /// Renewed tokens come with some turn of the loop.
+    func turnWillFlush(now: MonotonicInstant, transport: Transport) {
+        guard !waiting.isEmpty else { return }
+        let wishes = waiting
+        waiting = []
+        for wish in wishes { ask(wish, transport) }
+    }
+
+    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {}
+    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {}
+    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {}
+}
+
+/// How many uploads are under way: whoever holds a pass is one, and lets it go with the request, however that ends.
+private final class UploadPlaces {
+    final class Pass {
+        /// As the uploader wrote it.
+        let name: String
+        private let places: UploadPlaces
+
+        fileprivate init(_ name: String, _ places: UploadPlaces) {
+            self.name = name
+            self.places = places
+            places.taken += 1
+        }
+
+        deinit { places.taken -= 1 }
+    }
+
+    private var taken = 0
+
+    var isFree: Bool { taken < MediaBounds.uploads }
+
+    func take(for name: String) -> Pass? { isFree ? Pass(name, self) : nil }
+}

@@ -1,0 +1,187 @@
+import ChatModel
+import Digests
+import HTTPProtocol
+import Testing
+
+@testable import BridgeCore
+@testable import ChatBridge
+
+@Suite("Links to files")
+struct MediaLinkTests {
+    static let now = ChatTimestamp(milliseconds: 1_795_262_400_000)
+    static let links = MediaLinks(
+        base: "https://chat.example/", key: Array(repeating: 7, count: 32), lifetime: .seconds(3600))
+
+    private static func path(_ url: String) -> String { String(url.dropFirst("https://chat.example".count)) }
+
+    @Test(
+        "a link opens the file that it was made for",
+        arguments: [
+            LinkedFile(room: "lobby", place: .backend("/assets/5b1c"), name: "cat.png"),
+            LinkedFile(room: "lobby", place: .kept("AAAAAAAAAAAAAAAAAAAAAA.png"), name: "AAAAAAAAAAAAAAAAAAAAAA.png"),
+            LinkedFile(room: "Küche/2", place: .backend("/a/-/b?c=d&e=%2F"), name: "x"),
+            LinkedFile(room: "a", place: .backend("/"), name: "é.png"),
+        ])
+    func opens(_ file: LinkedFile) {
+        let url = Self.links.url(of: file, now: Self.now)
+        #expect(url.hasPrefix("https://chat.example/media/"))
+        #expect(url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !url.contains("?"))
+        #expect(Self.links.file(at: Self.path(url), now: Self.now) == .success(file))
+    }
+
+    @Test("a link opens for its lifetime, and less than an hour longer", arguments: [0, 1, 3_599_999] as [Int64])
+    func expires(offset: Int64) {
+        let made = ChatTimestamp(milliseconds: Self.now.milliseconds + offset)
+        let file = LinkedFile(room: "lobby", place: .backend("/f"), name: "f")
+        let path = Self.path(Self.links.url(of: file, now: made))
+        func opened(after milliseconds: Int64) -> Result<LinkedFile, LinkRefusal> {
+            Self.links.file(at: path, now: ChatTimestamp(milliseconds: made.milliseconds + milliseconds))
+        }
+        #expect(opened(after: 3_600_000) == .success(file))
+        #expect(opened(after: 2 * 3_600_000) == .failure(.expired))
+        #expect(opened(after: .max - made.milliseconds) == .failure(.expired))
+    }
+
+    @Test("within an hour a file has one link")
+    func isStable() {
+        let file = LinkedFile(room: "lobby", place: .backend("/f"), name: "f")
+        let later = ChatTimestamp(milliseconds: Self.now.milliseconds + 3_599_999)
+        #expect(Self.links.url(of: file, now: Self.now) == Self.links.url(of: file, now: later))
+    }
+
+    @Test("every changed byte makes it a stranger's link, and none traps")
+    func changed() {
+        let file = LinkedFile(room: "lobby", place: .backend("/assets/5b1c"), name: "cat.png")
+        let path = Array(Self.path(Self.links.url(of: file, now: Self.now)).utf8)
+        for index in path.indices {
+            for other in [UInt8(ascii: "a"), UInt8(ascii: "/"), UInt8(ascii: "%"), UInt8(ascii: ".")]
+            where path[index] != other {
+                var changed = path
+                changed[index] = other
+                let found = Self.links.file(at: String(decoding: changed, as: UTF8.self), now: Self.now)
+                #expect(found == .failure(.unknown), "byte \(index) as \(other)")
+            }
+            let cut = String(decoding: path[..<index], as: UTF8.self)
+            #expect(Self.links.file(at: cut, now: Self.now) == .failure(.unknown))
+        }
+    }
+
+    @Test("another key's links are strangers'")
+    func otherKey() {
+        let other = MediaLinks(
+            base: "https://chat.example", key: Array(repeating: 8, count: 32), lifetime: .seconds(60))
+        let file = LinkedFile(room: "lobby", place: .backend("/f"), name: "f")
+        #expect(other.file(at: Self.path(Self.links.url(of: file, now: Self.now)), now: Self.now) == .failure(.unknown))
+    }
+
+    @Test("the end of time is no trap")
+    func endOfTime() {
+        let forever = MediaLinks(base: "https://chat.example", key: [1], lifetime: .seconds(Int64.max / 2))
+        let file = LinkedFile(room: "lobby", place: .backend("/f"), name: "f")
+        let path = Self.path(forever.url(of: file, now: ChatTimestamp(milliseconds: .max)))
+        _ = forever.file(at: path, now: ChatTimestamp(milliseconds: .max))
+        _ = forever.url(of: file, now: ChatTimestamp(milliseconds: .min))
+    }
+
+    @Test(
+        "names in links",
+        arguments: [
+            ("cat.png", "cat.png"), ("my cat.png", "my-cat.png"), ("../../etc/passwd", "etc-passwd"),
+            ("чат.png", "png"), ("été.png", "t-.png"), ("", "file"), ("...", "file"), ("-", "file"),
+            ("a\"\r\nb", "a-b"),
+            (String(repeating: "a", count: 100) + ".jpeg", String(repeating: "a", count: 43) + ".jpeg"),
+            (String(repeating: "a", count: 100), String(repeating: "a", count: 48)),
+        ] as [(String, String)])
+    func names(_ name: String, _ shown: String) {
+        #expect(MediaLinks.plainName(name) == shown)
+        #expect(MediaLinks.plainName(shown) == shown)
+    }
+
+    @Test(
+        "which files have a link of ours",
+        arguments: [
+            ("https://cms.example/assets/1", true), ("https://cms.example:443/assets/1", true),
+            ("http://cms.example/assets/1", false), ("https://cms.example:8443/assets/1", false),
+            ("https://other.example/assets/1", false), ("https://cms.example/assets/../admin", false),
+            ("https://cms.example/assets/%2E%2e/admin", false), ("media:AAAAAAAAAAAAAAAAAAAAAA.png", true),
+            ("ftp://cms.example/1", false), ("/assets/1", true), ("assets/1", false), ("", false),
+        ])
+    func guarded(_ address: String, _ hasLink: Bool) throws {
+        let files = FileLinks(
+            links: Self.links, room: "lobby", guarded: try HTTPURL(parsing: "https://cms.example"), now: Self.now)
+        let found = files.url(of: ChatAttachment(kind: .image, url: address, name: "cat.png"))
+        #expect((found != nil) == hasLink)
+        if let found { #expect(found.hasSuffix("/-/cat.png")) }
+    }
+}
+
+@Suite("Files over HTTP: fields")
+struct MediaHeaderTests {
+    @Test(
+        "what a browser may show, and what is only to be saved",
+        arguments: [
+            ("image/png", "image/png", "inline"), ("IMAGE/JPEG; x=y", "image/jpeg", "inline"),
+            ("video/mp4", "video/mp4", "inline"), ("audio/ogg", "audio/ogg", "inline"),
+            ("image/svg+xml", "application/octet-stream", "attachment"),
+            ("text/html", "application/octet-stream", "attachment"),
+            ("application/pdf", "application/octet-stream", "attachment"),
+            ("video/mp4\r\nX: y", "application/octet-stream", "attachment"),
+            ("video/", "application/octet-stream", "attachment"), (nil, "application/octet-stream", "attachment"),
+        ] as [(String?, String, String)])
+    func shown(_ type: String?, _ said: String, _ disposition: String) {
+        let fields = MediaHeaders.fields(type: type, name: "cat.png")
+        #expect(fields.first("Content-Type") == said)
+        #expect(fields.first("Content-Disposition") == "\(disposition); filename=\"cat.png\"")
+        #expect(fields.first("Content-Security-Policy") == "sandbox; default-src 'none'")
+    }
+
+    @Test(
+        "the name of an uploaded file",
+        arguments: [
+            ("attachment; filename=\"cat.png\"", "cat.png"), ("attachment; filename=cat.png", "cat.png"),
+            ("inline; filename=\"C:\\\\tmp\\\\cat.png\"", "cat.png"),
+            ("attachment; filename=\"../../x\"", "x"),
+            ("attachment; filename=\"a.png\"; filename*=UTF-8''%C3%A9t%C3%A9.png", "été.png"),
+            ("attachment; filename*=UTF-8''%FF", "upload.png"),
+            ("attachment; filename*=iso-8859-1''x; filename=y", "y"), ("attachment", "upload.png"),
+            ("attachment; filename=\"..\"", "upload.png"), ("attachment; filename=\"", "upload.png"),
+            (nil, "upload.png"),
+            ("attachment; filename=\"a\"; filename=\"b\"", "upload.png"),
+        ] as [(String?, String)])
+    func names(_ disposition: String?, _ name: String) {
+        let headers = HTTPHeaders(disposition.map { [("Content-Disposition", $0)] } ?? [])
+        #expect(MediaHeaders.uploadedName(headers, type: "image/png") == name)
+    }
+
+    @Test("a long name is cut between characters")
+    func longName() {
+        let long = String(repeating: "é", count: 300)
+        let headers = HTTPHeaders([("Content-Disposition", "attachment; filename=\"\(long)\"")])
+        let name = MediaHeaders.uploadedName(headers, type: "image/png")
+        #expect(name == String(repeating: "é", count: 100))
+    }
+
+    @Test(
+        "the type of an uploaded file",
+        arguments: [
+            ("image/png", "image/png"), ("Image/PNG; charset=x", "image/png"), (nil, "application/octet-stream"),
+            ("nonsense", "application/octet-stream"), ("a/b/c", "application/octet-stream"),
+            ("application/x-www-form-urlencoded", "application/octet-stream"),
+        ] as [(String?, String)])
+    func types(_ written: String?, _ type: String) {
+        #expect(MediaHeaders.uploadedType(HTTPHeaders(written.map { [("Content-Type", $0)] } ?? [])) == type)
+    }
+
+    @Test(
+        "name and password",
+        arguments: [
+            ("Basic YW5uOnNlY3JldA==", "ann", "secret"), ("basic   YW5uOnNlY3JldA==", "ann", "secret"),
+            ("Basic YW5uOmE6Yg==", "ann", "a:b"), ("Basic OnNlY3JldA==", nil, nil), ("Basic YW5u", nil, nil),
+            ("Basic ???", nil, nil), ("Bearer YW5uOnNlY3JldA==", nil, nil), ("Basic", nil, nil), ("", nil, nil),
+        ] as [(String, String?, String?)])
+    func credentials(_ field: String, _ name: String?, _ password: String?) {
+        let found = BasicCredentials.parse(HTTPHeaders([("Authorization", field)]))
+        #expect(found?.name == name)
+        #expect(found.map { String(decoding: $0.password, as: UTF8.self) } == password)
+    }
+}

@@ -1,0 +1,279 @@
+import BridgeTestSupport
+import ChatModel
+import Dialects
+import Digests
+import HTTPProtocol
+import Testing
+import WireBytes
+
+@testable import BridgeCore
+
+@Suite("Files of rooms")
+struct MediaTests {
+    /// A bridge with a room on a backend that takes files, and another room on one that has none.
+    private func harness(
+        guardsFiles: Bool = false, media: Bool = true, server: TokenServer = TokenServer(), accounts: Bool = true,
+        maxUploadBytes: Int = 1000
+    ) throws -> BridgeHarness {
+        let dialect = AccountDialect(guardsFiles: guardsFiles)
+        var lobby = RoomSettings(
+            name: "lobby", backend: "main", dialect: dialect, url: try HTTPURL(parsing: "ws://chat.example/lobby"))
+        lobby.ping = .zero
+        var kitchen = RoomSettings(
+            name: "kitchen", dialect: EnvelopeDialect(), url: try HTTPURL(parsing: "ws://other.example/kitchen"))
+        kitchen.ping = .zero
+        let backend = BackendSettings(
+            name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"), user: "bridge",
+            login: LoginSettings())
+        var settings = BridgeSettings(
+            serverName: "bridge", instanceID: "t", limits: LimitSettings(messagesPerSecond: nil),
+            rooms: [lobby, kitchen], backends: [backend])
+        if accounts {
+            let verifier = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: [1], iterations: 1)
+            settings.accounts = [
+                AccountSettings(name: "chef", password: verifier),
+                AccountSettings(name: "cook", password: verifier, rooms: ["kitchen"]),
+            ]
+        }
+        if media { settings.media = MediaSettings(links: MediaLinkTests.links, maxUploadBytes: maxUploadBytes) }
+        let harness = BridgeHarness(settings: settings)
+        harness.echoes = true
+        harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "hunter2-secret"))
+        harness.accounts.server = { server.answer($0) }
+        harness.start()
+        return harness
+    }
+
+    private func enter(_ harness: BridgeHarness, _ client: UInt64, _ nick: String, rooms: String = "#lobby") {
+        harness.connect(client)
+        harness.send(client, "NICK " + nick)
+        harness.send(client, "USER u 0 * :r")
+        harness.send(client, "JOIN " + rooms)
+        _ = harness.takeOutputs()
+    }
+
+    private func upload(
+        _ harness: BridgeHarness, by name: String = "chef", room: String? = nil, bytes: Int = 3
+    ) -> Result<String, UploadFailure>? {
+        let file = UploadedFile(name: "my cat.png", mime: "image/png", bytes: Array(repeating: 1, count: bytes))
+        harness.perform { $0.upload(UploadID(rawValue: 1), file, by: name, room: room, now: $1) }
+        return harness.uploads.last?.outcome
+    }
+
+    private func isupport(_ harness: BridgeHarness) -> [String] {
+        harness.bridge.isupport.flatMap { $0 }.filter { $0.contains("FILEHOST") }
+    }
+
+    private func sent(_ room: Int, in outputs: [BridgeHarness.Output]) -> [String] {
+        outputs.compactMap { output -> String? in
+            guard case .upstream(let from, .frame(let bytes, _)) = output, from == room else { return nil }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
+    // MARK: - Uploading
+
+    @Test("who can upload is told where")
+    func isAnnounced() throws {
+        let url = "https://chat.example/media/upload"
+        #expect(isupport(try harness()) == ["draft/FILEHOST=\(url)", "soju.im/FILEHOST=\(url)"])
+        #expect(isupport(try harness(media: false)).isEmpty)
+        #expect(isupport(try harness(accounts: false)).isEmpty, "nobody could show a password")
+    }
+
+    @Test("what is uploaded goes to the backend with its token, and has a link")
+    func goesUp() throws {
+        let harness = try harness()
+        _ = harness.accounts.takeCalls()
+        #expect(upload(harness) == .success("http://chat.example/files/1"))
+        let call = try #require(harness.accounts.takeCalls().last)
+        #expect(call.path == "/files" && call.token?.hasPrefix("acc-secret") == true)
+        guard case .multipart(_, "file", let file) = call.order.request.body else {
+            Issue.record("not a form")
+            return
+        }
+        #expect(file.name == "my cat.png" && file.mime == "image/png" && file.bytes == [1, 1, 1])
+    }
+
+    @Test("where the backend wants a token, the link leads through the bridge")
+    func guardedLink() throws {
+        let harness = try harness(guardsFiles: true)
+        let link = try #require(try upload(harness)?.get())
+        #expect(link.hasPrefix("https://chat.example/media/f/lobby/") && link.hasSuffix("/files/1/-/my-cat.png"))
+        let path = String(link.dropFirst("https://chat.example".count))
+        let file = try MediaLinkTests.links.file(at: path, now: harness.clock.now.wall).get()
+        #expect(file.place == .backend("/files/1"))
+        var access = FileAccess.unknown
+        harness.perform { access = $0.fileAccess(file, now: $1) }
+        guard case .order(let order, let generation) = access else {
+            Issue.record("\(access)")
+            return
+        }
+        #expect(order.request.target == "http://chat.example/files/1")
+        #expect(order.authorization.headers.map(\.value) == ["Bearer acc-secret-1"])
+        harness.perform { $0.fileRefused(order.backend, generation: generation, now: $1) }
+        harness.perform { access = $0.fileAccess(file, now: $1) }
+        guard case .order(let renewed, let next) = access else {
+            Issue.record("\(access)")
+            return
+        }
+        #expect(next > generation && renewed.authorization.headers.map(\.value) == ["Bearer acc-secret-2"])
+    }
+
+    @Test("uploads that come to nothing say why")
+    func refusals() throws {
+        #expect(upload(try harness(), by: "nobody") == .failure(.notAllowed))
+        #expect(upload(try harness(), by: "cook") == .failure(.notAllowed), "cook has no room that takes files")
+        #expect(upload(try harness(), room: "#kitchen") == .failure(.notAllowed))
+        #expect(upload(try harness(), room: "#LOBBY") == .success("http://chat.example/files/1"))
+        #expect(upload(try harness(), by: "chef@phone") == .success("http://chat.example/files/1"))
+        #expect(upload(try harness(), bytes: 1001) == .failure(.tooLarge(limit: 1000)))
+        for (status, failure) in [
+            (413, UploadFailure.tooLarge(limit: nil)), (415, .unsupportedType),
+            (400, .failed("a call at chat.example was answered 400 (bad cat)")),
+        ] {
+            let server = TokenServer()
+            server.trouble["/files"] = [TokenServer.answer(status, #"{"detail":"bad cat"}"#)]
+            #expect(upload(try harness(server: server)) == .failure(failure))
+        }
+    }
+
+    @Test("an upload's password is checked like that of a client, and failures wait")
+    func passwords() throws {
+        let harness = try harness()
+        for (name, password, isRight) in [
+            ("chef", "secret", true), ("CHEF", "secret", true), ("chef@phone", "secret", true),
+            ("chef", "wrong", false),
+            ("nobody", "secret", false), ("", "", false),
+        ] {
+            var check: PasswordCheck?
+            harness.perform { bridge, _ in check = bridge.uploadCheck(name, Array(password.utf8)) }
+            #expect(check?.isCorrect() == isRight)
+        }
+        var waits: [Duration?] = []
+        harness.perform { bridge, now in
+            for _ in 0..<3 { waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .wrong, now: now)) }
+            waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .correct, now: now))
+            waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .wrong, now: now))
+        }
+        #expect(waits == [.zero, .seconds(1), .seconds(2), nil, .zero])
+        #expect(!harness.notes.contains { $0.text.contains("secret") })
+    }
+
+    // MARK: - Saying a link
+
+    @Test(
+        "a link that is said is the file; others see the link, the backend the file",
+        arguments: ["LINK", "look LINK", "LINK look"])
+    func isSaid(_ said: String) throws {
+        let harness = try harness(guardsFiles: true)
+        enter(harness, 1, "ann")
+        enter(harness, 2, "bob")
+        let link = try #require(try upload(harness)?.get())
+        harness.send(1, "PRIVMSG #lobby :" + said.replacing("LINK", with: link))
+        let outputs = harness.takeOutputs()
+        let bodies = sent(0, in: outputs)
+        #expect(bodies.count == 1 && bodies[0].contains("/files/1"), "\(bodies)")
+        #expect(bodies.first?.contains("media") == false, "the link is for people on IRC")
+        #expect(said == "LINK" || bodies.first?.contains("look") == true)
+        let seen = outputs.compactMap { output -> String? in
+            guard case .line(2, let bytes) = output else { return nil }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        #expect(seen.map { $0.drop { $0 != ":" }.contains(link) } == [true], "\(seen)")
+    }
+
+    @Test("in the history a said link is a fresh one, and only for the message's own file")
+    func isRenewed() throws {
+        let harness = try harness(guardsFiles: true)
+        enter(harness, 1, "ann")
+        let link = try #require(try upload(harness)?.get())
+        harness.send(1, "PRIVMSG #lobby :look " + link)
+        harness.send(1, "PRIVMSG #lobby :again and again " + link.replacing("/files/1", with: "/files/2"))
+        let other = MediaLinkTests.links.url(
+            of: LinkedFile(room: "lobby", place: .backend("/files/2"), name: "a"), now: harness.clock.now.wall)
+        harness.send(1, "PRIVMSG #lobby :old " + other)
+        harness.advance(by: .seconds(5 * 3600))
+        harness.connect(2)
+        harness.send(2, "CAP REQ :draft/chathistory batch")
+        harness.send(2, "NICK bob")
+        harness.send(2, "USER u 0 * :r")
+        harness.send(2, "CAP END")
+        harness.send(2, "JOIN #lobby")
+        _ = harness.takeOutputs()
+        harness.send(2, "CHATHISTORY LATEST #lobby * 10")
+        let lines = harness.takeLines(2).filter { $0.contains(" PRIVMSG ") }
+        #expect(lines.count == 3)
+        let words = lines.compactMap { $0.split(separator: " ").last.map(String.init) }
+        let opened = words.map { word in
+            MediaLinkTests.links.file(
+                at: String(word.dropFirst("https://chat.example".count)), now: harness.clock.now.wall)
+        }
+        #expect(
+            opened == [
+                .success(LinkedFile(room: "lobby", place: .backend("/files/1"), name: "my cat.png")),
+                .failure(.unknown), .failure(.expired),
+            ])
+    }
+
+    @Test("in a room of another backend it stays a link")
+    func elsewhere() throws {
+        let harness = try harness(guardsFiles: true)
+        enter(harness, 1, "ann", rooms: "#kitchen")
+        let link = try #require(try upload(harness, room: "lobby")?.get())
+        harness.send(1, "PRIVMSG #kitchen :" + link)
+        #expect(sent(1, in: harness.takeOutputs()).last?.contains("my-cat.png") == true)
+    }
+
+    @Test("the oldest uploads are forgotten")
+    func bounded() {
+        var book = UploadBook()
+        for number in 0...UploadBook.capacity { book.add("l\(number)", ChatAttachment(kind: .file), backend: "main") }
+        #expect(book.file(at: "l0", backend: "main") == nil)
+        #expect(book.file(at: "l1", backend: "main") != nil && book.file(at: "l1", backend: "other") == nil)
+    }
+
+    // MARK: - Files within messages
+
+    private static func inline(_ number: Int, _ body: String) -> String {
+        """
+        {"event":"message","message_id":"m\(number)","sender_id":"s1","sender_name":"Remy",\
+        "body":"\(body)","sent_at":1795262400}
+        """
+    }
+
+    @Test("a file within a message is kept, and shown as a link")
+    func isKept() throws {
+        let harness = try harness()
+        enter(harness, 1, "ann")
+        harness.sendFrame(0, Self.inline(1, "data:image/png;base64,aGVsbG8="))
+        let line = try #require(harness.takeLines(1).last)
+        let file = try #require(harness.keptFiles.first)
+        #expect(file.bytes == Array("hello".utf8) && file.name.hasSuffix(".png"))
+        #expect(
+            line.contains(":[image] (5 B) https://chat.example/media/d/lobby/") && line.hasSuffix("/-/\(file.name)"))
+        // Whoever asks for it later gets a link that opens then.
+        harness.advance(by: .seconds(5 * 3600))
+        harness.connect(2)
+        harness.send(2, "CAP REQ :draft/chathistory batch")
+        harness.send(2, "NICK bob")
+        harness.send(2, "USER u 0 * :r")
+        harness.send(2, "CAP END")
+        harness.send(2, "JOIN #lobby")
+        _ = harness.takeOutputs()
+        harness.send(2, "CHATHISTORY LATEST #lobby * 10")
+        let later = try #require(harness.takeLines(2).first { $0.contains("/media/d/") })
+        let path = try #require(later.firstRange(of: "/media/").map { String(later[$0.lowerBound...]) })
+        let found = MediaLinkTests.links.file(at: path, now: harness.clock.now.wall)
+        #expect(try found.get().place == .kept(file.name))
+    }
+
+    @Test("what is no base64, or not served, is told and not printed", arguments: [true, false])
+    func notKept(media: Bool) throws {
+        let harness = try harness(media: media)
+        enter(harness, 1, "ann")
+        harness.sendFrame(0, Self.inline(1, "data:image/png;base64,aGVsbG8" + (media ? "" : "=")))
+        #expect(harness.takeLines(1).last?.hasSuffix(":[image, 5 B, inline]") == true)
+        #expect(harness.keptFiles.isEmpty)
+    }
+}
