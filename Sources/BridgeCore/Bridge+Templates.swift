@@ -311,6 +311,7 @@ extension Bridge {
         guard let template = settings.template, let listing = templateListing, next < listing.entries.count else {
             return (session.numeric(.rplListEnd, "End of /LIST"), nil)
         }
+        walkedCount += 1
         let rest = LongAnswer.backendList(next: next + 1, filter)
         let entry = listing.entries[next]
         let channel = settings.casemapping.fold(entry.channel)

@@ -14,6 +14,10 @@ public final class Bridge {
     /// Bytes of long answers queued before the bridge waits for the client to take them.
     static let longAnswerWindow = 16 * 1024
 
+    /// People and rooms that the long answers of one client look at in a turn, found or not: a fraction of a millisecond.
+    /// Whoever asks for what nobody fits must not hold up the others for as long as looking at ten thousand people takes.
+    static let longAnswerWalk = 256
+
     /// Flood tokens that even a line without a penalty costs: a tenth, so that nobody notices and nobody can send a
     /// hundred thousand of them a second.
     static let leastPenalty = 0.1
@@ -57,6 +61,11 @@ public final class Bridge {
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
+    /// Tokens of clients that a backend is asked about.
+    var bearerTries: [BackendCallID: BearerTry] = [:]
+    /// The backend that says whose a client's token is; nil: none is asked.
+    private(set) lazy var bearerBackend: BackendAccount? = settings.bearerBackend.flatMap { backend(named: $0) }
+        .flatMap { $0.offers(.whoAmI) ? $0 : nil }
     /// The right passwords of gateways whose settings have only a hash, by their place in the settings.
     var knownGatewayPasswords: [Int: SecretBytes] = [:]
     let isupport: [[String]]
@@ -74,6 +83,8 @@ public final class Bridge {
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
     private var batchNumber: UInt64 = 0
+    /// What the long answers of a client looked at in this turn.
+    var walkedCount = 0
     /// Who watches which nicks.
     var monitors = Monitors()
     /// Who wants to hear what of people upstream changes.

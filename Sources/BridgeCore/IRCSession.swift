@@ -231,6 +231,7 @@ final class IRCSession {
         var isAdmitted = false
         var sasl = IRCSASLExchange()
         var scram: SCRAMStep?
+        var isBearerRefused = false
         var passwordTry: PasswordTry?
         var registration: String?
         var refusedNick: String?
@@ -316,6 +317,12 @@ final class IRCSession {
     var scram: SCRAMStep? {
         get { login?.scram }
         set { if newValue != nil || login != nil { modifyLogin { $0.scram = newValue } } }
+    }
+
+    /// The client was told why its token is refused, and has to say that it heard.
+    var isBearerRefused: Bool {
+        get { login?.isBearerRefused ?? false }
+        set { if newValue || login != nil { modifyLogin { $0.isBearerRefused = newValue } } }
     }
 
     /// The account that the client is about to have, while it is being made; what the client sends meanwhile waits.

@@ -584,7 +584,8 @@ final class IdentityMap {
         return legal.isEmpty ? "backend" : String(legal)
     }
 
-    private static func accountName(of sender: ChatPerson, backend: String) -> String? {
+    /// The account of somebody whom the backend vouches for; nil: it says neither id nor name.
+    static func accountName(of sender: ChatPerson, backend: String) -> String? {
         (sender.id?.rawValue ?? sender.name).map { accountName($0) + "@" + hostname(backend) }
     }
 

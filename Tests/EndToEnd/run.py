@@ -19,6 +19,7 @@ import traceback
 import accounts
 import accounts_sasl
 import backends
+import bearer
 import dialects
 import history
 import hostile
@@ -39,7 +40,7 @@ import surface
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
-TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface]
+TOGETHER = [dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, bearer]
 
 
 def scenarios(words, quick):
