@@ -22,6 +22,13 @@ public final class Bridge {
     /// hundred thousand of them a second.
     static let leastPenalty = 0.1
 
+    /// What one line may name, as TARGMAX says it.
+    private static let targetLimits = [
+        ("PRIVMSG", IRCSession.maxTargets), ("NOTICE", IRCSession.maxTargets), ("TAGMSG", IRCSession.maxTargets),
+        ("KICK", maxKickTargets), ("JOIN", IRCSession.maxChannelsPerLine), ("PART", IRCSession.maxChannelsPerLine),
+        ("NAMES", IRCSession.maxChannelsPerLine), ("WHOIS", IRCSession.maxTargets),
+    ].map { "\($0):\($1)" }.joined(separator: ",")
+
     let context: BridgeContext
     let settings: BridgeSettings
     var rooms: [Room] = []
@@ -126,8 +133,7 @@ public final class Bridge {
             topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
             userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
             maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
-            targMax: ["PRIVMSG", "NOTICE", "TAGMSG"].map { "\($0):\(IRCSession.maxTargets)" }.joined(separator: ",")
-                + ",KICK:\(Self.maxKickTargets)",
+            targMax: Self.targetLimits,
             elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
             maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
             safeRate: settings.limits.messagesPerSecond == nil,

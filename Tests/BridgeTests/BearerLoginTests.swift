@@ -157,7 +157,7 @@ struct BearerLoginTests {
         #expect(harness.bridge.accountPeople.count == 2)
     }
 
-    @Test("acting as somebody else is not for this", arguments: ["remy", "bob", "8", "7@other", "7main"])
+    @Test("acting as somebody else is not for this", arguments: ["remy", "bob", "8", "7main", "annie@phone"])
     func another(_ name: String) {
         begin(1)
         #expect(show(1, "token-of-ann", name: name) == [":bridge 904 me :You may only log in as yourself"])
@@ -171,10 +171,9 @@ struct BearerLoginTests {
         harness.send(1, "AUTHENTICATE AQ==")
         #expect(harness.takeLines(1) == [":bridge 904 me :SASL authentication failed"])
         // A new try, given up after the word.
-        harness.advance(by: .seconds(60))
         harness.send(1, "AUTHENTICATE OAUTHBEARER")
         _ = respond(1, Array("n,,\u{1}auth=Bearer token-that-ended\u{1}\u{1}".utf8))
-        harness.advance(by: .seconds(60))
+        harness.advance(by: .seconds(5))
         #expect(harness.takeLines(1).contains(Self.refusal))
         harness.send(1, "AUTHENTICATE *")
         #expect(harness.takeLines(1) == [":bridge 906 me :SASL authentication aborted"])

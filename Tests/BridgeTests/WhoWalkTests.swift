@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import Dialects
 import Testing
 
 @testable import BridgeCore
