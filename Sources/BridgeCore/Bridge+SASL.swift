@@ -34,8 +34,9 @@ extension Bridge {
         let offered = mechanisms(for: session.origin)
         let outcome = session.sasl.received(param, offered: offered)
         switch outcome {
-        case .challenge, .needMoreData, .response: break
-        case .unknownMechanism, .malformed, .tooLong, .endless, .aborted:
+        case .needMoreData, .response: break
+        // A beginning too: registering may have ended an exchange in the middle.
+        case .challenge, .unknownMechanism, .malformed, .tooLong, .endless, .aborted:
             session.scram = nil
             session.isBearerRefused = false
         }

@@ -180,6 +180,15 @@ struct BearerLoginTests {
         #expect(show(1, "token-of-ann").count == 2)
     }
 
+    @Test("whoever registers instead of saying so may try again")
+    func refusedAndRegistered() {
+        begin(1)
+        #expect(show(1, "token-that-ended") == [Self.refusal])
+        harness.send(1, "CAP END")
+        #expect(harness.takeLines(1).first == ":bridge 906 me :SASL authentication aborted")
+        #expect(show(1, "token-of-ann").first == ":bridge 900 me me!~u@bridge 7@main :You are now logged in as 7@main")
+    }
+
     @Test("refusals come later and later, and the wait cannot be dodged")
     func throttled() {
         begin(1)
