@@ -7,6 +7,9 @@ public struct AccountSettings: Sendable {
     public var password: SCRAMVerifier
     /// SHA-256 of certificates, 64 hexadecimal digits in lower case each: who shows one of them is this account.
     public var certificates: [String]
+    /// Ids, or names where it has no ids, by which the backend knows the account: who shows a token of one of them is this
+    /// account.
+    public var tokenOwners: [String]
     /// Names of the rooms that the account may enter; nil: all.
     public var rooms: Set<String>?
     /// Shown as an operator.
@@ -21,8 +24,10 @@ public struct AccountSettings: Sendable {
     public init(
         name: String, password: SCRAMVerifier, certificates: [String] = [], rooms: Set<String>? = nil,
         isAdmin: Bool = false,
-        receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:], mayRelay: Bool = false
+        receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:], mayRelay: Bool = false,
+        tokenOwners: [String] = []
     ) {
+        self.tokenOwners = tokenOwners
         self.mayRelay = mayRelay
         self.name = name
         self.password = password

@@ -14,9 +14,14 @@ extension Bridge {
                     text: "Messages can be taken back only in a room that you are in", source: settings.serverName),
                 session)
         }
-        let isAdmin = session.person.map { operators.contains($0) } ?? false
+        let right: RedactionRight
+        if let person = session.person, operators.contains(person) {
+            right = .everybodys
+        } else {
+            right = mayModerate(room, session) ? .ofIRCUsers : .own
+        }
         answer("REDACT", room, msgid, session) { label in
-            room.redact(msgid, reason: reason, from: session.id, isAdmin: isAdmin, label: label, context)
+            room.redact(msgid, reason: reason, from: session.id, right: right, label: label, context)
         }
     }
 

@@ -50,7 +50,7 @@ extension Bridge {
         _ call: BackendCallID, _ backend: BackendID, _ outcome: Result<BackendAnswered, BackendCallFailure>, now: Now
     ) {
         context.now = now
-        guard let account = self.backend(backend) else { return }
+        guard let account = self.backend(backend), !bearerAnswered(call, outcome, account) else { return }
         settle(account.callAnswered(call, outcome, context), account)
     }
 

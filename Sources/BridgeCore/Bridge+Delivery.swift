@@ -144,8 +144,9 @@ extension Bridge: ClientDoor {
     /// Writes of a client's long answers what its queue may hold, and goes on when that has drained.
     func pullLongAnswers(_ session: IRCSession) {
         guard session.hasLongAnswers else { return }
+        walkedCount = 0
         while session.hasLongAnswers {
-            guard session.undrainedBytes < Self.longAnswerWindow else {
+            guard session.undrainedBytes < Self.longAnswerWindow, walkedCount < Self.longAnswerWalk else {
                 context.emit(.notifyWhenDrained(session.id))
                 return
             }
@@ -222,6 +223,7 @@ extension Bridge: ClientDoor {
     }
 
     private func listStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        walkedCount += 1
         guard let room = firstRoom(from: next) else { return backendListStep(0, filter, session) }
         let now = context.now.wall.milliseconds
         let facts = ListFilter.Facts(

@@ -35,6 +35,8 @@ struct PasswordTry {
     var clientName: String?
     /// The client went on without; nobody waits for the answer.
     var isAbandoned = false
+    /// No password but a token, which the backend is asked about.
+    var isBearer = false
 }
 
 extension Bridge {
@@ -116,8 +118,10 @@ extension Bridge {
     /// Tells of a wrong password, the later the more there were from that address.
     func refuseLater(_ session: IRCSession) {
         let wait = loginThrottle.failed(session.origin.address, now: context.now.monotonic)
+        let isBearer = session.passwordTry?.isBearer == true
         context.note(
-            .warn, "wrong-password", "a client gave a wrong password",
+            .warn, isBearer ? "client-token-refused" : "wrong-password",
+            isBearer ? "a client gave a token that the backend refuses" : "a client gave a wrong password",
             ["address": session.origin.address, "account": session.passwordTry?.account?.name ?? ""])
         guard wait > .zero else { return refuseNow(session) }
         context.timers.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
@@ -132,7 +136,9 @@ extension Bridge {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
         }
-        if !tried.isAbandoned { saslFailed(session, "SASL authentication failed") }
+        if !tried.isAbandoned {
+            if tried.isBearer { refuseBearer(session) } else { saslFailed(session, "SASL authentication failed") }
+        }
         goOnRegistering(session)
     }
 

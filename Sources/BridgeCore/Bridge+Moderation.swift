@@ -42,6 +42,20 @@ extension Bridge {
         return room
     }
 
+    /// Something that an IRC user does in a room is told to everybody there, and has its place in the room's past.
+    private func tellEvent(
+        _ room: Room, _ command: String, _ params: [String], by person: Person, _ session: IRCSession
+    ) {
+        let now = context.now.wall
+        let msgid = context.messageID(
+            backend: room.settings.backend, room: room.settings.upstreamRoom, sender: nil, id: nil)
+        let line = IRCMessage(
+            tags: room.tags(of: person, at: now, msgid: msgid), source: person.source, command: command,
+            params: [room.channel] + params)
+        tellRoom(room, line, by: session)
+        room.enterEvent(line, at: now, context)
+    }
+
     /// The line is told to everybody in the room, the client included.
     private func tellRoom(_ room: Room, _ line: IRCMessage, by session: IRCSession) {
         reply(line, session)
@@ -51,11 +65,8 @@ extension Bridge {
     /// Tags of a line about something that an IRC user does now.
     func stamp(_ person: Person) -> [IRCTag] {
         let time = IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
-        return person.isBot ? [time, IRCTag("bot")] : [time]
-    }
-
-    private func line(by person: Person, _ command: String, _ params: [String]) -> IRCMessage {
-        IRCMessage(tags: stamp(person), source: person.source, command: command, params: params)
+        let account = person.account.map { [IRCTag("account", $0)] } ?? []
+        return [time] + account + (person.isBot ? [IRCTag("bot")] : [])
     }
 
     // MARK: - MODE
@@ -88,7 +99,7 @@ extension Bridge {
             }
         }
         guard !changes.isEmpty, let person = context.identities[personID] else { return }
-        tellRoom(room, line(by: person, "MODE", [room.channel] + changes.params), by: session)
+        tellEvent(room, "MODE", changes.params, by: person, session)
     }
 
     private func change(
@@ -201,16 +212,15 @@ extension Bridge {
                 let person = context.identities[kicker]
             else { continue }
             let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) }
-            let told = line(
-                by: person, "KICK",
-                [room.channel, target.person.nick, why.flatMap { $0.isEmpty ? nil : $0 } ?? person.nick])
             let clients = sessions(of: target.id).filter { $0.rooms.contains(room.id) }
             for client in clients {
                 // What is said from now on is not for them.
                 dropCursor(room, client, for: session)
                 endFollowing(room.id, client)
             }
-            tellRoom(room, told, by: session)
+            tellEvent(
+                room, "KICK", [target.person.nick, why.flatMap { $0.isEmpty ? nil : $0 } ?? person.nick], by: person,
+                session)
             for client in clients { leave(room, client) }
             context.note(
                 .info, "client-kicked", "an IRC user was removed from a room",
@@ -255,7 +265,8 @@ extension Bridge {
         room.moderation.invite(id)
         reply(session.numeric(.rplInviting, target.nick, room.channel), session)
         if let away = target.away { reply(session.numeric(.rplAway, target.nick, away), session) }
-        let told = line(by: person, "INVITE", [target.nick, room.channel])
+        let told = IRCMessage(
+            tags: stamp(person), source: person.source, command: "INVITE", params: [target.nick, room.channel])
         for client in guests { deliver(told, to: client.id, label: nil) }
         room.broadcast(told, except: session.id, context)
     }
@@ -295,7 +306,7 @@ extension Bridge {
         }
         let clean = Self.cleanTopic(text)
         room.moderation.topic = RoomModeration.Topic(text: clean, setBy: person.source, setAt: context.now.wall)
-        tellRoom(room, line(by: person, "TOPIC", [room.channel, clean]), by: session)
+        tellEvent(room, "TOPIC", [clean], by: person, session)
     }
 
     /// What the room is about; empty: nobody said.

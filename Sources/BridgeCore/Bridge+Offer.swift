@@ -23,7 +23,7 @@ struct CapabilityOffer {
 
 extension Bridge {
     /// Whether people can be somebody here, now or later.
-    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts }
+    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || bearerBackend != nil }
 
     /// Whether accounts can be made at all, by whomever.
     private var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }
@@ -45,6 +45,7 @@ extension Bridge {
             switch mechanism {
             case .plain, .scramSHA256: !accounts.isEmpty || offersRegistration(to: origin)
             case .external: accounts.hasCertificates && origin.security.certificate != nil
+            case .oauthBearer: bearerBackend != nil
             }
         }
     }

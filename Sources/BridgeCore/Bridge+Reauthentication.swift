@@ -116,7 +116,9 @@ extension Bridge {
         }
         if isFree(nick) { return nick }
         guard let account else { return context.identities.numbered(nick) { isFree($0) } }
-        if isFree(account.name) { return account.name }
-        return context.identities.numbered(account.name) { isFree($0) }
+        // Whom the backend vouches for has an account whose name is no nick.
+        let name = account.name.utf8.contains(UInt8(ascii: "@")) ? nick : account.name
+        if isFree(name) { return name }
+        return context.identities.numbered(name) { isFree($0) }
     }
 }

@@ -11,6 +11,7 @@ import WireBytes
 // |               | proof                       | signature, or a refusal that waits        |
 // |               | nothing                     | logged in                                 |
 // | EXTERNAL      | nothing, or the name        | whose certificate it is                   |
+// | OAUTHBEARER   | a token                     | asks the backend, see Bridge+Bearer       |
 
 /// Where a login with SCRAM stands.
 enum SCRAMStep {
@@ -33,8 +34,11 @@ extension Bridge {
         let offered = mechanisms(for: session.origin)
         let outcome = session.sasl.received(param, offered: offered)
         switch outcome {
-        case .challenge, .needMoreData, .response: break
-        case .unknownMechanism, .malformed, .tooLong, .endless, .aborted: session.scram = nil
+        case .needMoreData, .response: break
+        // A beginning too: registering may have ended an exchange in the middle.
+        case .challenge, .unknownMechanism, .malformed, .tooLong, .endless, .aborted:
+            session.scram = nil
+            session.isBearerRefused = false
         }
         switch outcome {
         case .challenge: reply(IRCMessage(command: "AUTHENTICATE", params: ["+"]), session)
@@ -52,6 +56,7 @@ extension Bridge {
         case .response(.plain, let bytes): plainReceived(bytes, session)
         case .response(.scramSHA256, let bytes): scramReceived(bytes, session)
         case .response(.external, let bytes): externalReceived(bytes, session)
+        case .response(.oauthBearer, let bytes): bearerReceived(bytes, session)
         }
     }
 
@@ -96,7 +101,7 @@ extension Bridge {
                 // Nobody can prove to be who does not exist.
                 guard let account else { return scramRefused(nil, session) }
                 session.scram = .proven(account, clientName: client)
-                challenge(signature, session)
+                challenge(signature, .scramSHA256, session)
             } catch {
                 guard error == .wrongProof else { return saslFailed(session, Self.sentence(error)) }
                 scramRefused(account, session)
@@ -127,11 +132,12 @@ extension Bridge {
         let exchange = SCRAMServerExchange(
             first, verifier: verifier, randomness: context.randomBytes(SCRAMServerExchange.nonceByteCount))
         session.scram = .challenged(exchange, account, clientName: names.client)
-        challenge(exchange.challenge, session)
+        challenge(exchange.challenge, .scramSHA256, session)
     }
 
-    private func challenge(_ bytes: [UInt8], _ session: IRCSession) {
-        session.sasl.expectMore(.scramSHA256)
+    /// Sends what a mechanism has to say before it hears more.
+    func challenge(_ bytes: [UInt8], _ mechanism: SASLMechanism, _ session: IRCSession) {
+        session.sasl.expectMore(mechanism)
         for chunk in IRCSASLExchange.chunks(of: bytes) {
             reply(IRCMessage(command: "AUTHENTICATE", params: [chunk]), session)
         }

@@ -323,6 +323,7 @@ extension Bridge {
         guard let listing = templateListing, next < listing.entries.count else {
             return (session.numeric(.rplListEnd, "End of /LIST"), nil)
         }
+        walkedCount += 1
         let rest = LongAnswer.backendList(next: next + 1, filter)
         guard let entry = unopenedRoom(listing.entries[next], session),
             filter.passes(ListFilter.Facts(channel: entry.channel, people: 0))

@@ -80,14 +80,15 @@ extension Bridge {
     ) -> (IRCMessage?, LongAnswer?) {
         guard let room = room(id) else { return (nil, nil) }
         var cursor = start
+        func rest() -> LongAnswer {
+            .who(id, cursor: cursor, mask: mask, whox: whox, operatorsOnly: operatorsOnly)
+        }
         while let personID = room.slots.next(&cursor) {
-            guard let person = context.identities[personID], !operatorsOnly || operators.contains(personID) else {
-                continue
+            walkedCount += 1
+            if let person = context.identities[personID], !operatorsOnly || operators.contains(personID) {
+                return (whoLine(personID, person, in: room, whox, session), rest())
             }
-            return (
-                whoLine(personID, person, in: room, whox, session),
-                .who(id, cursor: cursor, mask: mask, whox: whox, operatorsOnly: operatorsOnly)
-            )
+            guard walkedCount < Self.longAnswerWalk else { return (nil, rest()) }
         }
         return (session.numeric(.rplEndOfWho, mask, "End of /WHO list"), nil)
     }
@@ -107,10 +108,11 @@ extension Bridge {
                 continue
             }
             while let id = room.slots.next(&search.cursor) {
-                guard let person = context.identities[id], fits(id, person, search), !wasFound(id, search) else {
-                    continue
+                walkedCount += 1
+                if let person = context.identities[id], fits(id, person, search), !wasFound(id, search) {
+                    return (whoLine(id, person, in: room, search.whox, session), .whoMask(search))
                 }
-                return (whoLine(id, person, in: room, search.whox, session), .whoMask(search))
+                guard walkedCount < Self.longAnswerWalk else { return (nil, .whoMask(search)) }
             }
             search.place += 1
             search.cursor = 0
@@ -126,7 +128,8 @@ extension Bridge {
 
     /// Somebody in several rooms is listed with the first.
     private func wasFound(_ id: PersonID, _ search: WhoSearch) -> Bool {
-        search.rooms[..<search.place].contains { room($0)?.slots.contains(id) ?? false }
+        walkedCount += search.place
+        return search.rooms[..<search.place].contains { room($0)?.slots.contains(id) ?? false }
     }
 
     // MARK: - Lines

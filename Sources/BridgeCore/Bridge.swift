@@ -14,9 +14,20 @@ public final class Bridge {
     /// Bytes of long answers queued before the bridge waits for the client to take them.
     static let longAnswerWindow = 16 * 1024
 
+    /// People and rooms that the long answers of one client look at in a turn, found or not: a fraction of a millisecond.
+    /// Whoever asks for what nobody fits must not hold up the others for as long as looking at ten thousand people takes.
+    static let longAnswerWalk = 256
+
     /// Flood tokens that even a line without a penalty costs: a tenth, so that nobody notices and nobody can send a
     /// hundred thousand of them a second.
     static let leastPenalty = 0.1
+
+    /// What one line may name, as TARGMAX says it.
+    private static let targetLimits = [
+        ("PRIVMSG", IRCSession.maxTargets), ("NOTICE", IRCSession.maxTargets), ("TAGMSG", IRCSession.maxTargets),
+        ("KICK", maxKickTargets), ("JOIN", IRCSession.maxChannelsPerLine), ("PART", IRCSession.maxChannelsPerLine),
+        ("NAMES", IRCSession.maxChannelsPerLine), ("WHOIS", IRCSession.maxTargets),
+    ].map { "\($0):\($1)" }.joined(separator: ",")
 
     let context: BridgeContext
     let settings: BridgeSettings
@@ -57,6 +68,11 @@ public final class Bridge {
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
+    /// Tokens of clients that a backend is asked about.
+    var bearerTries: [BackendCallID: BearerTry] = [:]
+    /// The backend that says whose a client's token is; nil: none is asked.
+    private(set) lazy var bearerBackend: BackendAccount? = settings.bearerBackend.flatMap { backend(named: $0) }
+        .flatMap { $0.offers(.whoAmI) ? $0 : nil }
     /// The right passwords of gateways whose settings have only a hash, by their place in the settings.
     var knownGatewayPasswords: [Int: SecretBytes] = [:]
     /// Uploads on their way to a backend.
@@ -78,6 +94,8 @@ public final class Bridge {
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
     private var batchNumber: UInt64 = 0
+    /// What the long answers of a client looked at in this turn.
+    var walkedCount = 0
     /// Who watches which nicks.
     var monitors = Monitors()
     /// Who wants to hear what of people upstream changes.
@@ -135,8 +153,7 @@ public final class Bridge {
             topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
             userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
             maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
-            targMax: ["PRIVMSG", "NOTICE", "TAGMSG"].map { "\($0):\(IRCSession.maxTargets)" }.joined(separator: ",")
-                + ",KICK:\(Self.maxKickTargets)",
+            targMax: Self.targetLimits,
             elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
             maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
             safeRate: settings.limits.messagesPerSecond == nil,

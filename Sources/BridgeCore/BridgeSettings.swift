@@ -35,6 +35,8 @@ public struct BridgeSettings: Sendable {
     public var backends: [BackendSettings]
     /// Where channels lead that no room has; nil: nowhere.
     public var template: RoomTemplate?
+    /// The backend that is asked whose a token is, for SASL OAUTHBEARER; nil: none.
+    public var bearerBackend: String?
     /// Who may say for whom it connects, with WEBIRC.
     public var gateways: [GatewaySettings] = []
     /// Files that the bridge serves; nil: none.

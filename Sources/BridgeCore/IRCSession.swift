@@ -12,126 +12,6 @@ import WireBytes
 //
 // A session never reads a room: it asks, and the answers come through the bridge's one exit door.
 
-/// What a client's line asks for. Syntax, arity and registration are already checked.
-enum SessionRequest: Equatable {
-    case reply(IRCMessage)
-    /// NICK, USER and CAP are complete.
-    case register
-    case changeNick(String)
-    case setRealname(String)
-    case join([String])
-    case partEverything
-    case part([String], reason: String?)
-    case names([String])
-    case who(mask: String, whox: IRCWhoxRequest?, operatorsOnly: Bool)
-    case whois([String])
-    case whowas(String, count: Int?)
-    case list(ListFilter)
-    case readTopic(String)
-    case setTopic(String, to: String)
-    case mode(String, [String])
-    case away(String?)
-    case message(verb: MessageVerb, targets: [String], text: String?, tags: [IRCTag])
-    /// A message of several lines is complete.
-    case multiline(IncomingBatch)
-    case readMarker(String)
-    case moveMarker(String, ChatTimestamp)
-    case redact(String, msgid: String, reason: String?)
-    case history(HistoryRequest)
-    case search(SearchRequest)
-    case isOn([String])
-    case userhost([String])
-    /// MOTD, LUSERS, VERSION, TIME or INFO, of the server named.
-    case query(IRCCommand, of: String?)
-    case capabilitiesChanged
-    case ping(String)
-    case pong(String)
-    case authenticate(String)
-    case registerAccount(String, email: String, password: String)
-    case verifyAccount(String)
-    /// A gateway connects for somebody else.
-    case announceClient(password: String, gateway: String, address: String)
-    case quit(String)
-
-    // People, the server and moderation.
-    case monitor([String])
-    case isupport
-    /// The target, the subcommand, and what follows.
-    case metadata([String])
-    case relay(String, as: String, text: String, tags: [IRCTag])
-    /// HELP, ADMIN, STATS and the like.
-    case serverCommand(IRCCommand, [String])
-    case oper(String, String)
-    case kick([String], [String], reason: String?)
-    case invite(String, to: String)
-    case listInvitations
-    case kill(String, reason: String?)
-    case wallops(String)
-}
-
-enum MessageVerb: String {
-    case privmsg = "PRIVMSG"
-    case notice = "NOTICE"
-    case tagmsg = "TAGMSG"
-}
-
-/// Where a client comes from, as the driver tells it.
-public struct ClientOrigin: Equatable, Sendable {
-    /// Numeric address without the port; the path for a unix socket.
-    public var address: String
-    /// Loopback, unix sockets and proxies whose clients are not known: limits by address do not apply.
-    public var isLocal: Bool
-    /// Whether the listener can be reached from this machine only. Not the peer's address: a proxy makes everybody local.
-    public var isListenerLocal: Bool
-    /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
-    public var allowsLogin: Bool
-    public var security: Security
-
-    /// How the way to the client is protected.
-    public enum Security: Equatable, Sendable {
-        case plain
-        case encrypted
-        /// Encrypted, and the client showed that it has this certificate: SHA-256, 64 hexadecimal digits in lower case.
-        // Boxed: every client has one of these, and few show a certificate.
-        indirect case certified(String)
-
-        public var certificate: String? { if case .certified(let fingerprint) = self { fingerprint } else { nil } }
-    }
-    /// What the listener says of TLS, with the capability `sts`; nil: nothing.
-    public var sts: STSAnnouncement?
-
-    /// - Parameter isListenerLocal: nil: as the address is.
-    public init(
-        address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true,
-        security: Security = .plain, sts: STSAnnouncement? = nil
-    ) {
-        self.address = address
-        self.isLocal = isLocal
-        self.isListenerLocal = isListenerLocal ?? isLocal
-        self.allowsLogin = allowsLogin
-        self.security = security
-        self.sts = sts
-    }
-}
-
-/// What a client is told about connecting with TLS.
-///
-/// Source: IRCv3 sts, "The `port` key" and "The `duration` key".
-public enum STSAnnouncement: Hashable, Sendable {
-    /// To a client without TLS: the port to come to instead.
-    case port(UInt16)
-    /// To a client with TLS: so many seconds it must not come without.
-    case duration(seconds: UInt32)
-
-    /// The capability's value.
-    public var text: String {
-        switch self {
-        case .port(let port): "port=\(port)"
-        case .duration(let seconds): "duration=\(seconds)"
-        }
-    }
-}
-
 final class IRCSession {
     enum State: Equatable {
         case registering
@@ -231,6 +111,7 @@ final class IRCSession {
         var isAdmitted = false
         var sasl = IRCSASLExchange()
         var scram: SCRAMStep?
+        var isBearerRefused = false
         var passwordTry: PasswordTry?
         var registration: String?
         var refusedNick: String?
@@ -316,6 +197,12 @@ final class IRCSession {
     var scram: SCRAMStep? {
         get { login?.scram }
         set { if newValue != nil || login != nil { modifyLogin { $0.scram = newValue } } }
+    }
+
+    /// The client was told why its token is refused, and has to say that it heard.
+    var isBearerRefused: Bool {
+        get { login?.isBearerRefused ?? false }
+        set { if newValue || login != nil { modifyLogin { $0.isBearerRefused = newValue } } }
     }
 
     /// The account that the client is about to have, while it is being made; what the client sends meanwhile waits.
@@ -735,29 +622,4 @@ final class IRCSession {
         else { return refuse("INVALID_PARAMS", target, "Not a timestamp") }
         return [.moveMarker(target, ChatTimestamp(milliseconds: milliseconds))]
     }
-}
-
-/// An answer that may be longer than a client's queue should be: pulled as the queue drains, in order with live lines.
-enum LongAnswer {
-    case line(IRCMessage)
-    /// 353 … 366. The cursor walks the room's slots.
-    case names(RoomID, cursor: Int)
-    /// 352 or 354 … 315.
-    case who(RoomID, cursor: Int, mask: String, whox: IRCWhoxRequest?, operatorsOnly: Bool)
-    /// 352 or 354 … 315 for a pattern, from a place in the client's rooms on.
-    case whoMask(WhoSearch)
-    /// 322 … 323, from this room on.
-    case list(nextRoom: Int, ListFilter)
-    /// The rooms of the template's backend that are not open.
-    case backendList(next: Int, ListFilter)
-    /// METADATA of a room's people, to the end of its batch.
-    case metadata(RoomID, cursor: Int, batch: String)
-    /// What was said in a room while the client was away.
-    case backlog(RoomID)
-    /// What the client asked to see of what was said before.
-    case history(HistoryAnswer)
-    /// What `*bridge` lists.
-    case service(ServiceListing)
-    /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
-    case untold(RoomID, after: UInt64)
 }

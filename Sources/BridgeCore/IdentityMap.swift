@@ -224,8 +224,11 @@ final class IdentityMap {
 
     /// The id under which an IRC user speaks on `backend`: the account's, whatever the nick, where there is one.
     func puppetID(of person: Person, backend: String) -> ChatID {
-        guard let account = person.account else { return puppetID(nick: person.nick, backend: backend) }
-        return ChatID(UUIDv5.make(namespace: Self.puppetNamespace, name: "\(instanceID)/\(backend)/a:\(account)"))
+        person.account.map { puppetID(account: $0, backend: backend) } ?? puppetID(nick: person.nick, backend: backend)
+    }
+
+    func puppetID(account: String, backend: String) -> ChatID {
+        ChatID(UUIDv5.make(namespace: Self.puppetNamespace, name: "\(instanceID)/\(backend)/a:\(account)"))
     }
 
     // MARK: - IRC users
@@ -591,7 +594,8 @@ final class IdentityMap {
         return legal.isEmpty ? "backend" : String(legal)
     }
 
-    private static func accountName(of sender: ChatPerson, backend: String) -> String? {
+    /// The account of somebody whom the backend vouches for; nil: it says neither id nor name.
+    static func accountName(of sender: ChatPerson, backend: String) -> String? {
         (sender.id?.rawValue ?? sender.name).map { accountName($0) + "@" + hostname(backend) }
     }
 

@@ -85,6 +85,15 @@ extension ActionRefusal {
     static let unknownMessage = ActionRefusal(code: "UNKNOWN_MSGID", text: "No such message, or it is too old")
 }
 
+/// Whose messages somebody may take back.
+enum RedactionRight {
+    case own
+    /// Also those of other IRC users, as a channel operator: the backend has them from us.
+    case ofIRCUsers
+    /// Also those of people upstream, as an administrator, as far as the backend lets the room's account.
+    case everybodys
+}
+
 /// What became of an action.
 enum ActionResult: Equatable {
     case done
@@ -102,16 +111,14 @@ extension Room {
     /// An IRC user takes a message back.
     ///
     /// - Parameters:
-    ///   - isAdmin: may take back everybody's.
     ///   - label: for an answer that comes later; nil when there is nothing to answer.
     func redact(
-        _ msgid: String, reason: String?, from client: ClientID, isAdmin: Bool, label: String?,
+        _ msgid: String, reason: String?, from client: ClientID, right: RedactionRight, label: String?,
         _ context: BridgeContext
     ) -> ActionResult {
         guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
-        guard isAdmin || entry.puppet == locals[client]?.puppet else {
-            return .refused(
-                ActionRefusal(code: "REDACT_FORBIDDEN", text: "Only your own messages can be taken back"))
+        if let why = barrier(to: entry, from: client, right, context) {
+            return .refused(ActionRefusal(code: "REDACT_FORBIDDEN", text: why))
         }
         let probe = ChatDelete(ids: [Self.anyID], room: settings.upstreamRoom, sender: accountPerson)
         guard canSay(.delete(probe)) else {
@@ -124,6 +131,33 @@ extension Room {
         }
     }
 
+    /// Why an IRC user may not take a message back, as a sentence; nil: they may.
+    private func barrier(
+        to entry: RecentMessages.Entry, from client: ClientID, _ right: RedactionRight, _ context: BridgeContext
+    ) -> String? {
+        guard entry.puppet != locals[client]?.puppet else { return nil }
+        switch right {
+        case .everybodys: return nil
+        case .own: return "Only your own messages can be taken back"
+        case .ofIRCUsers:
+            guard let author = entry.puppet else {
+                return "\(entry.nick) is on \(settings.url.host), where IRC operators have no say"
+            }
+            guard !isOwnPuppet(author, context) else {
+                return "\(entry.nick) speaks on \(settings.url.host) as themselves, and alone can take that back"
+            }
+            return nil
+        }
+    }
+
+    /// Whether this is an IRC user whom the backend knows by a login of their own, here now or not.
+    private func isOwnPuppet(_ puppet: ChatID, _ context: BridgeContext) -> Bool {
+        context.ownLogins.contains { account, logins in
+            logins[settings.name] != nil
+                && context.identities.puppetID(account: account, backend: settings.backend) == puppet
+        }
+    }
+
     private func redact(
         _ entry: RecentMessages.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
         _ context: BridgeContext
@@ -131,9 +165,13 @@ extension Room {
         guard let member = locals[client], let person = context.identities[member.person],
             recent.entry(msgid: entry.msgid)?.isTakenBack == false
         else { return .unknownMessage }
-        let command = ChatCommand.delete(
-            ChatDelete(ids: [id], room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet)))
-        if let why = act(command, by: person, context) {
+        // What another IRC user said, the backend has from us: their name takes it back.
+        let other = entry.puppet.flatMap { $0 == member.puppet || isOwnPuppet($0, context) ? nil : $0 }
+        let sender =
+            other.map { settings.identity == .single ? accountPerson : ChatPerson(id: $0, name: entry.nick) }
+            ?? upstreamPerson(person, member.puppet)
+        let command = ChatCommand.delete(ChatDelete(ids: [id], room: settings.upstreamRoom, sender: sender))
+        if let why = act(command, by: other == nil ? person : nil, context) {
             return ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)")
         }
         let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -385,8 +423,10 @@ extension Room {
     /// Sends an action; nil when the socket took it, else why not, as a clause.
     ///
     /// None is kept for later: it would come to messages that nobody looks at any more.
-    private func act(_ command: ChatCommand, by person: Person, _ context: BridgeContext) -> String? {
-        if let own = ownLink(of: person) {
+    ///
+    /// - Parameter person: nil: nobody who might have a link of their own.
+    private func act(_ command: ChatCommand, by person: Person?, _ context: BridgeContext) -> String? {
+        if let own = person.flatMap({ ownLink(of: $0) }) {
             guard own.canSpeak else { return "your own link to \(settings.url.host) is not there at the moment" }
             guard canSay(command) else { return "the backend's format cannot carry it" }
             guard own.sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }

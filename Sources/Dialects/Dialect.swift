@@ -231,6 +231,8 @@ public struct DialectTraits: Equatable, Sendable {
     public var readReport: ReadReport
     /// Whether the backend itself vouches for who a sender is.
     public var authenticatesSenders: Bool
+    /// Whether frames know people by name alone, even where calls tell an id too.
+    public var namesAreIDs: Bool
     /// Whether the wire tells of leaves; without, a person leaves after a time without a frame.
     public var tellsOfLeaves: Bool
     public var opening: Opening
@@ -270,7 +272,8 @@ public struct DialectTraits: Equatable, Sendable {
     public init(
         name: String, identity: Identity, messageIDOrigin: MessageIDOrigin, echoesOwnMessages: Bool,
         confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
-        authenticatesSenders: Bool = false, tellsOfLeaves: Bool = false, opening: Opening = [],
+        authenticatesSenders: Bool = false, namesAreIDs: Bool = false, tellsOfLeaves: Bool = false,
+        opening: Opening = [],
         waitsForReady: Bool = false, history: HistorySource = .none, older: OlderSource = .none,
         maxFrameBytes: Int = 1024 * 1024,
         liveness: Liveness = .protocolPing, answersPings: Bool = true, pingInterval: Duration? = nil,
@@ -288,6 +291,7 @@ public struct DialectTraits: Equatable, Sendable {
         self.typingOut = typingOut
         self.readReport = readReport
         self.authenticatesSenders = authenticatesSenders
+        self.namesAreIDs = namesAreIDs
         self.tellsOfLeaves = tellsOfLeaves
         self.opening = opening
         self.waitsForReady = waitsForReady

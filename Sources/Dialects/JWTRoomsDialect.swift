@@ -64,7 +64,7 @@ public struct JWTRoomsDialect: Dialect {
         traits = DialectTraits(
             name: "jwt-rooms", identity: .single, messageIDOrigin: .server, echoesOwnMessages: false,
             confirmation: .none, typingOut: typing == .typing ? .startOnly : .startStop, readReport: .call,
-            authenticatesSenders: true, waitsForReady: true, history: .call, older: .call,
+            authenticatesSenders: true, namesAreIDs: true, waitsForReady: true, history: .call, older: .call,
             maxFrameBytes: Self.maxFrameBytes,
             connectsInTurn: true, reactionChoices: Self.reactionChoices,
             backoff: BackoffTraits(

@@ -69,24 +69,9 @@ public struct SCRAMClientFirst: Equatable, Sendable {
         bare = parts[2...].joined(separator: ",")
     }
 
-    /// `=2C` is a comma and `=3D` an equals sign; any other `=` is a mistake. Source: RFC 5802 §5.1, "saslname".
     private static func decodeName(_ text: String) throws(SCRAMFailure) -> String {
-        var decoded: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "=") else {
-                decoded.append(byte)
-                continue
-            }
-            switch rest.prefix(2) {
-            case [UInt8(ascii: "2"), UInt8(ascii: "C")]: decoded.append(UInt8(ascii: ","))
-            case [UInt8(ascii: "3"), UInt8(ascii: "D")]: decoded.append(UInt8(ascii: "="))
-            default: throw .malformed
-            }
-            rest = rest.dropFirst(2)
-        }
-        guard !decoded.isEmpty, decoded.count <= maxNameBytes else { throw .malformed }
-        return String(decoding: decoded, as: UTF8.self)
+        guard let name = SASLName.decoded(text), name.utf8.count <= maxNameBytes else { throw .malformed }
+        return name
     }
 
     /// Printable ASCII but for the comma. Source: RFC 5802 §7, "printable".
@@ -178,4 +163,28 @@ private func scramValue(_ name: Character, _ part: String) -> String? {
 private func isSCRAMAttribute(_ part: String) -> Bool {
     let bytes = Array(part.utf8.prefix(3))
     return bytes.count == 3 && (bytes[0] | 0x20) >= 0x61 && (bytes[0] | 0x20) <= 0x7A && bytes[1] == UInt8(ascii: "=")
+}
+
+/// Names as the headers of SASL's newer mechanisms write them.
+public enum SASLName {
+    /// `=2C` is a comma and `=3D` an equals sign; nil for any other `=`, and for no name at all.
+    ///
+    /// Source: RFC 5802 §5.1 and RFC 5801 §4, "saslname".
+    public static func decoded(_ text: String) -> String? {
+        var decoded: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "=") else {
+                decoded.append(byte)
+                continue
+            }
+            switch rest.prefix(2) {
+            case [UInt8(ascii: "2"), UInt8(ascii: "C")]: decoded.append(UInt8(ascii: ","))
+            case [UInt8(ascii: "3"), UInt8(ascii: "D")]: decoded.append(UInt8(ascii: "="))
+            default: return nil
+            }
+            rest = rest.dropFirst(2)
+        }
+        return decoded.isEmpty ? nil : String(decoding: decoded, as: UTF8.self)
+    }
 }

@@ -73,6 +73,7 @@ public enum IRCReductionTable {
     ///
     /// Source: IRCv3 standard-replies, "Capabilities".
     public static let standardReplies: [String: IRCCapability] = [
+        "BATCH": .multiline,
         "CHATHISTORY": .chatHistory,
         "MARKREAD": .readMarker,
         "METADATA": .metadata,

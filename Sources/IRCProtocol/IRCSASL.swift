@@ -22,6 +22,13 @@ public enum SASLMechanism: String, CaseIterable, Sendable {
     case scramSHA256 = "SCRAM-SHA-256"
     /// Who the client is was settled below IRC: by its certificate. Source: RFC 4422, appendix A.
     case external = "EXTERNAL"
+    /// With a token that the backend made. Source: RFC 7628.
+    case oauthBearer = "OAUTHBEARER"
+
+    /// Bytes of a response after base64, at most.
+    var maxResponseBytes: Int {
+        self == .oauthBearer ? SASLOAuthBearerResponse.maxBytes : IRCSASLExchange.maxResponseBytes
+    }
 }
 
 /// The server's side of one client's `AUTHENTICATE` commands, until a whole response is there.
@@ -30,12 +37,9 @@ public enum SASLMechanism: String, CaseIterable, Sendable {
 public struct IRCSASLExchange: Sendable {
     /// Bytes of one `AUTHENTICATE` parameter. One of exactly this length has another behind it.
     public static let chunkBytes = 400
-    /// Bytes of a response after base64: two names and a password of the 255 bytes each that RFC 4616 §2 asks for, or shorter
+    /// Bytes of a response after base64, but for tokens: two names and a password of the 255 bytes each that RFC 4616 §2 asks for, or shorter
     /// names and a long password.
     public static let maxResponseBytes = 1024
-    /// The same in base64.
-    static let maxEncodedBytes = (maxResponseBytes + 2) / 3 * 4
-
     public enum Outcome: Equatable, Sendable {
         /// Answer `AUTHENTICATE +`: the response may come.
         case challenge
@@ -91,12 +95,14 @@ public struct IRCSASLExchange: Sendable {
         // Some clients write an empty response as SMTP has it. Source: RFC 4954 §4, "a single equals sign".
         let isEmpty = param == "+" || param == "=" && encoded.isEmpty
         if !isEmpty { encoded += param }
-        guard encoded.utf8.count <= Self.maxEncodedBytes else { return .endless }
+        guard encoded.utf8.count <= (mechanism.maxResponseBytes + 2) / 3 * 4 else { return .endless }
         if param.utf8.count == Self.chunkBytes {
             state = .collecting(mechanism, encoded: encoded)
             return .needMoreData
         }
-        guard let bytes = Base64.decode(encoded), bytes.count <= Self.maxResponseBytes else { return .malformed }
+        guard let bytes = Base64.decode(encoded), bytes.count <= mechanism.maxResponseBytes else {
+            return .malformed
+        }
         return .response(mechanism, bytes)
     }
 

@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import Dialects
 import Digests
 import Testing
 
@@ -111,6 +112,60 @@ struct RedactionTests {
         let lines = stage.happened()
         #expect(lines.first?.hasPrefix("U0> delete|ids=m1|") == true, "\(lines)")
         #expect(lines.last?.hasSuffix(" :alice!~u@bridge REDACT #lobby \(msgid)") == true)
+    }
+
+    @Test("a channel operator takes back what IRC users said, in the author's name, and nothing of people upstream")
+    func channelOperator() throws {
+        let stage = try stage()
+        stage.harness.echoes = true
+        stage.harness.send(2, "PRIVMSG #lobby :rude words")
+        let rude = stage.newestMsgid()
+        let id = stage.newestUpstreamID()
+        stage.backend("message|id=m1|from=s1|name=Remy|text=soup")
+        let soup = stage.newestMsgid()
+        _ = stage.happened()
+        // alice came first and moderates.
+        stage.harness.send(1, "REDACT #lobby \(rude) :not here")
+        let lines = stage.happened().map { $0.replacing(#/@msgid=[^ ]+ /#, with: "") }
+        #expect(
+            lines == [
+                "U0> delete|ids=\(id)|from=[bob]|name=bob", "C2< :alice!~u@bridge REDACT #lobby \(rude) :not here",
+                "C1< :alice!~u@bridge REDACT #lobby \(rude) :not here",
+                "C3< :bridge NOTICE #lobby :*** alice took back a message from 1 s ago by bob: not here",
+            ])
+        stage.harness.send(1, "REDACT #lobby \(soup)")
+        stage.harness.send(2, "REDACT #lobby \(soup)")
+        #expect(
+            stage.happened() == [
+                "C1< :bridge FAIL REDACT REDACT_FORBIDDEN #lobby \(soup) "
+                    + ":Remy is on chat.example, where IRC operators have no say",
+                "C2< :bridge FAIL REDACT REDACT_FORBIDDEN #lobby \(soup) :Only your own messages can be taken back",
+            ])
+        // No longer.
+        stage.harness.send(2, "PRIVMSG #lobby :more of it")
+        let more = stage.newestMsgid()
+        stage.harness.send(1, "MODE #lobby -o alice")
+        _ = stage.happened()
+        stage.harness.send(1, "REDACT #lobby \(more)")
+        #expect(
+            stage.happened() == [
+                "C1< :bridge FAIL REDACT REDACT_FORBIDDEN #lobby \(more) :Only your own messages can be taken back"
+            ])
+    }
+
+    @Test("where one account speaks for all, it takes back what it said for another")
+    func channelOperatorOfOneAccount() throws {
+        let stage = try ActionsStage(ActionsStubDialect(), echoes: true) { $0.identity = .single }
+        stage.enter(1, "alice")
+        stage.enter(2, "bob")
+        stage.harness.send(2, "PRIVMSG #lobby :rude words")
+        let (rude, id) = (stage.newestMsgid(), stage.newestUpstreamID())
+        _ = stage.happened()
+        stage.harness.send(1, "REDACT #lobby \(rude)")
+        let lines = stage.happened()
+        #expect(lines.first?.hasPrefix("U0> delete|ids=\(id)|") == true, "\(lines)")
+        #expect(lines.first?.contains("bob") == false)
+        #expect(lines.last?.hasSuffix(" :alice!~u@bridge REDACT #lobby \(rude)") == true)
     }
 
     @Test("people upstream take back theirs: REDACT to those who know it, a line to the others")

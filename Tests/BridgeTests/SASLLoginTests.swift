@@ -231,6 +231,17 @@ struct SASLLoginTests {
         #expect(commands(try scram(1, "alice", "secret")) == ["900", "903"])
     }
 
+    @Test("what registering ended in the middle is not taken up again")
+    func abandonedAndBegunAnew() throws {
+        begin(1, "CAP REQ sasl", "NICK me", "USER u 0 * :r")
+        harness.send(1, "AUTHENTICATE SCRAM-SHA-256")
+        _ = harness.takeLines(1)
+        _ = respond(1, SCRAMClient(name: "alice", password: "secret").first)
+        harness.send(1, "CAP END")
+        #expect(commands(harness.takeLines(1)).prefix(2) == ["906", "001"])
+        #expect(commands(try scram(1, "alice", "secret")) == ["900", "903"])
+    }
+
     // MARK: - What is offered
 
     @Test(

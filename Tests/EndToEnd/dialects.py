@@ -383,6 +383,30 @@ def a_redaction_of_anothers_message_is_refused(setting):
     assert not [f for f in setting.backend.frames() if f["kind"] == "delete"]
 
 
+@on_wires(lambda wire: wire.deletes_out)
+def a_channel_operator_takes_back_what_irc_users_said(setting):
+    setting.start()
+    ann, bob = (setting.irc(nick, more=["draft/message-redaction"]) for nick in ("ann", "bob"))
+    bob.say("#lobby", "rude")
+    frame = setting.backend.expect_text("bob", "rude")
+    msgid = ann.expect_text("rude").tags["msgid"]
+    # Whoever was here first; nobody upstream was.
+    ann.send("REDACT #lobby %s :not here" % msgid)
+    found = setting.backend.expect("the deletion", kind="delete")
+    if setting.wire.ids == "client":
+        assert found["ids"] == [frame["id"]], found
+    else:
+        wait_until(lambda: not setting.backend.state()["messages"], "the message is gone")
+    for client in (ann, bob):
+        line = client.expect("REDACT")
+        assert line.params == ["#lobby", msgid, "not here"] and line.source.startswith("ann!"), line.raw
+    ann.say("#lobby", "so there")
+    msgid = bob.expect_text("so there").tags["msgid"]
+    bob.send("REDACT #lobby %s" % msgid)
+    failure = bob.expect("FAIL")
+    assert failure.params[:2] == ["REDACT", "REDACT_FORBIDDEN"], failure.raw
+
+
 @on_wires(lambda wire: not wire.deletes_out)
 def a_redaction_that_cannot_be_is_refused_aloud(setting):
     setting.start()

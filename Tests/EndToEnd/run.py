@@ -19,6 +19,7 @@ import traceback
 import accounts
 import accounts_sasl
 import backends
+import bearer
 import dialects
 import history
 import hostile
@@ -42,7 +43,7 @@ import surface
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
-    dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media,
+    dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, bearer,
 ]
 
 

@@ -69,6 +69,9 @@ private let reductionRows: [ReductionRow] = [
         "FAIL of a command whose own capability is there", ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message",
         [.messageRedaction], ":irc FAIL REDACT UNKNOWN_MSGID #a M :No such message"),
     ReductionRow(
+        "FAIL of a batch, for who sends messages of several lines", ":irc FAIL BATCH MULTILINE_INVALID :Blank",
+        [.multiline], ":irc FAIL BATCH MULTILINE_INVALID :Blank"),
+    ReductionRow(
         "FAIL of one command, with the capability of another", ":irc FAIL MARKREAD INVALID_PARAMS #a :No time",
         [.messageRedaction], ":irc NOTICE me :MARKREAD INVALID_PARAMS #a: No time"),
     ReductionRow(

@@ -226,6 +226,8 @@ struct IdentityConfiguration: Equatable, Sendable {
     var registration = Registration.off
     /// Names of ``SASLMechanism``, in the order in which they are offered.
     var sasl = SASLMechanism.allCases
+    /// The backend that says whose a token is; empty: none.
+    var bearer = ""
     /// One PASS for everybody, or nil.
     var password: PasswordVerifier?
     /// Gateways that may speak for others.
@@ -252,6 +254,8 @@ struct AccountConfiguration: Equatable, Sendable {
     var password: SCRAMVerifier?
     /// SHA-256 of client certificates, 64 hexadecimal digits in lower case each.
     var certificates: [String] = []
+    /// As whom the backend knows the account: ids, or names where it has no ids.
+    var bearer: [String] = []
     /// Names of rooms.
     var rooms = [AccountConfiguration.allRooms]
     var isAdmin = false

@@ -183,6 +183,19 @@ extension ConfigurationForm where Value == [String] {
     }
 }
 
+extension ConfigurationForm where Value == [String] {
+    /// What a backend calls people.
+    static var tokenOwners: Self {
+        list(of: "ids") { text throws(AddressError) in
+            if let complaint = ConfigurationChecks.oneLine(text) { throw AddressError(complaint) }
+            guard !text.isEmpty else { throw AddressError("nobody has an empty id") }
+            return text
+        } print: {
+            $0
+        }
+    }
+}
+
 extension ConfigurationForm where Value == [[UInt8]] {
     /// Pins as `chatbridge cert fingerprint` prints them; curl's `sha256//` in front is taken too.
     static var pins: Self {

@@ -109,6 +109,7 @@ struct ConfigurationCompletion {
         checkAccounts()
         checkListeners()
         checkGateways()
+        checkBearer()
         checkHTTP()
         checkMedia()
     }
@@ -268,6 +269,7 @@ struct ConfigurationCompletion {
         checkOwnLogins()
         if configuration.identity.requireLogin == .always, configuration.accounts.isEmpty,
             configuration.identity.registration == .off, configuration.identity.password == nil,
+            configuration.identity.bearer.isEmpty,
             let place = origin("identity.require_login")
         {
             reader.report(
@@ -326,7 +328,9 @@ struct ConfigurationCompletion {
     /// Whether somebody decided who may come in: a password, or the written word that none is needed.
     var isLoginSettled: Bool {
         if configuration.identity.password != nil { return true }
-        let hasAccounts = !configuration.accounts.isEmpty || configuration.identity.registration != .off
+        let hasAccounts =
+            !configuration.accounts.isEmpty || configuration.identity.registration != .off
+            || !configuration.identity.bearer.isEmpty
         if hasAccounts, configuration.identity.requireLogin != .never { return true }
         if origin("identity.require_login") != nil, configuration.identity.requireLogin == .never { return true }
         // A password that was written and refused has its own complaint.

@@ -224,6 +224,9 @@ enum ConfigurationSchema {
             "registration", \.registration, .choice, "who may make an account: off | local (on loopback) | on"),
         ConfigurationKey("sasl", \.sasl, .mechanisms, "ways to log in; [] for none but PASS"),
         ConfigurationKey(
+            "bearer", \.bearer, .string(ConfigurationChecks.oneLine),
+            "for OAUTHBEARER: the backend that is asked whose a token is"),
+        ConfigurationKey(
             "password", \.password, .password, group: "password",
             "one PASS for everybody, plain or as hash-password prints it"),
         ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with the password"),
@@ -245,6 +248,9 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "certfp", \.certificates, .certificateFingerprints,
             "SHA-256 of client certificates, as chatbridge cert fingerprint prints them"),
+        ConfigurationKey(
+            "bearer", \.bearer, .tokenOwners,
+            "as whom the backend of identity.bearer knows it: ids, or names where it has no ids"),
         ConfigurationKey("rooms", \.rooms, .accountRooms, "names of the rooms that it may enter; [\"*\"] for all"),
         ConfigurationKey("admin", \.isAdmin, .boolean, "an operator: moderates rooms, and OPER takes its password"),
         ConfigurationKey("relaymsg", \.mayRelay, .boolean, "may speak under others' names with RELAYMSG, for mirrors"),

@@ -42,6 +42,7 @@ extension BridgeSettings {
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon)
+        bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
         gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
     }
 }
@@ -101,7 +102,7 @@ extension AccountSettings {
                         OwnLoginSettings(backend: backend, person: login.person.isEmpty ? nil : login.person)
                     )
                 }, uniquingKeysWith: { first, _ in first }),
-            mayRelay: account.mayRelay)
+            mayRelay: account.mayRelay, tokenOwners: account.bearer)
     }
 }
 
