@@ -226,12 +226,12 @@ extension Bridge {
                 return told[keyPath: place] >= 0 && (words == "Read" || told.delivered > told.read)
             }
             let upToNewest = all.filter { $0.told[keyPath: place] >= newest.sequence }
-            if !upToNewest.isEmpty { say("\(words) by \(Self.listed(upToNewest.map(\.name))).", to: session) }
+            if !upToNewest.isEmpty { sayLater("\(words) by \(Self.listed(upToNewest.map(\.name))).", to: session) }
             let earlier = all.filter { $0.told[keyPath: place] < newest.sequence }
             let groups = Dictionary(grouping: earlier) { $0.told[keyPath: place] }
             for (sequence, group) in groups.sorted(by: { $0.key > $1.key }).prefix(Self.maxPlacesNamed) {
                 let upTo = room.recent.entry(sequence: sequence).map { ", \(described($0))" } ?? ""
-                say("\(words) by \(Self.listed(group.map(\.name))) up to an earlier one\(upTo)", to: session)
+                sayLater("\(words) by \(Self.listed(group.map(\.name))) up to an earlier one\(upTo)", to: session)
             }
         }
     }

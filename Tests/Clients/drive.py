@@ -3,10 +3,10 @@
 
     CHATBRIDGE=path drive.py [CLIENT...]
 
-Each client connects, joins #lobby, says ping-NONCE, must show the visitor's pong-NONCE, and quits. From outside it is
-checked that the backend saw the words under the client's nick, and that the room saw the client leave. A table on
-standard output; exit 0 when all are ok. A client that is not installed is a failure. SHOW=1 prints the last screen of
-what failed.
+Each client connects, joins #lobby, says ping-NONCE, must show the visitor's pong-NONCE, and quits; irssi and WeeChat
+talk to *bridge before that. From outside it is checked that the backend saw the words under the client's nick, and that
+the room saw the client leave. A table on standard output; exit 0 when all are ok. A client that is not installed is a
+failure. SHOW=1 prints the last screen of what failed.
 """
 
 import os
@@ -154,6 +154,13 @@ class Drive:
 # MARK: - The clients
 
 
+def talk_to_the_bridge(screen):
+    """In a window of its own, as with any person."""
+    screen.enter("/query *bridge")
+    screen.enter("history %s 1" % CHANNEL)
+    screen.expect("For what was said before that: history %s 1 before" % CHANNEL)
+
+
 def irssi(drive):
     need("irssi")
     home = os.path.join(drive.directory, "irssi")
@@ -174,6 +181,7 @@ settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; set
     screen.expect("[%s]" % CHANNEL)
     screen.enter(drive.ping)
     screen.expect(drive.pong)
+    talk_to_the_bridge(screen)
     screen.enter("/quit")
 
 
@@ -202,6 +210,7 @@ def weechat(drive):
     screen.expect("Typing: " + VISITOR)
     screen.enter(drive.ping)
     screen.expect(drive.pong)
+    talk_to_the_bridge(screen)
     screen.enter("/quit")
 
 
