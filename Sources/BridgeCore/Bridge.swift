@@ -22,11 +22,12 @@ public final class Bridge {
     /// hundred thousand of them a second.
     static let leastPenalty = 0.1
 
-    /// What one line may name, as TARGMAX says it.
+    /// What one line may name, as TARGMAX says it. More rooms in a NAMES are answered too, each with an end of its own, as clients
+    /// read it; a server that announces that is expected to end all of them with one line.
     private static let targetLimits = [
         ("PRIVMSG", IRCSession.maxTargets), ("NOTICE", IRCSession.maxTargets), ("TAGMSG", IRCSession.maxTargets),
         ("KICK", maxKickTargets), ("JOIN", IRCSession.maxChannelsPerLine), ("PART", IRCSession.maxChannelsPerLine),
-        ("NAMES", IRCSession.maxChannelsPerLine), ("WHOIS", IRCSession.maxTargets),
+        ("NAMES", 1), ("WHOIS", IRCSession.maxTargets),
     ].map { "\($0):\($1)" }.joined(separator: ",")
 
     let context: BridgeContext
