@@ -33,10 +33,14 @@ extension Bridge {
         switch request {
         case .targets(let from, let to, let limit): targets(from: from, to: to, limit: limit, session)
         case .page(let subcommand, let target, let selection, let limit):
+            guard target.hasPrefix("#") else {
+                // Private messages are not kept: there is nothing, which is no failure. Clients ask by themselves whenever
+                // somebody opens such a conversation.
+                return begin(.lines, batch: ["chathistory", target], session)
+            }
             guard let room = room(channel: target), mayReadHistory(of: room, session) else {
-                let text =
-                    target.hasPrefix("#") ? "Messages could not be retrieved" : "Private messages are not kept here"
-                let refusal = HistoryRefusal(code: "INVALID_TARGET", context: [subcommand, target], text: text)
+                let refusal = HistoryRefusal(
+                    code: "INVALID_TARGET", context: [subcommand, target], text: "Messages could not be retrieved")
                 return reply(refusal.line(from: settings.serverName), session)
             }
             // They change what a page consists of: what is a line to some clients is nothing to others.

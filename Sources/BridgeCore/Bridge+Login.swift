@@ -180,12 +180,9 @@ extension Bridge {
 
     /// Whether the client may come in now. False: it waits for a verdict, or was told that it may not.
     func admit(_ session: IRCSession) -> Bool {
-        let gaveUp =
-            session.sasl.abandon() || session.passwordTry.map { $0.purpose == .sasl && !$0.isAbandoned } == true
-        if gaveUp {
-            session.passwordTry?.isAbandoned = true
-            reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)
-        }
+        // A response that is whole gets its verdict first: some clients send CAP END without waiting for it, and have said
+        // all the same who they are. What is in the middle is given up.
+        if session.sasl.abandon() { reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session) }
         guard session.passwordTry == nil else { return false }
         if session.account != nil || session.isAdmitted { return true }
         if let password = session.password {

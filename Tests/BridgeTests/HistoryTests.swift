@@ -179,7 +179,6 @@ struct HistoryTests {
         ("TARGETS msgid=x timestamp=2026-11-21T12:00:00.000Z 5", "INVALID_PARAMS TARGETS msgid=x :Invalid timestamp"),
         ("LATEST #nowhere * 5", "INVALID_TARGET LATEST #nowhere :Messages could not be retrieved"),
         ("LATEST #room1 * 5", "INVALID_TARGET LATEST #room1 :Messages could not be retrieved"),
-        ("LATEST linguini * 5", "INVALID_TARGET LATEST linguini :Private messages are not kept here"),
         ("BEFORE #lobby msgid=none 5", "MESSAGE_ERROR BEFORE #lobby none :No such message is known here"),
     ]
 
@@ -190,6 +189,16 @@ struct HistoryTests {
         let answer = stage.ask("@label=7 CHATHISTORY " + row.line)
         #expect(answer.map { $0.replacing(#/^@\S+ /#, with: "") } == [":bridge FAIL CHATHISTORY " + row.answer])
         #expect(HistoryStage.tag("label", answer.first ?? "") == "7")
+    }
+
+    @Test("a private conversation has nothing that was kept")
+    func privateConversation() throws {
+        let stage = try HistoryStage(.memory)
+        stage.enter()
+        #expect(
+            stage.ask("CHATHISTORY LATEST linguini * 5").map { $0.replacing(#/^@\S+ /#, with: "") } == [
+                ":bridge BATCH +b1 chathistory linguini", ":bridge BATCH -b1",
+            ])
     }
 
     @Test("without any parameter it is 461")

@@ -114,8 +114,10 @@ def _milliseconds(text):
 class Reading:
     """One client's record, read once from front to back. Places are indices of its lines."""
 
-    def __init__(self, client, record):
+    def __init__(self, client, record, full=()):
         self.client = client
+        # When nothing could be kept, in milliseconds: what is known then is known until the relay is killed, and no longer.
+        self._full = full
         self.caps = CLIENTS[client].caps if client in CLIENTS else ()
         self.sent = []
         # Keys that the relay certainly took, and those that came back.
@@ -173,7 +175,7 @@ class Reading:
             self.accepted.update(taken)
             for room in joined:
                 self.member_since.setdefault(room, at)
-            if pong_for is not None:
+            if pong_for is not None and not any(begin <= at <= end for begin, end in self._full):
                 settled_at, settled_to = self._settled[self._connections[pong_for]]
                 if not settled_to or pong_for > settled_to[-1]:
                     settled_at.append(place)
@@ -224,9 +226,9 @@ class Reading:
 # MARK: - The account
 
 
-def account(logs, records, phases=()):
+def account(logs, records, phases=(), full=()):
     result = Account()
-    readings = {client: Reading(client, record) for client, record in records.items()}
+    readings = {client: Reading(client, record, full) for client, record in records.items()}
     messages = {room: [entry for entry in logs.get(room, []) if not entry.get("again")] for room in ROOMS}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
     for room in ROOMS:

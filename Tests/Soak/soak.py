@@ -40,6 +40,8 @@ MAX_AGE = 20
 SETTLE, FINALE = MAX_AGE + 70, 40
 # What is still unsettled a moment after the talk ended says nothing.
 LEAST = 5
+# Milliseconds after which a relay keeps things again whose disk has room again: it tries each second.
+FULL_DISK_AFTER = 2000
 
 
 class Trouble(Exception):
@@ -60,6 +62,8 @@ class Soak:
         self.phases = []
         # While the relay is stopped between looking at the clock and reading a message, its time is as old as that.
         self.stalls = []
+        # [from, to]: when the relay could keep nothing.
+        self.full = []
         self.jump = None
         self.relay_words = collections.deque(maxlen=40)
         self.notes = []
@@ -248,7 +252,7 @@ class Soak:
         # Clients first: what they have seen is in the logs then.
         records = {name: read(self.record_path(name)) for name in CLIENTS}
         logs = {name: read(self.path("logs", name + ".log")) for name in ROOMS}
-        return account(logs, records, self.phases + self.stalls)
+        return account(logs, records, self.phases + self.stalls, self.full)
 
     # MARK: - Faults
 
@@ -290,10 +294,11 @@ class Soak:
         if fault.kind == "full disk":
             if not self.relay.is_running:
                 return None
+            self.full.append([time.time_ns() // 1_000_000, float("inf")])
             self.disk.fill(self.relay)
             if isinstance(self.disk, SizeLimit) and self.disk.is_deadly:
                 self.notes.append("the relay does not ignore SIGXFSZ: a limit on the size of files ends it")
-            self.after(fault.length, lambda: self.disk.empty(self.relay))
+            self.after(fault.length, self.empty_disk)
             return "for %.1f s" % fault.length
         if fault.kind == "clock jump":
             if not self.clock.library or self.jump is not None:
@@ -333,6 +338,12 @@ class Soak:
         if process.is_running and process.pid == pid:
             process.resume()
 
+    def empty_disk(self):
+        self.disk.empty(self.relay)
+        now = time.time_ns() // 1_000_000
+        for phase in self.full:
+            phase[1] = min(phase[1], now + FULL_DISK_AFTER)
+
     def set_clock_right(self):
         if self.jump is not None:
             self.clock.set(0)
@@ -346,7 +357,7 @@ class Soak:
         self.later.clear()
         for process in self.processes:
             process.resume()
-        self.disk.empty(self.relay)
+        self.empty_disk()
         self.set_clock_right()
 
     # MARK: - The end

@@ -104,14 +104,14 @@ class Story:
                 self.pass_on(Key("alice@one", room, number))
         return self
 
-    def account(self, phases=()):
-        return account(self.logs, self.records, phases)
+    def account(self, phases=(), full=()):
+        return account(self.logs, self.records, phases, full)
 
 
 class AccountantTests(unittest.TestCase):
-    def found(self, story, *expected, phases=()):
+    def found(self, story, *expected, phases=(), full=()):
         """Exactly these kinds were found: (kind, direction, wire, how often)."""
-        result = story.account(phases)
+        result = story.account(phases, full)
         counted = {}
         for finding in result.findings:
             where = finding.kind, finding.direction, finding.wire
@@ -365,6 +365,17 @@ class AccountantTests(unittest.TestCase):
                 story.show(entry, "bob@desk")
                 result = self.found(story, *expected)
                 self.assertEqual(result.tallies["typed", "down"]["re-sent"], 0 if is_acknowledged else 1)
+
+    def test_what_was_known_while_the_disk_was_full_is_forgiven_when_it_comes_again(self):
+        for begin, end, expected in (
+            (0, float("inf"), []), (0, 1, [("doubled", "down", "typed", 1)]),
+        ):
+            with self.subTest(end):
+                story = Story().talk()
+                story.acknowledge("bob@desk")
+                story.connect("bob@desk")
+                story.show(story.logs["reef"][-1], "bob@desk")
+                self.found(story, *expected, full=[[begin, end]])
 
     def test_a_pong_alone_proves_nothing(self):
         story = Story().talk()
