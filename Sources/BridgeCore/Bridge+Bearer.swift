@@ -105,9 +105,15 @@ extension Bridge {
         _ person: ChatPerson, as authzid: String, _ backend: BackendAccount, _ session: IRCSession
     ) {
         let vouched = IdentityMap.accountName(of: person, backend: backend.settings.name) ?? "-"
-        let account =
-            accounts.account(of: person)
-            ?? AccountSettings(name: vouched, password: .unmatchable(iterations: accounts.passwordCost))
+        let account: AccountSettings
+        if let known = accounts.account(of: person) {
+            account = known
+        } else if IdentityMap.isAccountName(person, backend: backend.settings.name) {
+            account = AccountSettings(name: vouched, password: .unmatchable(iterations: accounts.passwordCost))
+        } else {
+            // Two people of the backend must never be one here.
+            return saslFailed(session, "Your name there cannot be an account here; ask for an account of your own")
+        }
         let names = [account.name, vouched, person.id?.rawValue, person.name].compactMap(\.self)
         guard let client = Self.client(wanted: authzid, of: names) else {
             return saslFailed(session, "You may only log in as yourself")

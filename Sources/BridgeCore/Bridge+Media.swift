@@ -52,6 +52,17 @@ extension Bridge {
         !account.settings.isOnDemand && account.offers(.upload(UploadedFile(name: "", mime: "", bytes: [])))
     }
 
+    /// Whose failures count together, and who has one password checked at a time.
+    ///
+    /// - Parameters:
+    ///   - name: of an account, with or without the name of a client behind it.
+    ///   - isShared: the address is that of a proxy, behind which everybody is. Then it is the account that counts, and all
+    ///     names that are none are one.
+    public func uploadPlace(_ name: String, address: String, isShared: Bool) -> String {
+        guard isShared else { return LoginThrottle.network(of: address) }
+        return "account " + (account(named: ClientName.split(name).account).map { AccountBook.fold($0.name) } ?? "*")
+    }
+
     /// The check of a password that came with an upload; its verdict goes to ``uploadChecked(_:from:_:now:)``.
     ///
     /// - Parameter name: of an account, with or without the name of a client behind it.

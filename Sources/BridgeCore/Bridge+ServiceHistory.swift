@@ -53,11 +53,7 @@ struct ServiceReading {
         let clean = MessageRendering.cleanBody(String(decoding: text.utf8.prefix(4 * maxBytes), as: UTF8.self))
         let bytes = Array(clean.utf8)
         let wanted = words.utf8.map(folded)
-        guard let first = wanted.first, wanted.count <= bytes.count,
-            let place = (0...(bytes.count - wanted.count)).first(where: { index in
-                folded(bytes[index]) == first && bytes[index...].lazy.map(folded).starts(with: wanted)
-            })
-        else { return nil }
+        guard let place = place(of: wanted, in: bytes.map(folded)) else { return nil }
         var start = (bytes[..<place].lastIndex(where: isLineEnd) ?? -1) + 1
         var mark = ""
         if place - start + wanted.count > budget {
@@ -67,6 +63,28 @@ struct ServiceReading {
         }
         let end = bytes[place...].firstIndex(where: isLineEnd) ?? bytes.count
         return NickMaker.prefix(of: mark + String(decoding: bytes[start..<end], as: UTF8.self), maxBytes: budget)
+    }
+
+    /// Where `wanted` begins in `bytes`, in time that grows with both and not with their product: people choose both.
+    ///
+    /// Source: Knuth, Morris, Pratt, "Fast Pattern Matching in Strings".
+    static func place(of wanted: [UInt8], in bytes: [UInt8]) -> Int? {
+        guard !wanted.isEmpty, wanted.count <= bytes.count else { return nil }
+        // How much of the beginning is found again at the end of each beginning.
+        var again = [Int](repeating: 0, count: wanted.count)
+        var matched = 0
+        for index in wanted.indices.dropFirst() {
+            while matched > 0, wanted[index] != wanted[matched] { matched = again[matched - 1] }
+            if wanted[index] == wanted[matched] { matched += 1 }
+            again[index] = matched
+        }
+        matched = 0
+        for (index, byte) in bytes.enumerated() {
+            while matched > 0, byte != wanted[matched] { matched = again[matched - 1] }
+            if byte == wanted[matched] { matched += 1 }
+            if matched == wanted.count { return index + 1 - matched }
+        }
+        return nil
     }
 
     /// Lines of `text` from a byte on, as many as are shown at a time; and where the next ones begin, if there are any.
@@ -289,6 +307,8 @@ extension Bridge {
     private func whole(
         _ message: StoredMessage, _ msgid: String, from start: Int, in room: Room, _ session: IRCSession
     ) -> [String] {
+        // The id of a topic or a kick stands for a place between messages.
+        guard message.msgid == msgid else { return ["That is no message."] }
         let time = IRCServerTime.format(milliseconds: message.at.milliseconds)
         guard !message.isTakenBack else { return ["This message in \(room.channel), of \(time), was taken back."] }
         guard message.kind == .message else { return ["\(time): \(message.text)"] }

@@ -599,6 +599,12 @@ final class IdentityMap {
         (sender.id?.rawValue ?? sender.name).map { accountName($0) + "@" + hostname(backend) }
     }
 
+    /// Whether that account can be nobody else's: it holds the id as it is, and in the form in which accounts are compared.
+    static func isAccountName(_ person: ChatPerson, backend: String) -> Bool {
+        guard let id = person.id?.rawValue ?? person.name, !id.isEmpty else { return false }
+        return accountName(id) == id && (AccountBook.fold(id) == id || person.id?.isUUIDShaped == true)
+    }
+
     private static func accountName(_ id: String) -> String {
         let legal = id.unicodeScalars.prefix(60).map { scalar -> Character in
             isControl(scalar) || scalar == " " || scalar == "@" || scalar == ":" || scalar == "*"

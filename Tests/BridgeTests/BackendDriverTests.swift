@@ -31,6 +31,15 @@ struct BackendDriverTests {
         )
     }
 
+    @Test("what a call shows about itself stands alone: of two, servers take either")
+    func oneField() throws {
+        let authorization = UpstreamCredentials(headers: [.init(name: "x-team", value: "red")])
+        var random = SystemRandomNumberGenerator()
+        let request = try place("https://h").request(
+            order(BackendRequest(.get, "/a"), authorization), using: &random)
+        #expect(request.headers.all("X-Team") == ["red"])
+    }
+
     struct TargetRow: CustomTestStringConvertible {
         var testDescription: String
         var base: String?

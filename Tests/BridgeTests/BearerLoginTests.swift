@@ -38,6 +38,8 @@ struct BearerLoginTests {
             switch call.token {
             case "token-of-remy": TokenServer.answer(200, #"{"id":"1","name":"Remy"}"#)
             case "token-of-ann": TokenServer.answer(200, #"{"id":"7","name":"Ann"}"#)
+            case "token-of-a-look-alike": TokenServer.answer(200, #"{"id":"ann@x.org","name":"Ann"}"#)
+            case "token-in-capitals": TokenServer.answer(200, #"{"id":"ANN","name":"Ann"}"#)
             case "token-of-nobody": TokenServer.answer(200, "{}")
             case "token-in-trouble": TokenServer.answer(503, "token-in-trouble is too much for me")
             case "token-lost": .failure(BackendCallFailure(sentence: "chat.example: no answer"))
@@ -162,6 +164,15 @@ struct BearerLoginTests {
         begin(1)
         #expect(show(1, "token-of-ann", name: name) == [":bridge 904 me :You may only log in as yourself"])
         #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.account == nil)
+    }
+
+    @Test("an account is never two people's", arguments: ["token-of-a-look-alike", "token-in-capitals"])
+    func lookAlike(_ token: String) {
+        begin(1)
+        #expect(
+            show(1, token) == [
+                ":bridge 904 me :Your name there cannot be an account here; ask for an account of your own"
+            ])
     }
 
     @Test("a refused token is told as the mechanism has it, and the client says that it heard")

@@ -160,6 +160,20 @@ struct MediaTests {
         #expect(!harness.notes.contains { $0.text.contains("secret") })
     }
 
+    @Test("behind a proxy failures count by account, and names that are none count as one; else by address")
+    func places() throws {
+        let harness = try harness()
+        harness.perform { bridge, _ in
+            for name in ["chef", "CHEF", "chef@1", "chef@2"] {
+                #expect(bridge.uploadPlace(name, address: "127.0.0.1", isShared: true) == "account chef")
+            }
+            for name in ["nobody", "somebody", ""] {
+                #expect(bridge.uploadPlace(name, address: "127.0.0.1", isShared: true) == "account *")
+            }
+            #expect(bridge.uploadPlace("chef", address: "2001:db8:1:2:3:4:5:6", isShared: false) == "2001:db8:1:2::/64")
+        }
+    }
+
     // MARK: - Saying a link
 
     @Test(

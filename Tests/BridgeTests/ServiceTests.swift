@@ -149,6 +149,19 @@ struct ServicePageTests {
         #expect(ServiceReading.passage(of: text, holding: words, budget: 64) == passage)
     }
 
+    @Test("what repeats itself is found where it is first")
+    func repeating() {
+        for (text, words, place) in [
+            ("aaab", "aab", 1), ("ababac", "abac", 2), ("aabaaabaaaab", "aaaab", 7), ("aaaa", "ab", nil),
+        ]
+            as [(String, String, Int?)]
+        {
+            let found = ServiceReading.passage(of: String(repeating: "\n", count: 3) + text, holding: words, budget: 64)
+            #expect((found != nil) == (place != nil))
+            #expect(ServiceReading.place(of: Array(words.utf8), in: Array(text.utf8)) == place)
+        }
+    }
+
     @Test("a number that lies within a character, or behind the end, is no trouble", arguments: 0..<30)
     func anywhere(_ start: Int) {
         let (lines, next) = ServiceReading.page(of: "é👩🏽‍🍳\né", from: start, budget: 64)

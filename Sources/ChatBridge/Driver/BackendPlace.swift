@@ -33,7 +33,10 @@ struct BackendPlace: Sendable {
         request.followsRedirects = order.request.method == .get
         var fields = [(name: "Accept", value: "application/json")]
         if !userAgent.isEmpty { fields.append((name: "User-Agent", value: userAgent)) }
-        if isOwn(url) { fields += headers }
+        // What an order shows about itself takes the place of what the configuration has under that name: of two, servers
+        // take either, and a client's token would be judged by the configuration's.
+        let shown = Set(order.authorization.headers.map { ASCII.lowercased($0.name) })
+        if isOwn(url) { fields += headers.filter { !shown.contains(ASCII.lowercased($0.name)) } }
         fields += order.authorization.headers.map { ($0.name, $0.value) }
         switch order.request.body {
         case .none:

@@ -43,9 +43,6 @@ final class MediaRoutes: LoopTenant {
     /// The disk is one.
     private let workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
 
-    /// Characters of a name that nobody has checked.
-    private static let shownName = 64
-
     private struct Check {
         var gate: HTTPGate
         var name: String
@@ -158,8 +155,7 @@ final class MediaRoutes: LoopTenant {
         }
         // One password at a time: waits are not to be dodged by asking often. Whoever comes through a proxy of this machine
         // has no address of their own.
-        let place =
-            gate.peer.isLoopback ? "account " + ASCII.lowercased(String(name.prefix(Self.shownName))) : gate.peer.host
+        let place = bridge.bridge.uploadPlace(name, address: gate.peer.host, isShared: gate.peer.isLoopback)
         guard busy.insert(place).inserted else {
             return gate.refuse(
                 429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
