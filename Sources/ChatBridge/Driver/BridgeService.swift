@@ -165,8 +165,8 @@ struct BridgeService {
     private static func httpLimits(_ configuration: Configuration) -> HTTPServerLimits {
         var limits = HTTPServerLimits()
         if configuration.media.publicURL != nil {
-            // The routes have their own, lower ones.
-            limits.maxBodyBytes = max(limits.maxBodyBytes, configuration.media.maxUploadBytes)
+            // Each route has its own, and says in its own way what is too long for it.
+            limits.maxBodyBytes = .max / 2
         }
         return limits
     }
