@@ -44,6 +44,10 @@ final class MediaRoutes: LoopTenant {
     /// Pages that may upload with what their browser knows of us; all others must bring the password themselves.
     private let origins: [OriginPattern]
     let files: MediaFiles
+    private let journal: UploadJournal
+    private let workers: WorkPool
+    private let loop: NetworkLoop
+    private let note: (BridgeNote) -> Void
     private unowned let bridge: BridgeDriver
 
     private struct Check {
@@ -75,15 +79,18 @@ final class MediaRoutes: LoopTenant {
     }
 
     init(
-        _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, backends: BackendDriver,
-        bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
+        _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, journal: UploadJournal,
+        backends: BackendDriver, bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
     ) {
         links = settings.links
         maxUploadBytes = settings.maxUploadBytes
         self.origins = origins
         self.bridge = bridge
+        self.journal = journal
+        self.loop = loop
+        self.note = note
         // The disk is one.
-        let workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
+        workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
         files = MediaFiles(
             settings.links, store: store, workers: workers, backends: backends, bridge: bridge, loop: loop, note: note)
     }
@@ -246,6 +253,21 @@ final class MediaRoutes: LoopTenant {
         case .failure(.unsupportedType): answer(exchange, 415, "The backend does not take this kind of file", transport)
         case .failure(.failed(let why)): answer(exchange, 502, "The file was not taken: \(why)", transport)
         }
+    }
+
+    func keepUpload(_ record: UploadRecord) {
+        let (journal, loop) = (journal, loop)
+        let isTaken = workers.submit {
+            guard let why = journal.append(record) else { return }
+            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.uploadNotKept(why) }
+        }
+        if !isTaken { uploadNotKept("too much waits for the disk") }
+    }
+
+    fileprivate func uploadNotKept(_ why: String) {
+        note(
+            BridgeNote(
+                .warn, "upload-not-kept", "after a restart, the link of an upload is only a link", ["reason": why]))
     }
 
     private func answer(_ exchange: HTTPExchange, _ status: Int, _ sentence: String, _ transport: Transport) {
