@@ -109,7 +109,7 @@ struct MediaStoreTests {
         clock.advance(by: 10)
         #expect(store.keep(Self.name(5), [1]) == nil)
         #expect(store.read(Self.name(2)) != nil && store.read(Self.name(3)) == nil)
-        clock.advance(by: 75)
+        clock.advance(by: 85)
         store.sweep()
         #expect(folder.names == [Self.name(2), Self.name(5)], "4 is 105 s old")
         #expect(store.keep(Self.name(6), Array(repeating: 0, count: 3 * 4096 + 1)) != nil)
