@@ -18,6 +18,8 @@ struct HTTPStreamingRelayTests {
         /// Of the backend: its answer's head, one field a line, and its body.
         var head: String
         var body = ""
+        /// Of the backend, when it is asked again.
+        var then: String?
         /// What has to be in the request to the backend, and what must not.
         var forwards: [String] = []
         var withholds: [String] = []
@@ -47,6 +49,25 @@ struct HTTPStreamingRelayTests {
             head: "200 OK\nContent-Length: 5", body: "HELLO", forwards: ["Range: bytes=1-3", "If-Range: \"a\""],
             status: 200, hides: ["Content-Range"], brings: "HELLO"),
         Case(
+            testDescription: "a part of the same file, as its tag says", asks: "Range: bytes=1-3\nIf-Range: \"a\"",
+            head: "206 Partial Content\nContent-Length: 3\nContent-Range: bytes 1-3/5\nETag: \"a\"", body: "ell",
+            status: 206, tells: ["Content-Range: bytes 1-3/5"], brings: "ell"),
+        Case(
+            testDescription: "a part of the same file, as its date says",
+            asks: "Range: bytes=1-3\nIf-Range: Sun, 22 Nov 2026 12:00:00 GMT",
+            head: "206 Partial Content\nContent-Length: 3\nContent-Range: bytes 1-3/5\n"
+                + "Last-Modified: Sun, 22 Nov 2026 12:00:00 GMT", body: "ell", status: 206, brings: "ell"),
+        Case(
+            testDescription: "a part of another file, from a backend that knows no conditions",
+            asks: "Range: bytes=1-3\nIf-Range: \"a\"",
+            head: "206 Partial Content\nContent-Length: 3\nContent-Range: bytes 1-3/5\nETag: \"b\"", body: "ELL",
+            then: HTTPClientTests.ok("HELLO"), status: 200, hides: ["Content-Range"], brings: "HELLO"),
+        Case(
+            testDescription: "a part of a file that does not say which it is",
+            asks: "Range: bytes=1-3\nIf-Range: \"a\"",
+            head: "206 Partial Content\nContent-Length: 3\nContent-Range: bytes 1-3/5", body: "ELL",
+            then: HTTPClientTests.ok("HELLO"), status: 200, brings: "HELLO"),
+        Case(
             testDescription: "a condition without a part", asks: "If-Range: \"a\"", head: "200 OK\nContent-Length: 5",
             body: "hello", withholds: ["If-Range", "Range:"], status: 200, brings: "hello"),
         Case(
@@ -57,7 +78,8 @@ struct HTTPStreamingRelayTests {
             head: "206 Partial Content\nContent-Length: 5\nContent-Range: bytes 0-4/5\n"
                 + "Content-Type: multipart/byteranges; boundary=b", body: "--b--", status: 502),
         Case(
-            testDescription: "a part that nobody asked for", head: "206 Partial Content\nContent-Length: 2\nContent-Range: bytes 0-1/5",
+            testDescription: "a part that nobody asked for",
+            head: "206 Partial Content\nContent-Length: 2\nContent-Range: bytes 0-1/5",
             body: "he", status: 502),
         Case(
             testDescription: "a part that does not say which", asks: "Range: bytes=0-1",
@@ -124,7 +146,7 @@ struct HTTPStreamingRelayTests {
             ]
         })
         let script = "HTTP/1.1 " + Self.crossing(row.head) + "\r\n" + row.body
-        let port = try await HTTPClientTests.scripted(stage, [(script, false)])
+        let port = try await HTTPClientTests.scripted(stage, [(script, false)] + (row.then.map { [($0, false)] } ?? []))
         let base = try HTTPURL(parsing: "http://127.0.0.1:\(port)")
         try await stage.onLoop { [loop = stage.loop] house, _ in
             house.backends = BackendDriver(

@@ -36,7 +36,9 @@ struct MediaStoreTests {
             var names: [String] = []
             while let entry = readdir(entries) {
                 names.append(
-                    withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+                    withUnsafeBytes(of: &entry.pointee.d_name) {
+                        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+                    })
             }
             return names.filter { !$0.hasPrefix(".") }.sorted()
         }

@@ -19,7 +19,8 @@ struct ByteRangeTests {
     @Test(
         "which bytes that are; nil are none",
         arguments: [
-            (.from(0, through: 9), 20, 0..<10), (.from(0, through: 99), 20, 0..<20), (.from(19, through: 19), 20, 19..<20),
+            (.from(0, through: 9), 20, 0..<10), (.from(0, through: 99), 20, 0..<20),
+            (.from(19, through: 19), 20, 19..<20),
             (.from(20, through: nil), 20, nil), (.from(5, through: nil), 20, 5..<20), (.last(5), 20, 15..<20),
             (.last(99), 20, 0..<20), (.last(0), 20, nil), (.last(5), 0, nil), (.from(0, through: nil), 0, nil),
             (.from(0, through: .max), 20, 0..<20), (.last(.max), 20, 0..<20),
@@ -28,7 +29,9 @@ struct ByteRangeTests {
         #expect(wish.bytes(of: length) == bytes)
     }
 
-    @Test("what is written is read again", arguments: [.from(0, through: 9), .from(7, through: nil), .last(3)] as [HTTPByteRange])
+    @Test(
+        "what is written is read again",
+        arguments: [.from(0, through: 9), .from(7, through: nil), .last(3)] as [HTTPByteRange])
     func writes(_ range: HTTPByteRange) { #expect(HTTPByteRange(range.field) == range) }
 
     @Test("only GET has parts, and one wish")
@@ -66,7 +69,8 @@ struct ClimbingTests {
             ("/assets/1", false), ("/assets/..", true), ("/assets/../users", true), ("/./x", true),
             ("/assets/%2E%2e/users", true), ("/assets/..%2Fusers", true), ("/assets/..%5Cusers", true),
             ("/assets/..\\users", true), ("/assets/%252e%252e%252fusers", true), ("/assets/%25252e./x", true),
-            ("/assets/a..b", false), ("/assets/...", false), ("/assets/1?x=/../y", false), ("/a%2Fb", false), ("/", false),
+            ("/assets/a..b", false), ("/assets/...", false), ("/assets/1?x=/../y", false), ("/a%2Fb", false),
+            ("/", false),
             ("/assets/100%25", false), ("/%", false), ("/%25", false),
         ])
     func climbs(_ target: String, _ doesClimb: Bool) { #expect(HTTPURL.climbs(target) == doesClimb) }

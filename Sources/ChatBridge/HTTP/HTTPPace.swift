@@ -52,7 +52,8 @@ struct HTTPPace {
         count(taken: taken, now: now)
         if now - movedAt >= limits.stall { return false }
         guard timeInWindow >= limits.window else { return true }
-        let isFast = Double(takenInWindow) * 1e9 >= Double(limits.bytesPerSecond) * Double(timeInWindow.wholeNanoseconds)
+        let isFast =
+            Double(takenInWindow) * 1e9 >= Double(limits.bytesPerSecond) * Double(timeInWindow.wholeNanoseconds)
         takenInWindow = 0
         timeInWindow = .zero
         return isFast

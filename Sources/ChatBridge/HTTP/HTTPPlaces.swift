@@ -63,7 +63,9 @@ enum HTTPVisitor {
 
     static func network(of address: NetworkAddress) -> String {
         guard address.bytes.count == 16 else { return address.description }
-        let groups = stride(from: 0, to: 8, by: 2).map { UInt16(address.bytes[$0]) << 8 | UInt16(address.bytes[$0 + 1]) }
+        let groups = stride(from: 0, to: 8, by: 2).map {
+            UInt16(address.bytes[$0]) << 8 | UInt16(address.bytes[$0 + 1])
+        }
         return groups.map { String($0, radix: 16) }.joined(separator: ":") + "::/64"
     }
 

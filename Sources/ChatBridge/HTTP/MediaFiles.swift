@@ -19,6 +19,8 @@ final class MediaFiles {
     private struct Running {
         var exchange: HTTPExchange
         var pass: HTTPPlaces.Pass
+        /// Of a backend's file, once it was asked for.
+        weak var relay: MediaRelay?
     }
 
     /// A file that waits for its backend's token.
@@ -68,6 +70,7 @@ final class MediaFiles {
         case .failure(.expired): exchange.respond(410, "This link has expired\n", transport: transport)
         case .success(let file):
             let visitor = HTTPVisitor.network(exchange.peer, exchange.head.headers)
+            if places.isFull || places.isFull(for: visitor) { endAbandoned(transport) }
             guard !places.isFull(for: visitor) else { return refuse(exchange, 429, transport) }
             if places.isFull { endStalled(transport) }
             guard let pass = places.take(for: visitor) else { return refuse(exchange, 503, transport) }
@@ -94,6 +97,14 @@ final class MediaFiles {
 
     private func ended(_ number: UInt64) { running[number] = nil }
 
+    /// A backend that does not answer is not waited for when nobody waits for the file any more.
+    private func endAbandoned(_ transport: Transport) {
+        for (number, running) in running where !running.exchange.isOpen {
+            running.relay?.cancel(transport)
+            ended(number)
+        }
+    }
+
     /// Whoever has read nothing for longest makes room for somebody who will, if it is long at all.
     private func endStalled(_ transport: Transport) {
         let stalls = running.compactMap { number, running in
@@ -116,6 +127,7 @@ final class MediaFiles {
             wish.exchange.respond(404, "There is no such file\n", transport: transport)
         case .order(let order, let generation) where generation != wish.refused:
             let relay = MediaRelay(wish.exchange, file: wish.file)
+            running[wish.number]?.relay = relay
             relay.ended = { [weak self, weak relay] transport in
                 guard let self, let relay else { return }
                 self.ended(relay, wish, order.backend, generation, transport)
@@ -186,7 +198,8 @@ final class MediaFiles {
     }
 
     /// A window at a time, so that a slow reader costs no more than the file.
-    private func write(_ number: UInt64, _ bytes: ArraySlice<UInt8>, to exchange: HTTPExchange, _ transport: Transport) {
+    private func write(_ number: UInt64, _ bytes: ArraySlice<UInt8>, to exchange: HTTPExchange, _ transport: Transport)
+    {
         guard exchange.isOpen, exchange.head.method != "HEAD", !bytes.isEmpty else {
             ended(number)
             return exchange.finish(transport: transport)

@@ -99,7 +99,8 @@ enum MediaHeaders {
         var name = String.UnicodeScalarView()
         for scalar in last.unicodeScalars {
             let category = scalar.properties.generalCategory
-            guard category != .control, category != .format, category != .lineSeparator, category != .paragraphSeparator,
+            guard category != .control, category != .format, category != .lineSeparator,
+                category != .paragraphSeparator,
                 scalar != "\""
             else {
                 continue

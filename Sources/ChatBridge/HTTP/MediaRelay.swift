@@ -5,8 +5,9 @@ import WireBytes
 
 /// One file on its way from a backend to whoever opened its link, as fast as that one reads.
 ///
-/// One part of the file may be asked for, on condition that it is still the same file; whoever asks for several gets the
-/// whole. What the backend says of a part has to fit what comes, or nothing is passed on.
+/// One part of the file may be asked for, on condition that it is still the same file, whether the backend knows such
+/// conditions or not; whoever asks for several gets the whole. What the backend says of a part has to fit what comes, or
+/// nothing is passed on.
 ///
 /// Source: RFC 9110 §13.1, §14.
 final class MediaRelay: HTTPBodyReceiver {
@@ -19,7 +20,8 @@ final class MediaRelay: HTTPBodyReceiver {
 
     private let exchange: HTTPExchange
     private let file: LinkedFile
-    private let range: HTTPByteRange?
+    private var range: HTTPByteRange?
+    private var order: (order: BackendCallOrder, backends: BackendDriver)?
     private(set) var answer = Answer.refused(status: 0)
     /// Called once.
     var ended: ((Transport) -> Void)?
@@ -29,6 +31,8 @@ final class MediaRelay: HTTPBodyReceiver {
     private var written = 0
     /// The answer has no body, or not one that is wanted.
     private var isWhole = false
+    /// A part came of another file than the one on which it depended.
+    private var isOther = false
 
     init(_ exchange: HTTPExchange, file: LinkedFile) {
         self.exchange = exchange
@@ -38,6 +42,7 @@ final class MediaRelay: HTTPBodyReceiver {
 
     func begin(_ order: BackendCallOrder, _ backends: BackendDriver, _ transport: Transport) {
         client = backends.files
+        self.order = (order, backends)
         // As the file lies there: whoever asked has not said what they can unpack.
         var fields = [(name: "Accept-Encoding", value: "identity")]
         var passed = ["If-None-Match", "If-Modified-Since"]
@@ -56,6 +61,11 @@ final class MediaRelay: HTTPBodyReceiver {
         if call == nil { finished(.failure(.cancelled), transport) }
     }
 
+    /// Nobody wants the file any more. Not to be called while something of it is being received.
+    func cancel(_ transport: Transport) {
+        if let call { client?.cancel(call, transport: transport) }
+    }
+
     func headReceived(_ head: HTTPResponseHead, transport: Transport) -> Bool {
         guard exchange.isOpen else { return false }
         switch head.status {
@@ -64,7 +74,13 @@ final class MediaRelay: HTTPBodyReceiver {
             guard case .part(let part, let total)? = contentRange(head), !Self.isInParts(head),
                 Self.length(head).map({ $0 == part.count }) ?? true
             else { break }
-            pass(head, [("Content-Range", HTTPContentRange.part(part, total: total).field)], length: part.count, transport)
+            guard isSame(head) else {
+                isOther = true
+                return false
+            }
+            pass(
+                head, [("Content-Range", HTTPContentRange.part(part, total: total).field)], length: part.count,
+                transport)
         case 304:
             answer = .begun
             isWhole = true
@@ -88,6 +104,14 @@ final class MediaRelay: HTTPBodyReceiver {
             return false
         }
         return true
+    }
+
+    /// Whether the part is of the file that they have, who asked. Source: RFC 9110 §13.1.5.
+    private func isSame(_ head: HTTPResponseHead) -> Bool {
+        let conditions = exchange.head.headers.all("If-Range")
+        guard let condition = conditions.first else { return true }
+        guard conditions.count == 1, !condition.hasPrefix("W/") else { return false }
+        return condition == head.headers.first("ETag") || condition == head.headers.first("Last-Modified")
     }
 
     private func contentRange(_ head: HTTPResponseHead) -> HTTPContentRange? {
@@ -137,13 +161,18 @@ final class MediaRelay: HTTPBodyReceiver {
             if self.exchange.isOpen {
                 self.client?.resume(call, transport: transport)
             } else {
-                self.client?.cancel(call, transport: transport)
+                self.cancel(transport)
             }
         }
         return .pause
     }
 
     private func finished(_ outcome: Result<HTTPClientResponse, HTTPClientError>, _ transport: Transport) {
+        if isOther, exchange.isOpen, let (order, backends) = order {
+            isOther = false
+            range = nil
+            return begin(order, backends, transport)
+        }
         guard answer == .begun, !isWhole, exchange.isOpen else { return end(transport) }
         guard case .success = outcome else {
             // Whoever waits for the rest must see that it does not come.
