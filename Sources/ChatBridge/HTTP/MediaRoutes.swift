@@ -64,6 +64,8 @@ final class MediaRoutes: LoopTenant {
     private var refusals: [(at: MonotonicInstant, check: Check)] = []
     private var uploading: [UploadID: HTTPExchange] = [:]
     private var lastUpload: UInt64 = 0
+    /// Links that are being written down, and who waits for that.
+    private var unkept: [String: [HTTPExchange]] = [:]
     private let places = HTTPPlaces(limit: MediaBounds.uploads, limitOfEach: MediaBounds.uploadsPerAccount)
 
     /// What an upload was let in with.
@@ -239,11 +241,7 @@ final class MediaRoutes: LoopTenant {
         guard let exchange = uploading.removeValue(forKey: id) else { return }
         switch outcome {
         case .success(let link):
-            let fields =
-                sharing(exchange.head) + [
-                    ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
-                ]
-            exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
+            if unkept[link] == nil { answer(exchange, link, transport) } else { unkept[link]?.append(exchange) }
         case .failure(.notAllowed):
             answer(exchange, 403, "None of your rooms has a backend that takes files", transport)
         case .failure(.tooLarge(let limit)):
@@ -255,19 +253,35 @@ final class MediaRoutes: LoopTenant {
         }
     }
 
+    /// Has an upload written down. Its uploader is answered when that is done, so that whoever has a link has one that
+    /// outlasts us.
     func keepUpload(_ record: UploadRecord) {
-        let (journal, loop) = (journal, loop)
+        let (journal, loop, link) = (journal, loop, record.link)
         let isTaken = workers.submit {
-            guard let why = journal.append(record) else { return }
-            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.uploadNotKept(why) }
+            let why = journal.append(record)
+            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.uploadKept(link, why, $0) }
         }
-        if !isTaken { uploadNotKept("too much waits for the disk") }
+        if isTaken { unkept[link] = unkept[link] ?? [] } else { uploadNotKept("too much waits for the disk") }
     }
 
-    fileprivate func uploadNotKept(_ why: String) {
+    /// - Parameter why: a sentence where it could not be.
+    fileprivate func uploadKept(_ link: String, _ why: String?, _ transport: Transport) {
+        if let why { uploadNotKept(why) }
+        for exchange in unkept.removeValue(forKey: link) ?? [] { answer(exchange, link, transport) }
+    }
+
+    private func uploadNotKept(_ why: String) {
         note(
             BridgeNote(
                 .warn, "upload-not-kept", "after a restart, the link of an upload is only a link", ["reason": why]))
+    }
+
+    private func answer(_ exchange: HTTPExchange, _ link: String, _ transport: Transport) {
+        let fields =
+            sharing(exchange.head) + [
+                ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+            ]
+        exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
     }
 
     private func answer(_ exchange: HTTPExchange, _ status: Int, _ sentence: String, _ transport: Transport) {
