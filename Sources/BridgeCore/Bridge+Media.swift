@@ -108,12 +108,14 @@ extension Bridge {
             return refuse(.notAllowed)
         }
         guard file.bytes.count <= media.maxUploadBytes else { return refuse(.tooLarge(limit: media.maxUploadBytes)) }
-        guard let (account, place) = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
+        guard let (shared, place) = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
+        let account = ownAccount(of: uploader, in: place) ?? shared
         let call = BackendCall.upload(file)
         guard account.settings.dialect.calls?.request(for: call, context: DialectContext(room: "")) != nil else {
             return refuse(.tooLarge(limit: nil))
         }
-        uploads[id] = RunningUpload(room: place.settings.name, file: file.name, account: uploader.name)
+        uploads[id] = RunningUpload(
+            room: place.settings.name, backend: place.settings.backend, file: file.name, account: uploader.name)
         settle(account.submit(.upload(id), call, dialectContext: DialectContext(room: ""), context), account)
     }
 
@@ -136,6 +138,12 @@ extension Bridge {
         return nil
     }
 
+    /// Who says things in the room as themselves also uploads as themselves: what they may, and whose the file is, is
+    /// between them and the backend. As with messages, the room's account does not stand in.
+    private func ownAccount(of uploader: AccountSettings, in room: Room) -> BackendAccount? {
+        context.ownLogins[uploader.name]?[room.settings.name]?.backend.flatMap { backend(named: $0) }
+    }
+
     func uploadAnswered(
         _ id: UploadID, _ outcome: Result<BackendReply, BackendCallFailure>, _ account: BackendAccount
     ) {
@@ -145,11 +153,15 @@ extension Bridge {
             guard let link = link(to: attachment, upload, account, media) else {
                 return context.emit(.uploaded(id, .failure(.failed("\(account.place) does not say where the file is"))))
             }
-            context.uploads.add(link, attachment, backend: account.settings.name)
+            let record = UploadRecord(link: link, backend: upload.backend, attachment: attachment)
+            if record.byteCount <= UploadRecord.maxBytes {
+                context.uploads.add(record)
+                context.emit(.keepUpload(record))
+            }
             context.note(
                 .info, "client-uploaded", "a file was uploaded",
                 [
-                    "account": upload.account, "backend": account.settings.name,
+                    "account": upload.account, "backend": upload.backend,
                     "bytes": attachment.size.map(String.init) ?? "",
                 ])
             context.emit(.uploaded(id, .success(link)))
@@ -175,7 +187,7 @@ extension Bridge {
         shown.url = url
         shown.name = upload.file
         let links = FileLinks(
-            links: media.links, room: upload.room, guarded: context.guardedBases[account.settings.name],
+            links: media.links, room: upload.room, guarded: context.guardedBases[upload.backend],
             now: context.now.wall)
         return links.url(of: shown) ?? MessageRendering.link(url, backendHost: base.host)
     }
@@ -217,6 +229,8 @@ extension Bridge {
 struct RunningUpload {
     /// In whose name links to the file are made.
     var room: String
+    /// The room's, whoever uploads there.
+    var backend: String
     var file: String
     var account: String
 }

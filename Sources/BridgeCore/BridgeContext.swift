@@ -48,7 +48,7 @@ final class BridgeContext {
     /// Where backends want a token for their files, by the backend's name.
     let guardedBases: [String: HTTPURL]
     /// Files that were uploaded here, for whoever says their links.
-    var uploads = UploadBook()
+    var uploads: UploadBook
 
     private struct ConnectTurn {
         var holder: RoomID?
@@ -62,6 +62,7 @@ final class BridgeContext {
         self.identities = IdentityMap(settings: settings)
         self.now = now
         self.random = random
+        self.uploads = UploadBook(settings.media?.uploads ?? [])
         self.ownLogins = Dictionary(
             settings.accounts.filter { !$0.ownLogins.isEmpty }.map { ($0.name, $0.ownLogins) },
             uniquingKeysWith: { first, _ in first })

@@ -35,7 +35,7 @@ struct FileLinks {
         }
         guard let guarded, let url = try? HTTPURL(parsing: Self.absolute(address, guarded)),
             url.scheme == guarded.scheme, url.host == guarded.host, url.port == guarded.port,
-            !Self.climbs(url.pathAndQuery)
+            !HTTPURL.climbs(url.pathAndQuery)
         else { return nil }
         let last = url.pathAndQuery.prefix { $0 != "?" }.split(separator: "/").last.map(String.init)
         let file = LinkedFile(room: room, place: .backend(url.pathAndQuery), name: attachment.name ?? last ?? "file")
@@ -67,14 +67,6 @@ struct FileLinks {
         var text = base.description
         while text.utf8.last == UInt8(ascii: "/") { text.removeLast() }
         return text + address
-    }
-
-    /// Whether a path leaves its folder. The driver refuses those as well; a link that cannot be opened is none.
-    private static func climbs(_ target: String) -> Bool {
-        target.prefix { $0 != "?" }.split(separator: "/").contains { segment in
-            let plain = segment.lowercased().replacing("%2e", with: ".")
-            return plain == "." || plain == ".."
-        }
     }
 }
 
@@ -155,28 +147,51 @@ extension Room {
     }
 }
 
+/// A file that was uploaded, and the link that its uploader was given.
+public struct UploadRecord: Equatable, Sendable {
+    /// Files remembered, about 500 bytes each; the oldest go first. People say a link within minutes.
+    public static let capacity = 1000
+    /// Longest that is remembered, in bytes of all its texts: names and addresses are the backend's to choose.
+    static let maxBytes = 4096
+
+    public var link: String
+    /// The room's, by its name in the settings.
+    public var backend: String
+    /// As the backend wants it in a message.
+    public var attachment: ChatAttachment
+
+    public init(link: String, backend: String, attachment: ChatAttachment) {
+        self.link = link
+        self.backend = backend
+        self.attachment = attachment
+    }
+}
+
+extension UploadRecord {
+    var byteCount: Int {
+        let texts = [attachment.url, attachment.name, attachment.mime, attachment.thumbnail, attachment.fileID]
+        return link.utf8.count + texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    }
+}
+
 /// What was uploaded lately, by the links that uploaders were given: when such a link is said, it is the file that is said.
 struct UploadBook {
-    /// Files remembered, about 500 bytes each; the oldest go first. People say a link within minutes.
-    static let capacity = 1000
     /// Files of one message.
     static let maxLinksInMessage = 10
 
-    private struct Entry {
-        var backend: String
-        var attachment: ChatAttachment
-    }
-
-    private var entries: [String: Entry] = [:]
+    private var entries: [String: UploadRecord] = [:]
     private var order: [String] = []
 
     var isEmpty: Bool { entries.isEmpty }
 
-    mutating func add(_ link: String, _ attachment: ChatAttachment, backend: String) {
-        if entries.updateValue(Entry(backend: backend, attachment: attachment), forKey: link) == nil {
-            order.append(link)
-        }
-        if order.count > Self.capacity { entries[order.removeFirst()] = nil }
+    /// - Parameter kept: of an earlier process, oldest first.
+    init(_ kept: [UploadRecord] = []) {
+        for record in kept { add(record) }
+    }
+
+    mutating func add(_ record: UploadRecord) {
+        if entries.updateValue(record, forKey: record.link) == nil { order.append(record.link) }
+        if order.count > UploadRecord.capacity { entries[order.removeFirst()] = nil }
     }
 
     /// Another backend does not have the file.

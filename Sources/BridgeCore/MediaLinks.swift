@@ -18,12 +18,15 @@ public struct MediaSettings: Sendable {
     public var links: MediaLinks
     /// Largest file that people may upload, in bytes.
     public var maxUploadBytes: Int
+    /// What was uploaded in earlier processes, oldest first.
+    public var uploads: [UploadRecord]
     /// Where people upload, for ISUPPORT; nil: nowhere.
     public var uploadURL: String? { links.base + MediaLinks.uploadPath }
 
-    public init(links: MediaLinks, maxUploadBytes: Int = 10 * 1024 * 1024) {
+    public init(links: MediaLinks, maxUploadBytes: Int = 10 * 1024 * 1024, uploads: [UploadRecord] = []) {
         self.links = links
         self.maxUploadBytes = maxUploadBytes
+        self.uploads = uploads
     }
 }
 

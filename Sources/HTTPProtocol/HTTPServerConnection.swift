@@ -271,9 +271,7 @@ public struct HTTPServerConnection {
         } else {
             request = .body
             bodyDecoder = decoder
-            let last = now + limits.bodyTimeout
-            bodyDeadline = last
-            deadline = min(now + limits.bodyIdleTimeout, last)
+            bodyAwaited(now: now)
         }
     }
 
@@ -322,6 +320,14 @@ public struct HTTPServerConnection {
             heldStart = 0
         }
         held.append(contentsOf: bytes)
+    }
+
+    /// Begins the times of a request's body anew: until now we may not have read, or its sender may have waited for us.
+    public mutating func bodyAwaited(now: MonotonicInstant) {
+        guard request == .body else { return }
+        let last = now + limits.bodyTimeout
+        bodyDeadline = last
+        deadline = min(now + limits.bodyIdleTimeout, last)
     }
 
     // MARK: - Answering

@@ -67,6 +67,18 @@ extension HTTPURL {
         return String(decoding: out, as: UTF8.self)
     }
 
+    /// Whether the path of `target`, which may have a query, has a segment `.` or `..`: it may lead to another place than it
+    /// says. Slashes and dots count however they are encoded, since some servers decode before they look.
+    public static func climbs(_ target: String) -> Bool {
+        var path = ASCII.lowercased(String(target.prefix { $0 != "?" && $0 != "#" }))
+        // Encoded twice, or more often: each round makes it shorter.
+        while path.contains("%25") { path = path.replacing("%25", with: "%") }
+        for (code, plain) in [("%2e", "."), ("%2f", "/"), ("%5c", "/"), ("\\", "/")] {
+            path = path.replacing(code, with: plain)
+        }
+        return path.split(separator: "/").contains { $0 == "." || $0 == ".." }
+    }
+
     /// What a `Location` in an answer from this URL points to. `http` and `https` mean `ws` and `wss` where this URL is one
     /// of those; a fragment is dropped.
     ///

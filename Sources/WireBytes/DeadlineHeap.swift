@@ -106,3 +106,5 @@ public struct DeadlineHeap<Key: Hashable> {
         }
     }
 }
+
+extension DeadlineHeap: Sendable where Key: Sendable {}

@@ -54,6 +54,8 @@ public final class BridgeHarness {
     public private(set) var credentialReads: [Bool] = []
     /// Files that the bridge wants kept, in order.
     public private(set) var keptFiles: [KeptFile] = []
+    /// Uploads that the bridge wants remembered, in order.
+    public private(set) var keptUploads: [UploadRecord] = []
     /// What became of uploads, in order.
     public private(set) var uploads: [(id: UploadID, outcome: Result<String, UploadFailure>)] = []
     private let settings: BridgeSettings
@@ -306,6 +308,7 @@ public final class BridgeHarness {
             store.ordered(ticket, changes)
         case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
         case .keepFile(let file): keptFiles.append(file)
+        case .keepUpload(let record): keptUploads.append(record)
         case .uploaded(let id, let outcome): uploads.append((id, outcome))
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)

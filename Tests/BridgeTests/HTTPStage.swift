@@ -12,12 +12,13 @@ final class HTTPStage: Sendable {
 
     /// - Parameter routes: made on the loop.
     init(
-        limits: HTTPServerLimits = HTTPServerLimits(), hosts: [String] = [], isLoopback: Bool = true,
+        limits: HTTPServerLimits = HTTPServerLimits(), pace: HTTPPace.Limits = HTTPPace.Limits(), hosts: [String] = [],
+        isLoopback: Bool = true,
         routes: @Sendable () -> [HTTPRoute] = { HTTPStage.standardRoutes }
     ) async throws {
         loop = try NetworkLoop.start(name: "http-test")
         port = try await loop.run { transport in
-            let server = HTTPServer(limits: limits)
+            let server = HTTPServer(limits: limits, pace: pace)
             let house = HTTPTestHouse(server: server)
             transport.delegate = house
             let addresses = try server.listen(
@@ -97,6 +98,8 @@ final class HTTPTestHouse: TransportDelegate {
     private var scripted: Set<ConnectionID> = []
     private(set) var scriptedAccepts = 0
     private(set) var scriptedReceived = ""
+    /// For routes that pass files on.
+    var backends: BackendDriver?
     /// Answers that a test holds back.
     var kept: [HTTPExchange] = []
 
@@ -108,8 +111,16 @@ final class HTTPTestHouse: TransportDelegate {
         transport.send(id, ByteSlice(text))
     }
 
+    /// Sends `text` and reads nothing of what is answered.
+    func stare(_ text: String, port: Int, _ transport: Transport) {
+        let id = transport.connect(host: "127.0.0.1", port: port, timeout: .seconds(20))
+        transport.pauseReading(id)
+        transport.send(id, ByteSlice(text))
+    }
+
     private func tenant(_ id: ConnectionID) -> (any TransportDelegate)? {
-        server.owns(id) ? server : client.owns(id) ? client : nil
+        if let files = backends?.files, files.owns(id) { return files }
+        return server.owns(id) ? server : client.owns(id) ? client : nil
     }
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
@@ -158,10 +169,13 @@ final class HTTPTestHouse: TransportDelegate {
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
         server.deadlineReached(now: now, transport: transport)
         client.deadlineReached(now: now, transport: transport)
+        backends?.files.deadlineReached(now: now, transport: transport)
     }
 
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         client.turnWillFlush(now: now, transport: transport)
-        transport.setDeadline([server.nextDeadline(), client.nextDeadline()].compactMap(\.self).min())
+        backends?.files.turnWillFlush(now: now, transport: transport)
+        transport.setDeadline(
+            [server.nextDeadline(), client.nextDeadline(), backends?.files.nextDeadline()].compactMap(\.self).min())
     }
 }

@@ -11,7 +11,8 @@ struct HTTPStreamingTests {
     private final class Gates {
         var shut: [HTTPGate] = []
         var passes = 0
-        var bodies: [Int] = []
+        /// Answers without end that ended all the same.
+        var ends = 0
     }
 
     private final class Pass {
@@ -46,6 +47,18 @@ struct HTTPStreamingTests {
                 for gate in shut { gate.open(Pass(gates), transport: transport) }
                 exchange.respond(200, "\(shut.count)", transport: transport)
             },
+            HTTPRoute(method: "GET", path: "/refuse") { exchange, transport in
+                let shut = gates.shut
+                gates.shut = []
+                for gate in shut { gate.refuse(401, "no\n", transport: transport) }
+                exchange.respond(200, "\(shut.count)", transport: transport)
+            },
+            HTTPRoute(method: "GET", path: "/endless") { exchange, transport in
+                let piece = ByteSlice(String(repeating: "a", count: 256 * 1024))
+                exchange.begin(200, transport: transport)
+                pour(piece, exchange, gates, transport)
+            },
+            HTTPRoute(method: "GET", path: "/ends") { $0.respond(200, "\(gates.ends)", transport: $1) },
             HTTPRoute(method: "GET", path: "/passes") { $0.respond(200, "\(gates.passes)", transport: $1) },
             HTTPRoute(method: "GET", path: "/large") { exchange, transport in
                 let piece = ByteSlice(String(repeating: "a", count: 256 * 1024))
@@ -65,6 +78,17 @@ struct HTTPStreamingTests {
         guard left > 0, exchange.isOpen else { return exchange.finish(transport: transport) }
         exchange.write(piece, transport: transport)
         exchange.whenDrained(transport) { write(left - 1, piece, exchange, $0) }
+    }
+
+    private static func pour(
+        _ piece: ByteSlice, _ exchange: HTTPExchange, _ gates: Gates, _ transport: Transport
+    ) {
+        guard exchange.isOpen else {
+            gates.ends += 1
+            return
+        }
+        exchange.write(piece, transport: transport)
+        exchange.whenDrained(transport) { pour(piece, exchange, gates, $0) }
     }
 
     private static let post = "Content-Length: 3\r\n"
@@ -103,6 +127,30 @@ struct HTTPStreamingTests {
             Issue.record("taken for whole")
             return
         }
+    }
+
+    @Test("who reads nothing is not waited for without end")
+    func stares() async throws {
+        let stage = try await HTTPStage(
+            pace: HTTPPace.Limits(stall: .milliseconds(200)), routes: { Self.routes() })
+        try await stage.onLoop { [port = stage.port] house, transport in
+            house.stare("GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n", port: port, transport)
+        }
+        while HTTPServerTests.parts(await stage.ask("GET", "/ends")).body != "1" {}
+        #expect(try await stage.onLoop { house, _ in house.server.connectionCount } <= 1)
+    }
+
+    @Test("a body that waits before a shut gate is not late", arguments: ["", "Expect: 100-continue\r\n"])
+    func isNotLate(wish: String) async throws {
+        var limits = HTTPServerLimits()
+        limits.bodyIdleTimeout = .milliseconds(20)
+        let stage = try await HTTPStage(limits: limits, routes: { Self.routes() })
+        async let answer = stage.ask("POST", "/gated", fields: Self.post + wish)
+        let clock = ContinuousClock()
+        let start = clock.now
+        while clock.now - start < .milliseconds(100) { _ = await stage.ask("GET", "/passes") }
+        while HTTPServerTests.parts(await stage.ask("GET", "/refuse")).body != "1" {}
+        #expect(HTTPServerTests.parts(await answer).status == "401")
     }
 
     // MARK: - The client's side

@@ -103,7 +103,8 @@ struct MediaLinkTests {
             ("https://cms.example/assets/1", true), ("https://cms.example:443/assets/1", true),
             ("http://cms.example/assets/1", false), ("https://cms.example:8443/assets/1", false),
             ("https://other.example/assets/1", false), ("https://cms.example/assets/../admin", false),
-            ("https://cms.example/assets/%2E%2e/admin", false), ("media:AAAAAAAAAAAAAAAAAAAAAA.png", true),
+            ("https://cms.example/assets/%2E%2e/admin", false), ("https://cms.example/assets/..%2fadmin", false),
+            ("https://cms.example/assets/%252e%252e%255cadmin", false), ("media:AAAAAAAAAAAAAAAAAAAAAA.png", true),
             ("ftp://cms.example/1", false), ("/assets/1", true), ("assets/1", false), ("", false),
         ])
     func guarded(_ address: String, _ hasLink: Bool) throws {
@@ -126,7 +127,9 @@ struct MediaHeaderTests {
             ("text/html", "application/octet-stream", "attachment"),
             ("application/pdf", "application/octet-stream", "attachment"),
             ("video/mp4\r\nX: y", "application/octet-stream", "attachment"),
-            ("video/", "application/octet-stream", "attachment"), (nil, "application/octet-stream", "attachment"),
+            ("video/", "application/octet-stream", "attachment"),
+            ("audio/x-mpegurl", "application/octet-stream", "attachment"),
+            ("audio/mpeg ", "audio/mpeg", "inline"), (nil, "application/octet-stream", "attachment"),
         ] as [(String?, String, String)])
     func shown(_ type: String?, _ said: String, _ disposition: String) {
         let fields = MediaHeaders.fields(type: type, name: "cat.png")
@@ -159,6 +162,33 @@ struct MediaHeaderTests {
         let headers = HTTPHeaders([("Content-Disposition", "attachment; filename=\"\(long)\"")])
         let name = MediaHeaders.uploadedName(headers, type: "image/png")
         #expect(name == String(repeating: "é", count: 100))
+    }
+
+    @Test(
+        "how a file that does not change is answered for",
+        arguments: [
+            ("GET", "", 200, 0..<10, nil), ("GET", "Range: bytes=2-4", 206, 2..<5, "bytes 2-4/10"),
+            ("GET", "Range: bytes=-3", 206, 7..<10, "bytes 7-9/10"),
+            ("GET", "Range: bytes=-30", 206, 0..<10, "bytes 0-9/10"),
+            ("GET", "Range: bytes=10-", 416, nil, "bytes */10"), ("GET", "Range: bytes=-0", 416, nil, "bytes */10"),
+            ("GET", "Range: bytes=0-1,3-4", 200, 0..<10, nil), ("HEAD", "Range: bytes=2-4", 200, 0..<10, nil),
+            ("GET", "Range: bytes=2-4\nIf-Range: \"t\"", 206, 2..<5, "bytes 2-4/10"),
+            ("GET", "Range: bytes=2-4\nIf-Range: \"u\"", 200, 0..<10, nil),
+            ("GET", "Range: bytes=2-4\nIf-Range: W/\"t\"", 200, 0..<10, nil),
+            ("GET", "Range: bytes=99-\nIf-Range: Sun, 22 Nov 2026 12:00:00 GMT", 200, 0..<10, nil),
+            ("GET", "If-None-Match: \"t\"", 304, nil, nil), ("HEAD", "If-None-Match: \"u\", W/\"t\"", 304, nil, nil),
+            ("GET", "If-None-Match: *\nRange: bytes=2-4", 304, nil, nil),
+            ("GET", "If-None-Match: \"u\"", 200, 0..<10, nil),
+        ] as [(String, String, Int, Range<Int>?, String?)])
+    func replies(_ method: String, _ fields: String, _ status: Int, _ part: Range<Int>?, _ range: String?) {
+        let pairs = fields.split(separator: "\n").map { line in
+            (name: String(line.prefix { $0 != ":" }), value: String(line.drop { $0 != ":" }.dropFirst(2)))
+        }
+        let head = HTTPRequestHead(method: method, target: "/", headers: HTTPHeaders(pairs))
+        let reply = MediaHeaders.reply(to: head, length: 10, tag: "\"t\"")
+        #expect(reply.status == status && reply.part == part)
+        #expect(HTTPHeaders(reply.fields).first("Content-Range") == range)
+        #expect(HTTPHeaders(reply.fields).first("ETag") == "\"t\"")
     }
 
     @Test(

@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import Transport
 
 @testable import ChatBridge
 
@@ -29,9 +30,23 @@ struct MediaStoreTests {
             }
         }
 
-        func age(_ name: String, by seconds: Int) {
-            let at = timespec(tv_sec: time(nil) - seconds, tv_nsec: 0)
-            _ = utimensat(AT_FDCWD, path + "/media/" + name, [at, at], 0)
+        var names: [String] {
+            guard let entries = opendir(path + "/media") else { return [] }
+            defer { closedir(entries) }
+            var names: [String] = []
+            while let entry = readdir(entries) {
+                names.append(
+                    withUnsafeBytes(of: &entry.pointee.d_name) {
+                        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+                    })
+            }
+            return names.filter { !$0.hasPrefix(".") }.sorted()
+        }
+
+        func put(_ name: String) {
+            let descriptor = open(path + "/media/" + name, O_WRONLY | O_CREAT, 0o600)
+            _ = write(descriptor, "x", 1)
+            close(descriptor)
         }
 
         func mode(_ name: String) -> UInt32 {
@@ -42,8 +57,20 @@ struct MediaStoreTests {
 
     private static func name(_ number: Int) -> String { String(repeating: "A", count: 21) + "\(number).png" }
 
-    private func store(_ folder: Folder, maxBytes: Int = 1000, retention: Duration? = .seconds(100)) -> MediaStore {
-        MediaStore(stateDirectory: folder.path, maxBytes: maxBytes, retention: retention)
+    /// Seconds since 1970, for stores that are to believe them.
+    private final class Clock: Sendable {
+        private let now = Locked(Int64(1_795_262_400))
+        var read: @Sendable () -> Int64 { { self.now.withLock { $0 } * 1_000_000_000 } }
+        func advance(by seconds: Int64) { now.withLock { $0 += seconds } }
+    }
+
+    private func store(
+        _ folder: Folder, maxBytes: Int = 3 * 4096, retention: Duration? = .seconds(100), maxFiles: Int = 100,
+        clock: Clock = Clock()
+    ) -> MediaStore {
+        MediaStore(
+            stateDirectory: folder.path, maxBytes: maxBytes, retention: retention, maxFiles: maxFiles,
+            clock: clock.read)
     }
 
     @Test("a file is kept for its owner, and read again")
@@ -73,19 +100,69 @@ struct MediaStoreTests {
     @Test("old files go, then the oldest until there is room; what is sent again is new")
     func sweeps() throws {
         let folder = try Folder()
-        let store = store(folder)
+        let clock = Clock()
+        let store = store(folder, clock: clock)
         for number in 1...4 {
-            #expect(store.keep(Self.name(number), Array(repeating: 0, count: 300)) == nil)
-            folder.age(Self.name(number), by: 60 - number * 10)
-            if number == 4 { #expect(store.read(Self.name(1)) == nil, "1200 bytes are too many") }
+            #expect(store.keep(Self.name(number), [1]) == nil)
+            clock.advance(by: 10)
         }
-        #expect(store.keep(Self.name(2), []) == nil)
-        #expect(store.keep(Self.name(5), Array(repeating: 0, count: 300)) == nil)
+        #expect(store.read(Self.name(1)) == nil, "a byte takes a block, and four blocks are too many")
+        #expect(store.keep(Self.name(2), [1]) == nil)
+        clock.advance(by: 10)
+        #expect(store.keep(Self.name(5), [1]) == nil)
         #expect(store.read(Self.name(2)) != nil && store.read(Self.name(3)) == nil)
-        folder.age(Self.name(4), by: 200)
+        clock.advance(by: 85)
         store.sweep()
-        #expect(store.read(Self.name(4)) == nil && store.read(Self.name(5)) != nil)
-        #expect(store.keep(Self.name(6), Array(repeating: 0, count: 1001)) != nil)
+        #expect(folder.names == [Self.name(2), Self.name(5)], "4 is 105 s old")
+        #expect(store.keep(Self.name(6), Array(repeating: 0, count: 3 * 4096 + 1)) != nil)
+        #expect(folder.names == [Self.name(2), Self.name(5)], "nothing goes for what cannot be kept")
+        #expect(store.keep(Self.name(6), Array(repeating: 0, count: 2 * 4096 + 1)) == nil)
+        #expect(folder.names == [Self.name(6)])
+    }
+
+    @Test("many tiny files are few: the oldest go, whoever comes after a restart knows them all")
+    func tinyFiles() throws {
+        let folder = try Folder()
+        let clock = Clock()
+        func name(_ number: Int) -> String {
+            let digits = String(number)
+            return String(repeating: "B", count: 22 - digits.count) + digits + ".bin"
+        }
+        let first = store(folder, maxBytes: .max, retention: nil, maxFiles: 50, clock: clock)
+        for number in 0..<500 {
+            #expect(first.keep(name(number), [UInt8(number & 255)]) == nil)
+            clock.advance(by: 1)
+        }
+        #expect(folder.names == (450..<500).map(name))
+        #expect(first.read(name(449)) == nil && first.read(name(450)) == [UInt8(450 & 255)])
+        let second = store(folder, maxBytes: 20 * 4096, retention: nil, maxFiles: 50, clock: clock)
+        second.sweep()
+        #expect(folder.names == (480..<500).map(name), "the times of the files are their order")
+    }
+
+    @Test("what has the same contents is kept once, under whatever type")
+    func sameContents() throws {
+        let folder = try Folder()
+        let store = store(folder)
+        let name = Self.name(1)
+        let other = name.replacing(".png", with: ".mp4")
+        #expect(store.keep(name, [1, 2]) == nil && store.keep(other, [1, 2]) == nil)
+        #expect(folder.names == [name])
+        #expect(store.read(other) == [1, 2] && store.read(name) == [1, 2])
+        folder.put(other)
+        let later = self.store(folder)
+        later.sweep()
+        #expect(folder.names.count == 1, "an earlier version kept both")
+    }
+
+    @Test("what somebody else removed can be kept again")
+    func removed() throws {
+        let folder = try Folder()
+        let store = store(folder)
+        #expect(store.keep(Self.name(1), [1]) == nil)
+        #expect(unlink(folder.path + "/media/" + Self.name(1)) == 0)
+        #expect(store.read(Self.name(1)) == nil)
+        #expect(store.keep(Self.name(1), [1]) == nil && store.read(Self.name(1)) == [1])
     }
 
     @Test("the key of links stays, and is the owner's alone")

@@ -13,7 +13,7 @@ struct MediaTests {
     /// A bridge with a room on a backend that takes files, and another room on one that has none.
     private func harness(
         guardsFiles: Bool = false, media: Bool = true, server: TokenServer = TokenServer(), accounts: Bool = true,
-        maxUploadBytes: Int = 1000
+        maxUploadBytes: Int = 1000, uploads: [UploadRecord] = [], ownLogin: Bool = false
     ) throws -> BridgeHarness {
         let dialect = AccountDialect(guardsFiles: guardsFiles)
         var lobby = RoomSettings(
@@ -28,18 +28,32 @@ struct MediaTests {
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", limits: LimitSettings(messagesPerSecond: nil),
             rooms: [lobby, kitchen], backends: [backend])
+        if ownLogin {
+            settings.backends.append(
+                BackendSettings(
+                    name: "own", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"),
+                    authenticates: true, isOnDemand: true))
+        }
         if accounts {
             let verifier = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: [1], iterations: 1)
             settings.accounts = [
-                AccountSettings(name: "chef", password: verifier),
+                AccountSettings(
+                    name: "chef", password: verifier,
+                    ownLogins: ownLogin ? ["lobby": OwnLoginSettings(backend: "own", person: "7")] : [:]),
                 AccountSettings(name: "cook", password: verifier, rooms: ["kitchen"]),
+                AccountSettings(name: "waiter", password: verifier),
             ]
         }
-        if media { settings.media = MediaSettings(links: MediaLinkTests.links, maxUploadBytes: maxUploadBytes) }
+        if media {
+            settings.media = MediaSettings(
+                links: MediaLinkTests.links, maxUploadBytes: maxUploadBytes, uploads: uploads)
+        }
         let harness = BridgeHarness(settings: settings)
         harness.echoes = true
         harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "hunter2-secret"))
-        harness.accounts.server = { server.answer($0) }
+        harness.accounts.secrets[1] = .success(
+            .fixed(UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer chefs-own")])))
+        harness.accounts.server = { $0.token == "chefs-own" ? TokenServer.answer(200, "{}") : server.answer($0) }
         harness.start()
         return harness
     }
@@ -93,6 +107,30 @@ struct MediaTests {
             return
         }
         #expect(file.name == "my cat.png" && file.mime == "image/png" && file.bytes == [1, 1, 1])
+    }
+
+    @Test("who has a login of their own there uploads with it, everybody else with the room's")
+    func goesUpAsOneself() throws {
+        let harness = try harness(guardsFiles: true, ownLogin: true)
+        _ = harness.accounts.takeCalls()
+        let link = try #require(try upload(harness)?.get())
+        #expect(harness.accounts.takeCalls().map(\.token) == ["chefs-own"])
+        #expect(link.hasPrefix("https://chat.example/media/f/lobby/"), "the room's backend is asked for the file")
+        _ = upload(harness, by: "waiter")
+        #expect(harness.accounts.takeCalls().map { $0.token?.hasPrefix("acc-secret") } == [true])
+        // Whoever says it says the file, in the room's own backend.
+        enter(harness, 1, "ann")
+        harness.send(1, "PRIVMSG #lobby :" + link)
+        #expect(sent(0, in: harness.takeOutputs()).first?.contains("/files/1") == true)
+    }
+
+    @Test("a login of one's own that is refused is not replaced by the room's")
+    func ownLoginRefused() throws {
+        let harness = try harness(ownLogin: true)
+        harness.accounts.secrets[1] = .failure(UpstreamCredentialsFailure("there is no token"))
+        _ = harness.accounts.takeCalls()
+        #expect(upload(harness) == .failure(.failed("there is no token")))
+        #expect(harness.accounts.takeCalls().isEmpty)
     }
 
     @Test("where the backend wants a token, the link leads through the bridge")
@@ -230,6 +268,50 @@ struct MediaTests {
             ])
     }
 
+    @Test("a link that was given out before a restart is the file after it")
+    func isRemembered() throws {
+        let before = try harness(guardsFiles: true)
+        let link = try #require(try upload(before)?.get())
+        #expect(before.keptUploads.map(\.link) == [link] && before.keptUploads.map(\.backend) == ["main"])
+        let harness = try harness(guardsFiles: true, uploads: before.keptUploads)
+        enter(harness, 1, "ann")
+        harness.send(1, "PRIVMSG #lobby :" + link)
+        let bodies = sent(0, in: harness.takeOutputs())
+        #expect(bodies.count == 1 && bodies[0].contains("/files/1") && !bodies[0].contains("media"), "\(bodies)")
+    }
+
+    @Test("what a backend says of a file is not remembered without end")
+    func longNames() throws {
+        let server = TokenServer()
+        let harness = try harness(server: server)
+        let long = ChatAttachment(kind: .file, url: "/f", name: String(repeating: "a", count: UploadRecord.maxBytes))
+        #expect(UploadRecord(link: "l", backend: "main", attachment: long).byteCount > UploadRecord.maxBytes)
+        _ = upload(harness)
+        #expect(harness.keptUploads.allSatisfy { $0.byteCount <= UploadRecord.maxBytes })
+    }
+
+    @Test("an address at the guarded server that somebody says opens nothing there")
+    func noForeignFiles() throws {
+        let harness = try harness(guardsFiles: true)
+        enter(harness, 1, "ann")
+        enter(harness, 2, "bob")
+        harness.send(1, "PRIVMSG #lobby :http://chat.example/files/others.png")
+        harness.sendFrame(0, Self.inline(1, "http://chat.example/files/others.png"))
+        harness.connect(3)
+        harness.send(3, "CAP REQ :draft/chathistory batch")
+        harness.send(3, "NICK remy")
+        harness.send(3, "USER u 0 * :r")
+        harness.send(3, "CAP END")
+        harness.send(3, "JOIN #lobby")
+        harness.send(3, "CHATHISTORY LATEST #lobby * 10")
+        let lines = harness.takeOutputs().compactMap { output -> String? in
+            guard case .line(_, let bytes) = output else { return nil }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        #expect(lines.contains { $0.contains("/files/others.png") })
+        #expect(!lines.contains { $0.contains("/media/f/") })
+    }
+
     @Test("in a room of another backend it stays a link")
     func elsewhere() throws {
         let harness = try harness(guardsFiles: true)
@@ -242,7 +324,9 @@ struct MediaTests {
     @Test("the oldest uploads are forgotten")
     func bounded() {
         var book = UploadBook()
-        for number in 0...UploadBook.capacity { book.add("l\(number)", ChatAttachment(kind: .file), backend: "main") }
+        for number in 0...UploadRecord.capacity {
+            book.add(UploadRecord(link: "l\(number)", backend: "main", attachment: ChatAttachment(kind: .file)))
+        }
         #expect(book.file(at: "l0", backend: "main") == nil)
         #expect(book.file(at: "l1", backend: "main") != nil && book.file(at: "l1", backend: "other") == nil)
     }

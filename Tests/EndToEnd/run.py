@@ -21,6 +21,7 @@ import accounts_sasl
 import backends
 import bearer
 import dialects
+import files
 import history
 import hostile
 import listeners
@@ -43,7 +44,7 @@ import surface
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
-    dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, bearer,
+    dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
 ]
 
 

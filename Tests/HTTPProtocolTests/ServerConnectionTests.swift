@@ -199,6 +199,22 @@ struct ServerConnectionTests {
         #expect(endless.told.last == "failed \(HTTPProtocolError.timedOut(.body))")
     }
 
+    @Test("a body that was not awaited until now has its whole time")
+    func bodyAwaited() {
+        var harness = ServerHarness()
+        harness.answer = nil
+        harness.connection.bodyAwaited(now: harness.now)
+        harness.feed("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n")
+        harness.pass(.seconds(19))
+        harness.connection.bodyAwaited(now: harness.now)
+        harness.pass(.seconds(19))
+        #expect(harness.told == ["POST /"])
+        harness.pass(.seconds(1))
+        #expect(harness.told.last == "failed \(HTTPProtocolError.timedOut(.body))")
+        harness.connection.bodyAwaited(now: harness.now)
+        #expect(harness.connection.nextDeadline == nil, "there is no body any more")
+    }
+
     @Test("while an answer is owed there is no deadline")
     func noDeadline() {
         var harness = ServerHarness()

@@ -12,7 +12,7 @@ final class BackendDriver {
 
     let client = HTTPClient()
     /// For files: they take long, and calls must not wait for those who read slowly.
-    let files = HTTPClient()
+    let files = HTTPClient(connectionsPerOrigin: MediaBounds.downloads)
     /// By the index of the backend.
     private let places: [BackendPlace]
     private let names: [String]
@@ -72,18 +72,18 @@ final class BackendDriver {
 
     /// Asks for a file, which comes to `receiver`.
     ///
-    /// - Parameter range: as somebody wants it of us; nil: all of it.
+    /// - Parameter fields: more of the request's head, which can stand there.
     /// - Returns: nil: it cannot be asked for, and nobody is told.
     func fetch(
-        _ order: BackendCallOrder, range: String?, _ transport: Transport, _ receiver: any HTTPBodyReceiver,
-        _ done: @escaping HTTPClient.Completion
+        _ order: BackendCallOrder, fields: [(name: String, value: String)], _ transport: Transport,
+        _ receiver: any HTTPBodyReceiver, _ done: @escaping HTTPClient.Completion
     ) -> HTTPClient.CallID? {
         guard places.indices.contains(order.backend.index),
             var request = try? places[order.backend.index].request(order, using: &random)
         else { return nil }
         request.headers.removeAll("Accept")
         request.headers.append(name: "Accept", value: "*/*")
-        if let range, HTTPHeaders.isValidValue(range) { request.headers.append(name: "Range", value: range) }
+        for field in fields { request.headers.append(name: field.name, value: field.value) }
         return files.send(request, transport: transport, receiver: receiver, completion: done)
     }
 

@@ -88,18 +88,10 @@ struct BackendPlace: Sendable {
         guard isOwn(url) || isLogin else {
             throw BackendCallFailure(sentence: "\(url.scheme)://\(url.hostHeader) is not the backend's own server")
         }
-        guard !Self.climbs(url.pathAndQuery) else {
+        // A room's name must not lead elsewhere.
+        guard !HTTPURL.climbs(url.pathAndQuery) else {
             throw BackendCallFailure(sentence: "the path of a call leaves its place")
         }
         return url
-    }
-
-    /// Whether the path has a segment `.` or `..`, percent-encoded or not: a room's name must not lead elsewhere.
-    static func climbs(_ target: String) -> Bool {
-        let path = target.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-        return path.split(separator: UInt8(ascii: "/")).contains { segment in
-            let plain = ASCII.lowercased(String(decoding: segment, as: UTF8.self)).replacing("%2e", with: ".")
-            return plain == "." || plain == ".."
-        }
     }
 }

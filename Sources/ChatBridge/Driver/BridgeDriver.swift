@@ -335,7 +335,8 @@ final class BridgeDriver: TransportDelegate {
             store?.readMessages(id, key, after: after, through: through, limit: limit, on: loop)
         case .findPlaces(let id, let key, let query): store?.findPlaces(id, key, query, on: loop)
         case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
-        case .keepFile(let file): media?.keep(file)
+        case .keepFile(let file): media?.files.keep(file)
+        case .keepUpload(let record): media?.keepUpload(record)
         case .uploaded(let id, let outcome): media?.uploaded(id, outcome, transport)
         case .note(let note): self.note(note)
         case .stopped:

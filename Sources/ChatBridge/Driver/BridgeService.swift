@@ -31,9 +31,10 @@ struct BridgeService {
         let settings: BridgeSettings
         let proxies = HTTPProxyRules(environment: surroundings.variables)
         let plans = BackendPlan.plans(configuration, environmentProxies: proxies)
+        let journal = UploadJournal(stateDirectory: configuration.server.stateDirectory)
         do throws(HTTPURLError) {
             var made = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
-            made.media = mediaSettings(configuration, log)
+            made.media = mediaSettings(configuration, journal, log)
             settings = made
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
@@ -98,7 +99,7 @@ struct BridgeService {
                         store: MediaStore(
                             stateDirectory: configuration.server.stateDirectory,
                             maxBytes: configuration.media.maxBytes, retention: configuration.media.retention),
-                        backends: backends, bridge: driver, loop: loop, note: note)
+                        journal: journal, backends: backends, bridge: driver, loop: loop, note: note)
                 }
                 let others: [any LoopTenant] = [backends.client, backends.files]
                 transport.delegate = LoopHouse(
@@ -149,7 +150,9 @@ struct BridgeService {
     }
 
     /// Nil where no files are served.
-    private static func mediaSettings(_ configuration: Configuration, _ log: Logger) -> MediaSettings? {
+    private static func mediaSettings(
+        _ configuration: Configuration, _ journal: UploadJournal, _ log: Logger
+    ) -> MediaSettings? {
         guard let url = configuration.media.publicURL else { return nil }
         let key = MediaKey.load(directory: configuration.server.stateDirectory)
         if case .forgotten(_, let why) = key {
@@ -159,14 +162,15 @@ struct BridgeService {
         }
         let links = MediaLinks(
             base: url.description, key: key.key, lifetime: configuration.media.linkLifetime)
-        return MediaSettings(links: links, maxUploadBytes: configuration.media.maxUploadBytes)
+        return MediaSettings(
+            links: links, maxUploadBytes: configuration.media.maxUploadBytes, uploads: journal.load())
     }
 
     private static func httpLimits(_ configuration: Configuration) -> HTTPServerLimits {
         var limits = HTTPServerLimits()
         if configuration.media.publicURL != nil {
-            // The routes have their own, lower ones.
-            limits.maxBodyBytes = max(limits.maxBodyBytes, configuration.media.maxUploadBytes)
+            // Each route has its own, and says in its own way what is too long for it.
+            limits.maxBodyBytes = .max / 2
         }
         return limits
     }

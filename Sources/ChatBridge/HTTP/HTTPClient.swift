@@ -80,6 +80,12 @@ final class HTTPClient: LoopTenant {
     private var deadlines = DeadlineHeap<Deadline>()
     private var lastCall: UInt64 = 0
     private var writer = ByteWriter()
+    private let connectionsPerOrigin: Int
+
+    /// - Parameter connectionsPerOrigin: to one origin at once.
+    init(connectionsPerOrigin: Int = HTTPClientBounds.connectionsPerOrigin) {
+        self.connectionsPerOrigin = connectionsPerOrigin
+    }
 
     // MARK: - The owner's side
 
@@ -156,7 +162,7 @@ final class HTTPClient: LoopTenant {
             return true
         }
         let sisters = links.count { $0.value.route.origin == route.origin }
-        guard sisters < HTTPClientBounds.connectionsPerOrigin else { return false }
+        guard sisters < connectionsPerOrigin else { return false }
         if links.count >= HTTPClientBounds.maxConnections {
             // Somebody else's idle connection makes room.
             guard let idle = links.first(where: { $0.value.call == nil })?.key else { return false }

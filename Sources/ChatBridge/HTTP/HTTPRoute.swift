@@ -10,6 +10,8 @@ struct HTTPRoute {
     var path: String
     /// Longest body, in bytes. A longer one is refused as soon as that is known.
     var maxBodyBytes = 0
+    /// Fields of refusals that the route does not give itself, such as that of a long body.
+    var refusalFields: ((HTTPRequestHead) -> [(name: String, value: String)])?
     /// Asked as soon as the head is there, before anything of the body is taken; nil: everybody may.
     var gate: ((HTTPGate, Transport) -> Void)?
     /// Answers now, or keeps the exchange and answers later, on the loop.
@@ -103,6 +105,9 @@ final class HTTPExchange {
     func whenDrained(_ transport: Transport, then: @escaping (Transport) -> Void) {
         guard let server, server.whenDrained(connection, number, transport, then) else { return then(transport) }
     }
+
+    /// How long the client has taken nothing of what waits for it; nil: nothing waits, or nobody.
+    func stall(_ transport: Transport) -> Duration? { server?.stall(connection, number, transport) }
 
     /// Ends an answer that cannot be completed, so that nobody takes it for a whole one.
     func breakOff(_ transport: Transport) { server?.breakOff(connection, number, transport) }

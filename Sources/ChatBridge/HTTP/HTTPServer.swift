@@ -6,6 +6,8 @@ import WireBytes
 enum HTTPServerBounds {
     /// Connections at once, over all listeners. Probes, scrapers and a few people; each may cost a body and a queue.
     static let maxConnections = 128
+    /// Connections at once of one visitor from outside: five browsers' worth. Those of proxies inside are not counted.
+    static let connectionsPerVisitor = 32
     /// Bytes that may wait for a client; one that reads slower is dropped.
     static let sendQueueBytes = 1024 * 1024
     /// How long a route may take to begin its answer.
@@ -34,6 +36,11 @@ final class HTTPServer: LoopTenant {
         var pass: AnyObject?
         /// Waits for the queue to be empty.
         var drained: ((Transport) -> Void)?
+        var pace: HTTPPace
+        /// Bytes that were queued since the connection began.
+        var written = 0
+        /// One of the server's connections; let go with this.
+        private let place: HTTPPlaces.Pass
         /// Number of the exchange that is owed an answer; 0 for none.
         var exchange: UInt64 = 0
         var answerBy: MonotonicInstant?
@@ -41,14 +48,22 @@ final class HTTPServer: LoopTenant {
         /// Answers given now are seen by the loop in ``pump(_:_:_:_:)``, which must not be entered twice.
         var isPumping = false
 
-        init(_ connection: HTTPServerConnection, _ address: SocketAddress, _ site: HTTPSite) {
+        init(
+            _ connection: HTTPServerConnection, _ address: SocketAddress, _ site: HTTPSite, _ pace: HTTPPace.Limits,
+            _ place: HTTPPlaces.Pass
+        ) {
             self.connection = connection
             self.address = address
             self.site = site
+            self.pace = HTTPPace(pace)
+            self.place = place
         }
     }
 
     private let limits: HTTPServerLimits
+    private let pace: HTTPPace.Limits
+    private let places = HTTPPlaces(
+        limit: HTTPServerBounds.maxConnections, limitOfEach: HTTPServerBounds.connectionsPerVisitor)
     private var listeners: [ListenerID: HTTPSite] = [:]
     private var peers: [ConnectionID: Peer] = [:]
     /// Closing: their last bytes leave, nothing else happens to them.
@@ -57,7 +72,10 @@ final class HTTPServer: LoopTenant {
     private var writer = ByteWriter()
     private var lastExchange: UInt64 = 0
 
-    init(limits: HTTPServerLimits = HTTPServerLimits()) { self.limits = limits }
+    init(limits: HTTPServerLimits = HTTPServerLimits(), pace: HTTPPace.Limits = HTTPPace.Limits()) {
+        self.limits = limits
+        self.pace = pace
+    }
 
     // MARK: - The owner's side
 
@@ -94,13 +112,14 @@ final class HTTPServer: LoopTenant {
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer address: SocketAddress, transport: Transport)
     {
-        guard let site = listeners[listener], peers.count < HTTPServerBounds.maxConnections else {
+        guard let site = listeners[listener], let place = places.take(for: HTTPVisitor.network(address, HTTPHeaders()))
+        else {
             // Nobody knows yet what is asked; a client that is in earnest comes again.
             transport.abort(id, silently: true)
             return
         }
         transport.setSendLimit(id, bytes: HTTPServerBounds.sendQueueBytes)
-        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, site)
+        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, site, pace, place)
         peers[id] = peer
         settle(id, peer, transport)
     }
@@ -111,8 +130,8 @@ final class HTTPServer: LoopTenant {
     }
 
     func connectionDrained(_ id: ConnectionID, transport: Transport) {
-        guard let drained = peers[id]?.drained else { return }
-        peers[id]?.drained = nil
+        guard let peer = peers[id], let drained = peer.drained.take() else { return }
+        peer.pace.drained(taken: taken(of: id, peer, transport), now: transport.now)
         drained(transport)
     }
 
@@ -128,10 +147,18 @@ final class HTTPServer: LoopTenant {
             guard let peer = peers[id] else { continue }
             if let answerBy = peer.answerBy, answerBy <= now {
                 peer.answerBy = nil
+                peer.isGated = false
                 peer.connection.drain()
                 refuse(id, peer, 503, transport)
             }
-            pump(id, peer, peer.connection.timerFired(now: now), transport)
+            if let look = peer.pace.nextLook, look <= now,
+                !peer.pace.look(taken: taken(of: id, peer, transport), now: now)
+            {
+                breakOff(id, transport)
+                continue
+            }
+            // Before a gate that is shut, nobody is late with a body.
+            pump(id, peer, peer.isGated ? [] : peer.connection.timerFired(now: now), transport)
         }
     }
 
@@ -164,13 +191,15 @@ final class HTTPServer: LoopTenant {
             peer.isGated = false
             peer.isWhole = false
             peer.pass = nil
+            peer.pace.reset()
             begin(head, target, id, peer, transport)
         case .bodyPart(let slice):
-            guard let route = peer.pending?.route else { break }
+            guard let (head, _, route) = peer.pending else { break }
             if slice.count > route.maxBodyBytes - peer.body.count {
+                peer.isGated = false
                 peer.pending = nil
                 peer.body = []
-                refuse(id, peer, 413, transport)
+                refuse(id, peer, 413, headers: route.refusalFields?(head) ?? [], transport)
             } else {
                 slice.withUnsafeBytes { peer.body.append(contentsOf: $0) }
             }
@@ -181,13 +210,14 @@ final class HTTPServer: LoopTenant {
                 complete(id, peer, transport)
             }
         case .failed(let error):
+            let fields = peer.pending.flatMap { $0.route.refusalFields?($0.head) } ?? []
             peer.isGated = false
             peer.pending = nil
             peer.body = []
             if peer.connection.canRespond {
                 lastExchange += 1
                 peer.exchange = lastExchange
-                refuse(id, peer, error.statusHint, transport)
+                refuse(id, peer, error.statusHint, headers: fields, transport)
             } else if peer.connection.isResponding {
                 breakOff(id, transport)
             }
@@ -211,7 +241,7 @@ final class HTTPServer: LoopTenant {
         if let length = head.headers.first("Content-Length").flatMap({ ASCII.decimal($0.utf8) }),
             length > route.maxBodyBytes
         {
-            return refuse(id, peer, 413, transport)
+            return refuse(id, peer, 413, headers: route.refusalFields?(head) ?? [], transport)
         }
         peer.pending = (head, target, route)
         guard let gate = route.gate else {
@@ -247,6 +277,7 @@ final class HTTPServer: LoopTenant {
         if peer.isWhole {
             complete(id, peer, transport)
         } else {
+            peer.connection.bodyAwaited(now: transport.now)
             peer.connection.continueRequest(into: &writer)
             flush(id, transport)
         }
@@ -346,8 +377,21 @@ final class HTTPServer: LoopTenant {
     ) -> Bool {
         guard let peer = open(id, number) else { return false }
         peer.drained = then
+        peer.pace.waits(taken: taken(of: id, peer, transport), now: transport.now)
         transport.notifyWhenDrained(id)
+        settle(id, peer, transport)
         return true
+    }
+
+    /// How long the client has taken nothing of what waits for it; nil: nothing waits, or nobody.
+    func stall(_ id: ConnectionID, _ number: UInt64, _ transport: Transport) -> Duration? {
+        guard let peer = open(id, number) else { return nil }
+        return peer.pace.stall(taken: taken(of: id, peer, transport), now: transport.now)
+    }
+
+    /// Bytes that left the queue.
+    private func taken(of id: ConnectionID, _ peer: Peer, _ transport: Transport) -> Int {
+        peer.written - transport.queuedByteCount(id)
     }
 
     func breakOff(_ id: ConnectionID, _ number: UInt64, _ transport: Transport) {
@@ -393,7 +437,9 @@ final class HTTPServer: LoopTenant {
 
     private func flush(_ id: ConnectionID, _ transport: Transport) {
         let slice = writer.take()
-        if !slice.isEmpty { transport.send(id, slice) }
+        guard !slice.isEmpty else { return }
+        peers[id]?.written += slice.count
+        transport.send(id, slice)
     }
 
     private func breakOff(_ id: ConnectionID, _ transport: Transport) {
@@ -418,7 +464,8 @@ final class HTTPServer: LoopTenant {
             peer.isPaused.toggle()
             if peer.isPaused { transport.pauseReading(id) } else { transport.resumeReading(id) }
         }
-        if let deadline = [peer.connection.nextDeadline, peer.answerBy].compactMap(\.self).min() {
+        let machine = peer.isGated ? nil : peer.connection.nextDeadline
+        if let deadline = [machine, peer.answerBy, peer.pace.nextLook].compactMap(\.self).min() {
             deadlines.set(id, at: deadline)
         } else {
             deadlines.cancel(id)

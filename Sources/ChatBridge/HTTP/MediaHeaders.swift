@@ -6,6 +6,11 @@ enum MediaHeaders {
     /// Types that browsers show and that hold no script. SVG and HTML are not among them, whatever they are called.
     private static let shownTypes: Set<String> = [
         "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp",
+        // No lists of addresses to play, such as those of HLS: who opens one asks for these addresses.
+        "video/mp4", "video/webm", "video/ogg", "video/quicktime", "video/mpeg", "video/x-m4v", "video/x-matroska",
+        "video/3gpp", "audio/mpeg", "audio/mp3", "audio/mp4", "audio/x-m4a", "audio/ogg", "audio/opus", "audio/webm",
+        "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/aac", "audio/flac", "audio/x-flac",
+        "audio/3gpp", "audio/amr",
     ]
     private static let types = [
         "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "webp": "image/webp", "avif": "image/avif",
@@ -23,8 +28,7 @@ enum MediaHeaders {
     /// - Parameter type: as its origin says it; whatever is not shown goes out as bytes to be saved.
     static func fields(type: String?, name: String) -> HTTPHeaders {
         let bare = type.map { ASCII.lowercased(String($0.prefix { $0 != ";" && $0 != " " })) } ?? ""
-        let isMedium = (bare.hasPrefix("video/") || bare.hasPrefix("audio/")) && isType(bare)
-        let isShown = shownTypes.contains(bare) || isMedium
+        let isShown = shownTypes.contains(bare)
         return HTTPHeaders([
             ("Content-Type", isShown ? bare : "application/octet-stream"),
             ("Content-Disposition", (isShown ? "inline" : "attachment") + "; filename=\"\(name)\""),
@@ -36,6 +40,31 @@ enum MediaHeaders {
             // Web clients show pictures of links.
             ("Cross-Origin-Resource-Policy", "cross-origin"),
         ])
+    }
+
+    /// How a file that does not change is answered for: whole, in part, or not at all.
+    ///
+    /// - Parameters:
+    ///   - length: in bytes.
+    ///   - tag: names what is in the file, quotes included.
+    /// - Returns: `part` of the file that is to be sent; nil: there is none.
+    ///
+    /// Source: RFC 9110 §13.2.2, §14.2, §15.4.5, §15.5.17.
+    static func reply(
+        to head: HTTPRequestHead, length: Int, tag: String
+    ) -> (status: Int, fields: [(name: String, value: String)], part: Range<Int>?) {
+        let fields = [(name: "Accept-Ranges", value: "bytes"), (name: "ETag", value: tag)]
+        let known = head.headers.listItems("If-None-Match")
+        if known.contains(where: { $0 == "*" || $0 == tag || $0 == "W/" + tag }) { return (304, fields, nil) }
+        let condition = head.headers.all("If-Range")
+        // Only a strong tag can be the same; a date is not ours.
+        guard condition.isEmpty || condition == [tag], let wish = HTTPByteRange(request: head) else {
+            return (200, fields, 0..<length)
+        }
+        guard let part = wish.bytes(of: length) else {
+            return (416, fields + [("Content-Range", HTTPContentRange.unsatisfied(total: length).field)], nil)
+        }
+        return (206, fields + [("Content-Range", HTTPContentRange.part(part, total: length).field)], part)
     }
 
     /// `type/subtype` of tokens. Source: RFC 9110 §8.3.1.
@@ -70,7 +99,10 @@ enum MediaHeaders {
         var name = String.UnicodeScalarView()
         for scalar in last.unicodeScalars {
             let category = scalar.properties.generalCategory
-            guard category != .control, category != .format, category != .lineSeparator, scalar != "\"" else {
+            guard category != .control, category != .format, category != .lineSeparator,
+                category != .paragraphSeparator,
+                scalar != "\""
+            else {
                 continue
             }
             guard String(name).utf8.count + String(scalar).utf8.count <= maxNameBytes else { break }

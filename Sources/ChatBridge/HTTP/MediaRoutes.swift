@@ -16,14 +16,22 @@ import WireBytes
 enum MediaBounds {
     /// Uploads at a time. Each is held until the backend has it, several times over on its way.
     static let uploads = 4
+    /// Those of one account: somebody's phone and somebody's computer.
+    static let uploadsPerAccount = 2
     /// Passwords that are checked at a time: those who log in on IRC want their turn.
     static let checks = 4
     /// Files on their way to people at a time.
     static let downloads = 32
+    /// Those of one visitor. A browser asks for six at once.
+    static let downloadsPerVisitor = 8
+    /// How long somebody who reads nothing keeps a place that another one wants.
+    static let patience: Duration = .seconds(5)
     /// Bytes that are written before a client has to have taken them.
     static let window = 256 * 1024
     /// Bytes of files from within messages that wait for the disk.
     static let unkeptBytes = 64 * 1024 * 1024
+    /// Wait between two looks for files from within messages that are too old.
+    static let sweepInterval: Duration = .seconds(60 * 60)
     /// How long a file waits for its backend's token to be renewed.
     static let renewal: Duration = .seconds(10)
     /// Longest wait that somebody with a wrong password is told of.
@@ -35,13 +43,12 @@ final class MediaRoutes: LoopTenant {
     private let maxUploadBytes: Int
     /// Pages that may upload with what their browser knows of us; all others must bring the password themselves.
     private let origins: [OriginPattern]
-    private let store: MediaStore
-    private let backends: BackendDriver
+    let files: MediaFiles
+    private let journal: UploadJournal
+    private let workers: WorkPool
     private let loop: NetworkLoop
-    private unowned let bridge: BridgeDriver
     private let note: (BridgeNote) -> Void
-    /// The disk is one.
-    private let workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
+    private unowned let bridge: BridgeDriver
 
     private struct Check {
         var gate: HTTPGate
@@ -57,35 +64,37 @@ final class MediaRoutes: LoopTenant {
     private var refusals: [(at: MonotonicInstant, check: Check)] = []
     private var uploading: [UploadID: HTTPExchange] = [:]
     private var lastUpload: UInt64 = 0
-    private let places = UploadPlaces()
-    private var reading: [UInt64: (exchange: HTTPExchange, file: LinkedFile)] = [:]
-    private var lastRead: UInt64 = 0
-    private var waiting: [Waiting] = []
-    private var downloadCount = 0
-    private var unkeptBytes = 0
+    /// Links that are being written down, and who waits for that.
+    private var unkept: [String: [HTTPExchange]] = [:]
+    private let places = HTTPPlaces(limit: MediaBounds.uploads, limitOfEach: MediaBounds.uploadsPerAccount)
 
-    private struct Waiting {
-        var exchange: HTTPExchange
-        var file: LinkedFile
-        /// What the backend did not take.
-        var refused: Int?
-        var until: MonotonicInstant
+    /// What an upload was let in with.
+    private final class Admission {
+        /// As the uploader wrote it.
+        let name: String
+        private let pass: HTTPPlaces.Pass
+
+        init(_ name: String, _ pass: HTTPPlaces.Pass) {
+            self.name = name
+            self.pass = pass
+        }
     }
 
     init(
-        _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, backends: BackendDriver,
-        bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
+        _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, journal: UploadJournal,
+        backends: BackendDriver, bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
     ) {
         links = settings.links
         maxUploadBytes = settings.maxUploadBytes
         self.origins = origins
-        self.store = store
-        self.backends = backends
         self.bridge = bridge
+        self.journal = journal
         self.loop = loop
         self.note = note
-        let store = store
-        _ = workers.submit { store.sweep() }
+        // The disk is one.
+        workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
+        files = MediaFiles(
+            settings.links, store: store, workers: workers, backends: backends, bridge: bridge, loop: loop, note: note)
     }
 
     var routes: [HTTPRoute] {
@@ -95,15 +104,10 @@ final class MediaRoutes: LoopTenant {
             },
             HTTPRoute(
                 method: "POST", path: MediaLinks.uploadPath, maxBodyBytes: maxUploadBytes,
+                refusalFields: { [weak self] in self?.sharing($0) ?? [] },
                 gate: { [weak self] gate, transport in self?.uploadBegins(gate, transport) },
                 answer: { [weak self] exchange, transport in self?.uploadCame(exchange, transport) }),
-            HTTPRoute(method: "GET", path: MediaLinks.prefix + "f/*") { [weak self] exchange, transport in
-                self?.open(exchange, transport)
-            },
-            HTTPRoute(method: "GET", path: MediaLinks.prefix + "d/*") { [weak self] exchange, transport in
-                self?.open(exchange, transport)
-            },
-        ]
+        ] + files.routes
     }
 
     // MARK: - Uploads
@@ -148,7 +152,7 @@ final class MediaRoutes: LoopTenant {
                 415, headers: sharing(gate.head), "Send the file itself, not a form with it (curl: -T, not -F)\n",
                 transport: transport)
         }
-        guard places.isFree, checks.count < MediaBounds.checks else {
+        guard !places.isFull, checks.count < MediaBounds.checks else {
             return gate.refuse(
                 503, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
                 "Too many files are being uploaded; try again\n", transport: transport)
@@ -181,12 +185,13 @@ final class MediaRoutes: LoopTenant {
         switch (verdict, wait) {
         case (.correct, _):
             busy.remove(check.place)
-            guard let pass = places.take(for: check.name) else {
+            let account = bridge.bridge.uploadPlace(check.name, address: "", isShared: true)
+            guard let pass = places.take(for: account) else {
                 return check.gate.refuse(
                     503, headers: sharing(check.gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
                     "Too many files are being uploaded; try again\n", transport: transport)
             }
-            check.gate.open(pass, transport: transport)
+            check.gate.open(Admission(check.name, pass), transport: transport)
         case (.unavailable, _):
             busy.remove(check.place)
             check.gate.refuse(
@@ -209,7 +214,7 @@ final class MediaRoutes: LoopTenant {
     }
 
     private func uploadCame(_ exchange: HTTPExchange, _ transport: Transport) {
-        guard let pass = exchange.pass as? UploadPlaces.Pass else {
+        guard let pass = exchange.pass as? Admission else {
             return exchange.respond(401, "", transport: transport)
         }
         guard !exchange.body.isEmpty else {
@@ -236,11 +241,7 @@ final class MediaRoutes: LoopTenant {
         guard let exchange = uploading.removeValue(forKey: id) else { return }
         switch outcome {
         case .success(let link):
-            let fields =
-                sharing(exchange.head) + [
-                    ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
-                ]
-            exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
+            if unkept[link] == nil { answer(exchange, link, transport) } else { unkept[link]?.append(exchange) }
         case .failure(.notAllowed):
             answer(exchange, 403, "None of your rooms has a backend that takes files", transport)
         case .failure(.tooLarge(let limit)):
@@ -252,136 +253,41 @@ final class MediaRoutes: LoopTenant {
         }
     }
 
+    /// Has an upload written down. Its uploader is answered when that is done, so that whoever has a link has one that
+    /// outlasts us.
+    func keepUpload(_ record: UploadRecord) {
+        let (journal, loop, link) = (journal, loop, record.link)
+        let isTaken = workers.submit {
+            let why = journal.append(record)
+            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.uploadKept(link, why, $0) }
+        }
+        if isTaken { unkept[link] = unkept[link] ?? [] } else { uploadNotKept("too much waits for the disk") }
+    }
+
+    /// - Parameter why: a sentence where it could not be.
+    fileprivate func uploadKept(_ link: String, _ why: String?, _ transport: Transport) {
+        if let why { uploadNotKept(why) }
+        for exchange in unkept.removeValue(forKey: link) ?? [] { answer(exchange, link, transport) }
+    }
+
+    private func uploadNotKept(_ why: String) {
+        note(
+            BridgeNote(
+                .warn, "upload-not-kept", "after a restart, the link of an upload is only a link", ["reason": why]))
+    }
+
+    private func answer(_ exchange: HTTPExchange, _ link: String, _ transport: Transport) {
+        let fields =
+            sharing(exchange.head) + [
+                ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+            ]
+        exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
+    }
+
     private func answer(_ exchange: HTTPExchange, _ status: Int, _ sentence: String, _ transport: Transport) {
         exchange.respond(
             status, headers: HTTPHeaders(sharing(exchange.head) + [("Content-Type", "text/plain; charset=utf-8")]),
             body: Array((sentence + "\n").utf8), transport: transport)
-    }
-
-    // MARK: - Files
-
-    private func open(_ exchange: HTTPExchange, _ transport: Transport) {
-        let now = BridgeDriver.now(transport)
-        switch links.file(at: exchange.target.path, now: now.wall) {
-        case .failure(.unknown): return exchange.respond(404, "There is no such file\n", transport: transport)
-        case .failure(.expired): return exchange.respond(410, "This link has expired\n", transport: transport)
-        case .success(let file):
-            guard downloadCount + waiting.count + reading.count < MediaBounds.downloads else {
-                return exchange.respond(
-                    503, headers: HTTPHeaders([("Retry-After", "\(MediaBounds.retryAfter)")]), transport: transport)
-            }
-            switch file.place {
-            case .kept(let name): readKept(exchange, file, name, transport)
-            case .backend:
-                ask(
-                    Waiting(
-                        exchange: exchange, file: file, refused: nil, until: transport.now + MediaBounds.renewal),
-                    transport)
-            }
-        }
-    }
-
-    private func ask(_ wish: Waiting, _ transport: Transport) {
-        guard wish.exchange.isOpen else { return }
-        switch bridge.bridge.fileAccess(wish.file, now: BridgeDriver.now(transport)) {
-        case .unknown: wish.exchange.respond(404, "There is no such file\n", transport: transport)
-        case .order(let order, let generation) where generation != wish.refused:
-            downloadCount += 1
-            let relay = MediaRelay(wish.exchange, file: wish.file)
-            relay.ended = { [weak self, weak relay] transport in
-                guard let self, let relay else { return }
-                self.ended(relay, wish, order.backend, generation, transport)
-            }
-            relay.begin(order, backends, transport)
-        case .order, .notYet:
-            guard transport.now < wish.until else {
-                return wish.exchange.respond(
-                    503, headers: HTTPHeaders([("Retry-After", "\(MediaBounds.retryAfter)")]), transport: transport)
-            }
-            waiting.append(wish)
-        }
-        bridge.run(transport)
-    }
-
-    private func ended(
-        _ relay: MediaRelay, _ wish: Waiting, _ backend: BackendID, _ generation: Int, _ transport: Transport
-    ) {
-        downloadCount -= 1
-        guard !relay.hasBegun else { return }
-        guard relay.status == 401, wish.refused == nil else {
-            let isMissing = relay.status.map { [401, 403, 404, 410].contains($0) } ?? false
-            let status = isMissing ? 404 : relay.status == 416 ? 416 : 502
-            return wish.exchange.respond(
-                status, isMissing ? "There is no such file\n" : "The backend does not give the file\n",
-                transport: transport)
-        }
-        bridge.bridge.fileRefused(backend, generation: generation, now: BridgeDriver.now(transport))
-        bridge.run(transport)
-        var again = wish
-        again.refused = generation
-        waiting.append(again)
-    }
-
-    private func readKept(_ exchange: HTTPExchange, _ file: LinkedFile, _ name: String, _ transport: Transport) {
-        lastRead += 1
-        let number = lastRead
-        let (store, loop) = (store, loop)
-        let isTaken = workers.submit {
-            let bytes = store.read(name)
-            loop.enqueue { transport in
-                (transport.delegate as? LoopHouse)?.bridge.media?.keptRead(number, name, bytes, transport)
-            }
-        }
-        guard isTaken else {
-            return exchange.respond(
-                503, headers: HTTPHeaders([("Retry-After", "\(MediaBounds.retryAfter)")]), transport: transport)
-        }
-        reading[number] = (exchange, file)
-    }
-
-    fileprivate func keptRead(_ number: UInt64, _ name: String, _ bytes: [UInt8]?, _ transport: Transport) {
-        guard let (exchange, file) = reading.removeValue(forKey: number) else { return }
-        guard let bytes else { return exchange.respond(404, "There is no such file\n", transport: transport) }
-        var headers = MediaHeaders.fields(type: MediaHeaders.type(ofKept: name), name: file.name)
-        headers.append(name: "Accept-Ranges", value: "none")
-        exchange.begin(200, headers: headers, length: bytes.count, transport: transport)
-        downloadCount += 1
-        write(bytes, from: 0, to: exchange, transport)
-    }
-
-    /// A window at a time, so that a slow reader costs no more than the file.
-    private func write(_ bytes: [UInt8], from start: Int, to exchange: HTTPExchange, _ transport: Transport) {
-        guard exchange.isOpen, exchange.head.method != "HEAD", start < bytes.count else {
-            downloadCount -= 1
-            return exchange.finish(transport: transport)
-        }
-        let end = min(start + MediaBounds.window, bytes.count)
-        exchange.write(ByteSlice(copying: Array(bytes[start..<end])), transport: transport)
-        exchange.whenDrained(transport) { [weak self] transport in
-            self?.write(bytes, from: end, to: exchange, transport)
-        }
-    }
-
-    // MARK: - Files within messages
-
-    func keep(_ file: KeptFile) {
-        let (store, loop, count) = (store, loop, file.bytes.count)
-        guard unkeptBytes + count <= MediaBounds.unkeptBytes else { return notKept("too much waits for the disk") }
-        let isTaken = workers.submit {
-            let why = store.keep(file.name, file.bytes)
-            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.kept(count, why) }
-        }
-        if isTaken { unkeptBytes += count } else { notKept("too much waits for the disk") }
-    }
-
-    /// - Parameter why: a sentence where it could not be.
-    fileprivate func kept(_ count: Int, _ why: String?) {
-        unkeptBytes -= count
-        if let why { notKept(why) }
-    }
-
-    private func notKept(_ why: String) {
-        note(BridgeNote(.warn, "file-not-kept", "a file that came within a message is not kept", ["reason": why]))
     }
 
     // MARK: - The loop
@@ -390,43 +296,17 @@ final class MediaRoutes: LoopTenant {
     func owns(_ listener: ListenerID) -> Bool { false }
 
     func nextDeadline() -> MonotonicInstant? {
-        (refusals.map(\.at) + waiting.map(\.until)).min()
+        (refusals.map(\.at) + [files.nextDeadline].compactMap(\.self)).min()
     }
 
-    func deadlineReached(now: MonotonicInstant, transport: Transport) { refuseDue(now, transport) }
-
-    /// Renewed tokens come with some turn of the loop.
-    func turnWillFlush(now: MonotonicInstant, transport: Transport) {
-        guard !waiting.isEmpty else { return }
-        let wishes = waiting
-        waiting = []
-        for wish in wishes { ask(wish, transport) }
+    func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        refuseDue(now, transport)
+        files.sweepDue(now)
     }
+
+    func turnWillFlush(now: MonotonicInstant, transport: Transport) { files.turnWillFlush(transport) }
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {}
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {}
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {}
-}
-
-/// How many uploads are under way: whoever holds a pass is one, and lets it go with the request, however that ends.
-private final class UploadPlaces {
-    final class Pass {
-        /// As the uploader wrote it.
-        let name: String
-        private let places: UploadPlaces
-
-        fileprivate init(_ name: String, _ places: UploadPlaces) {
-            self.name = name
-            self.places = places
-            places.taken += 1
-        }
-
-        deinit { places.taken -= 1 }
-    }
-
-    private var taken = 0
-
-    var isFree: Bool { taken < MediaBounds.uploads }
-
-    func take(for name: String) -> Pass? { isFree ? Pass(name, self) : nil }
 }
