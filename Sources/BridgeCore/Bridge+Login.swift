@@ -136,8 +136,13 @@ extension Bridge {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
         }
-        if !tried.isAbandoned {
-            if tried.isBearer { refuseBearer(session) } else { saslFailed(session, "SASL authentication failed") }
+        if tried.isAbandoned {
+            // It was a try all the same: giving up in time must not make tries free.
+            countFailedTry(session)
+        } else if tried.isBearer {
+            refuseBearer(session)
+        } else {
+            saslFailed(session, "SASL authentication failed")
         }
         goOnRegistering(session)
     }
