@@ -448,7 +448,7 @@ public final class Bridge {
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
         while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
-            session.gatewayTry == nil
+            session.gatewayTry == nil, !waitsToBecomeOperator(session)
         {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
