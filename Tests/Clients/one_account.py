@@ -246,7 +246,8 @@ def two_clients(stage, directory):
         for speaker, listener in ((weechat, irssi), (irssi, weechat)):
             words = "words-from-" + speaker.name
             speaker.say(words)
-            assert stage.remy.expect_message(words)["sender_name"] == ACCOUNT
+            frame = stage.remy.expect_message(words)
+            assert frame["sender_name"] == ACCOUNT, frame
             for client in everybody:
                 client.shows(words)
             stage.bob.expect_text(words)
@@ -255,6 +256,15 @@ def two_clients(stage, directory):
                 assert client.count(words) == 1, "%s shows %r %d times\n%s" % (
                     client.name, words, client.count(words), client.text())
             assert re.search(r"%s[>|\s]+%s" % (ACCOUNT, words), listener.text()), listener.text()
+            # Neither shows who read it; whoever asks hears it, on each of them.
+            stage.remy.read(frame["message_id"])
+            other.link.expect("TAGMSG", lambda line: "+draft/read" in line.tags)
+            for client in (weechat, irssi):
+                client.say("/query *bridge")
+                client.say("seen %s" % CHANNEL)
+                client.shows("Read by Remy")
+                client.say("/close" if client is weechat else "/window close")
+                client.shows(words)
         message = stage.remy.say("please read this")
         for client in everybody:
             client.shows("please read this")
