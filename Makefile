@@ -55,6 +55,7 @@ conformance: setup
 	CHATBRIDGE_LAW_ROUNDS=2000 $(SWIFT) test --disable-xctest --filter 'Law|Encoder|LineDecoder|Parse|Text'
 	scripts/end-to-end
 	scripts/real-clients
+	scripts/one-account
 	scripts/autobahn full
 
 bench: setup

@@ -113,6 +113,13 @@ extension Bridge {
         case (.unavailable, _): close(session, reason: "Too many people log in at this moment; try again")
         }
         pullLongAnswers(session)
+        if tried.purpose == .oper { processInput(session) }
+    }
+
+    /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before a refusal
+    /// is told holds nothing up.
+    func waitsToBecomeOperator(_ session: IRCSession) -> Bool {
+        session.passwordTry?.purpose == .oper && context.timers[.loginAnswer(session.id)] == nil
     }
 
     /// Tells of a wrong password, the later the more there were from that address.
@@ -136,8 +143,13 @@ extension Bridge {
             reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
             return close(session, reason: "Password incorrect")
         }
-        if !tried.isAbandoned {
-            if tried.isBearer { refuseBearer(session) } else { saslFailed(session, "SASL authentication failed") }
+        if tried.isAbandoned {
+            // It was a try all the same: giving up in time must not make tries free.
+            countFailedTry(session)
+        } else if tried.isBearer {
+            refuseBearer(session)
+        } else {
+            saslFailed(session, "SASL authentication failed")
         }
         goOnRegistering(session)
     }

@@ -206,9 +206,13 @@ extension Bridge {
         guard let room = room(id), metadata.wantsNames(session.id) else { return (end, nil) }
         var cursor = start
         while let person = room.slots.next(&cursor) {
-            guard var line = context.identities[person].flatMap({ metadataLine($0) }) else { continue }
-            line.setTag("batch", batch)
-            return (line, .metadata(id, cursor: cursor, batch: batch))
+            walkedCount += 1
+            let rest = LongAnswer.metadata(id, cursor: cursor, batch: batch)
+            if var line = context.identities[person].flatMap({ metadataLine($0) }) {
+                line.setTag("batch", batch)
+                return (line, rest)
+            }
+            guard walkedCount < Self.longAnswerWalk else { return (nil, rest) }
         }
         return (end, nil)
     }

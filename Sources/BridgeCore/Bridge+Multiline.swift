@@ -4,7 +4,9 @@ import IRCProtocol
 
 extension Bridge {
     func multiline(_ batch: IncomingBatch, _ session: IRCSession) {
-        let penalty = IRCSession.penalty(lineCount: batch.lineCount)
+        var penalty = IRCSession.penalty(lineCount: batch.lineCount)
+        // What it is told in this way costs what it costs in one line.
+        if isService(batch.target) { penalty += servicePenalty(of: batch.words.text) - 1 }
         _ = session.budget.take(Double(penalty), now: context.now.monotonic)
         if let label = batch.label {
             // The line that ends the batch may have one too; nothing else answers it.

@@ -32,6 +32,8 @@ extension Bridge {
             return reply(session.numeric(.errSASLFail, "Wait for the answer to your last try"), session)
         }
         let offered = mechanisms(for: session.origin)
+        // However the client takes it that its token was refused: it was a try.
+        let wasRefused = session.isBearerRefused
         let outcome = session.sasl.received(param, offered: offered)
         switch outcome {
         case .needMoreData, .response: break
@@ -49,10 +51,13 @@ extension Bridge {
             reply(session.numeric(.errSASLFail, "SASL authentication failed"), session)
         case .malformed: saslFailed(session, "The SASL response is malformed")
         case .endless: saslFailed(session, "The SASL response is too long")
-        case .tooLong: reply(session.numeric(.errSASLTooLong, "SASL message too long"), session)
+        case .tooLong:
+            reply(session.numeric(.errSASLTooLong, "SASL message too long"), session)
+            if wasRefused { countFailedTry(session) }
         case .aborted:
             if isWaiting { session.passwordTry?.isAbandoned = true }
             reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)
+            if wasRefused { countFailedTry(session) }
         case .response(.plain, let bytes): plainReceived(bytes, session)
         case .response(.scramSHA256, let bytes): scramReceived(bytes, session)
         case .response(.external, let bytes): externalReceived(bytes, session)
@@ -63,6 +68,11 @@ extension Bridge {
     /// Refuses a try that needed no checking.
     func saslFailed(_ session: IRCSession, _ why: String) {
         reply(session.numeric(.errSASLFail, why), session)
+        countFailedTry(session)
+    }
+
+    /// Closes the connection after too many of them.
+    func countFailedTry(_ session: IRCSession) {
         session.failedTries += 1
         if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
     }

@@ -23,9 +23,19 @@ extension Bridge {
         else { return nil }
         let count = message.params[0].split(separator: ",").prefix(IRCSession.maxTargets + 1)
             .count { isService(String($0)) }
-        guard count > 0 else { return nil }
-        let word = message.params[1].split(separator: " ", maxSplits: 1).first ?? ""
-        return count * (ServiceCommandTable.row(named: word)?.penalty ?? 1)
+        return count > 0 ? count * servicePenalty(of: message.params[1]) : nil
+    }
+
+    /// What carrying out the words costs in flood tokens.
+    func servicePenalty(of text: String) -> Int {
+        Self.command(in: text).flatMap { ServiceCommandTable.row(named: $0.word) }?.penalty ?? 1
+    }
+
+    /// The command that somebody says to the service, and what stands behind it; nil: it is none.
+    private static func command(in text: String) -> (word: Substring, rest: Substring)? {
+        guard MessageRendering.action(text) == nil else { return nil }
+        let parts = MessageRendering.withoutFormatting(text).split(separator: " ", maxSplits: 1)
+        return parts.first.map { ($0, parts.count > 1 ? parts[1] : "") }
     }
 
     // MARK: - What it is told
@@ -64,12 +74,10 @@ extension Bridge {
 
     /// Carries out what somebody asked for.
     func serve(_ text: String, _ session: IRCSession) {
-        let plain = MessageRendering.withoutFormatting(text)
-        guard !plain.utf8.contains(UInt8(ascii: "\n")) else {
+        guard !text.utf8.contains(UInt8(ascii: "\n")) else {
             return say("One command in a message, please.", to: session)
         }
-        let parts = plain.split(separator: " ", maxSplits: 1)
-        guard let word = parts.first, MessageRendering.action(text) == nil else {
+        guard let (word, rest) = Self.command(in: text) else {
             return say("Say help to hear what I know.", to: session)
         }
         let isAdmin = isOperators(session)
@@ -83,9 +91,9 @@ extension Bridge {
         guard isAdmin || !row.isForAdmins else {
             return say("\(row.command.rawValue) is for administrators.", to: session)
         }
-        let words = parts.count > 1 ? parts[1].split(separator: " ") : []
+        let words = rest.split(separator: " ")
         guard words.count >= row.minParams else { return say("Usage: \(row.usage)", to: session) }
-        perform(row, words.map(String.init), rest: parts.count > 1 ? String(parts[1]) : "", session)
+        perform(row, words.map(String.init), rest: String(rest), session)
     }
 
     private func perform(_ row: ServiceCommandTable.Row, _ words: [String], rest: String, _ session: IRCSession) {

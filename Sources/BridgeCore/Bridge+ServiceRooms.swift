@@ -13,8 +13,8 @@ enum ServiceListing {
     case unopenedRooms(next: Int, count: Int)
     /// How the rooms from this one on are; of the first one, from this line on.
     case status(next: Int, line: Int)
-    /// The people of a room on one side, from a place in its slots on.
-    case people(RoomID, cursor: Int, isUpstream: Bool)
+    /// The people of a room on one side, from a place in its slots on, and what of their line is made already.
+    case people(RoomID, cursor: Int, isUpstream: Bool, begun: String)
 }
 
 extension Bridge {
@@ -32,7 +32,8 @@ extension Bridge {
         case .rooms(let next, let count): roomStep(next, count, session)
         case .unopenedRooms(let next, let count): unopenedRoomStep(next, count, session)
         case .status(let next, let line): statusStep(next, line, session)
-        case .people(let id, let cursor, let isUpstream): peopleStep(id, cursor, isUpstream: isUpstream, session)
+        case .people(let id, let cursor, let isUpstream, let begun):
+            peopleStep(id, cursor, isUpstream: isUpstream, begun, session)
         }
     }
 
@@ -44,6 +45,7 @@ extension Bridge {
     }
 
     private func roomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        walkedCount += 1
         guard let room = firstRoom(from: next) else { return (nil, .service(.unopenedRooms(next: 0, count: count))) }
         let rest = room.id.index + 1
         guard mayEnter(room, session) else { return (nil, .service(.rooms(next: rest, count: count))) }
@@ -54,6 +56,7 @@ extension Bridge {
     }
 
     private func unopenedRoomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        walkedCount += 1
         guard let listing = templateListing, settings.template != nil, next < listing.entries.count else {
             let text =
                 count == 0
@@ -96,6 +99,7 @@ extension Bridge {
     }
 
     private func statusStep(_ next: Int, _ index: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+        walkedCount += 1
         guard let room = firstRoom(from: next) else { return (nil, nil) }
         let nextRoom = LongAnswer.service(.status(next: room.id.index + 1, line: 0))
         guard mayEnter(room, session) else { return (nil, nextRoom) }
@@ -148,33 +152,40 @@ extension Bridge {
             return say("Of which room? Say who <#room>.", to: session)
         }
         guard let room = serviceRoom(name, session) else { return }
-        session.appendLongAnswer(.service(.people(room.id, cursor: 0, isUpstream: false)))
+        session.appendLongAnswer(.service(.people(room.id, cursor: 0, isUpstream: false, begun: "")))
     }
 
     private func peopleStep(
-        _ id: RoomID, _ start: Int, isUpstream: Bool, _ session: IRCSession
+        _ id: RoomID, _ start: Int, isUpstream: Bool, _ begun: String, _ session: IRCSession
     ) -> (IRCMessage?, LongAnswer?) {
         guard let room = room(id) else { return (nil, nil) }
-        let place = isUpstream ? room.settings.url.host : "IRC"
-        var text = "On \(place): "
-        let headCount = text.utf8.count
+        let head = "On \(isUpstream ? room.settings.url.host : "IRC"): "
+        let headCount = head.utf8.count
+        var text = begun.isEmpty ? head : begun
         let budget = serviceBudget(for: session)
         var cursor = start
+        func rest(from cursor: Int, _ begun: String = "") -> LongAnswer {
+            .service(.people(id, cursor: cursor, isUpstream: isUpstream, begun: begun))
+        }
         while true {
             let before = cursor
             guard let personID = room.slots.next(&cursor) else {
-                let rest = LongAnswer.service(.people(id, cursor: 0, isUpstream: true))
-                if text.utf8.count > headCount {
-                    return (serviceLine(text, to: session), isUpstream ? endOfPeople(room, session) : rest)
+                return (
+                    text.utf8.count > headCount ? serviceLine(text, to: session) : nil,
+                    isUpstream
+                        ? endOfPeople(room, session)
+                        : .service(.people(id, cursor: 0, isUpstream: true, begun: ""))
+                )
+            }
+            walkedCount += 1
+            if let person = context.identities[personID], isLocal(person) == !isUpstream {
+                let name = described(personID, person, in: room, session)
+                guard text.utf8.count == headCount || text.utf8.count + 2 + name.utf8.count <= budget else {
+                    return (serviceLine(text, to: session), rest(from: before))
                 }
-                return (nil, isUpstream ? endOfPeople(room, session) : rest)
+                text += (text.utf8.count == headCount ? "" : ", ") + name
             }
-            guard let person = context.identities[personID], isLocal(person) != isUpstream else { continue }
-            let name = described(personID, person, in: room, session)
-            guard text.utf8.count == headCount || text.utf8.count + 2 + name.utf8.count <= budget else {
-                return (serviceLine(text, to: session), .service(.people(id, cursor: before, isUpstream: isUpstream)))
-            }
-            text += (text.utf8.count == headCount ? "" : ", ") + name
+            guard walkedCount < Self.longAnswerWalk else { return (nil, rest(from: cursor, text)) }
         }
     }
 

@@ -215,9 +215,11 @@ public final class Bridge {
         if let refusal = refusal(of: origin) {
             context.note(
                 .warn, "client-refused", "a connection was refused: \(refusal)", ["address": origin.address])
-            let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
-            IRCEncoder.append(line, to: &context.writer)
-            context.emit(.send(id, context.writer.take()))
+            if phase == .running || tellsPassingEnds(origin) {
+                let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
+                IRCEncoder.append(line, to: &context.writer)
+                context.emit(.send(id, context.writer.take()))
+            }
             context.emit(.closeClient(id))
             return
         }
@@ -425,7 +427,7 @@ public final class Bridge {
         if let sent = session.pingSentAt {
             // Whoever we do not read cannot answer.
             if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
-                return close(session, reason: "Ping timeout")
+                return close(session, reason: "Ping timeout", isPassing: true)
             }
             context.timers.set(
                 .clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
@@ -446,7 +448,7 @@ public final class Bridge {
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
         while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
-            session.gatewayTry == nil
+            session.gatewayTry == nil, !waitsToBecomeOperator(session)
         {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
@@ -539,15 +541,23 @@ public final class Bridge {
     // MARK: - Ends
 
     /// Tells a client why, and closes.
-    func close(_ session: IRCSession, reason: String) {
+    ///
+    /// - Parameter isPassing: the client may come back at once.
+    func close(_ session: IRCSession, reason: String, isPassing: Bool = false) {
         guard session.state != .closed else { return }
-        deliver(
-            IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
-            to: session.id, label: nil)
+        if !isPassing || tellsPassingEnds(session.origin) {
+            deliver(
+                IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
+                to: session.id, label: nil)
+        }
         finishResponse(session)
         quit(session, reason: reason)
         context.emit(.closeClient(session.id))
     }
+
+    /// Whether a client is told ERROR before it is closed for something that passes. Clients in browsers take ERROR for a word
+    /// to stay away, and a Close without one for a reason to come back.
+    private func tellsPassingEnds(_ origin: ClientOrigin) -> Bool { !origin.isWebSocket }
 
     /// Takes the client out of everything and tells who saw them.
     private func quit(_ session: IRCSession, reason: String) {
@@ -649,11 +659,13 @@ public final class Bridge {
                         params: [session.displayNick, "The server is restarting; reconnect."]), to: session.id,
                     label: nil)
             }
-            deliver(
-                IRCMessage(
-                    command: "ERROR",
-                    params: ["Closing Link: \(session.origin.address) (server restarting, reconnect)"]),
-                to: session.id, label: nil)
+            if tellsPassingEnds(session.origin) {
+                deliver(
+                    IRCMessage(
+                        command: "ERROR",
+                        params: ["Closing Link: \(session.origin.address) (server restarting, reconnect)"]),
+                    to: session.id, label: nil)
+            }
             context.emit(.closeClient(session.id))
             forget(session)
         }

@@ -8,6 +8,8 @@ public struct ClientOrigin: Equatable, Sendable {
     public var isListenerLocal: Bool
     /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
     public var allowsLogin: Bool
+    /// Whether the client's lines come over a WebSocket, which tells by itself, in its Close, how a connection ends.
+    public var isWebSocket = false
     public var security: Security
 
     /// How the way to the client is protected.

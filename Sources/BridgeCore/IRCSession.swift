@@ -566,7 +566,8 @@ final class IRCSession {
 
     private func capReceived(_ params: [String]) -> [SessionRequest] {
         let before = caps
-        switch negotiation.commandReceived(params: params, isRegistered: person != nil) {
+        let listBytes = IRCCapabilityNegotiation.listBytes(server: serverName, nick: displayNick)
+        switch negotiation.commandReceived(params: params, isRegistered: person != nil, listBytes: listBytes) {
         case .replies(let replies):
             var requests = replies.map { reply in
                 SessionRequest.reply(

@@ -199,13 +199,13 @@ extension Room {
     ) {
         guard let puppet = entry.puppet, let author = puppets[puppet]?.person, author != reader else { return }
         let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
+        // As it was before this: what the first of the author's clients is told is news to the others too.
+        let before =
+            context.isDurable
+            ? readerKey(reader, context).flatMap { toldReceipts.told(author: puppet, reader: $0) } : nil
         for client in clients(of: author, context) {
             let key = ReceiptNotices.Key(author: client, reader: reader)
-            let isNews = receiptNotices.record(
-                key, state: state, mark: mark,
-                before: context.isDurable
-                    ? readerKey(reader, context).flatMap { toldReceipts.told(author: puppet, reader: $0) } : nil)
-            guard isNews else { continue }
+            guard receiptNotices.record(key, state: state, mark: mark, before: before) else { continue }
             tellDue(key, context)
             armReceipts(context)
         }

@@ -32,7 +32,7 @@ public struct IRCCapabilityNegotiation: Sendable {
     }
 
     /// Bytes of one reply's list.
-    static let maxListBytes = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
+    public static let maxListBytes = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
 
     /// What the client may request.
     public private(set) var available: IRCCapabilitySet
@@ -55,14 +55,19 @@ public struct IRCCapabilityNegotiation: Sendable {
     }
 
     /// The client sent `CAP` with these parameters, the subcommand first.
-    public mutating func commandReceived(params: [String], isRegistered: Bool) -> Outcome {
+    ///
+    /// - Parameter listBytes: bytes that a list may have in the one line that a client below version 302 is told it in: as many
+    ///   as ``listBytes(server:nick:)`` says, or fewer.
+    public mutating func commandReceived(
+        params: [String], isRegistered: Bool, listBytes: Int = maxListBytes
+    ) -> Outcome {
         guard let subcommand = params.first, !subcommand.isEmpty else { return .needMoreParams }
         switch IRCCasemapping.ascii.fold(subcommand) {
         case "ls":
             if !isRegistered { isNegotiating = true }
-            return .replies(list(asked: params.dropFirst().first))
+            return .replies(list(asked: params.dropFirst().first, listBytes))
         case "list":
-            return .replies(replies("LIST", enabledNames.map(\.text), marksMore: true))
+            return .replies(wholeList("LIST", enabledNames.map(\.text), listBytes))
         case "req":
             guard params.count > 1 else { return .needMoreParams }
             if !isRegistered { isNegotiating = true }
@@ -74,6 +79,11 @@ public struct IRCCapabilityNegotiation: Sendable {
         default:
             return .invalid(subcommand: subcommand)
         }
+    }
+
+    /// Bytes that the list of `:server CAP nick LIST :` may have.
+    public static func listBytes(server: String, nick: String) -> Int {
+        IRCEncoder.maxContentBytes - ": CAP  LIST :".utf8.count - server.utf8.count - nick.utf8.count
     }
 
     /// The server now offers `available` instead; what it no longer offers is disabled. What it offers with another value is
@@ -103,21 +113,21 @@ public struct IRCCapabilityNegotiation: Sendable {
         var lines: [Reply] = []
         if !removed.isEmpty {
             let names = removed.members.flatMap { IRCCapabilityTable.row(for: $0).names }
-            lines += replies("DEL", names, marksMore: false)
+            lines += replies("DEL", names)
         }
-        if !added.isEmpty { lines += replies("NEW", advertised(added), marksMore: false) }
+        if !added.isEmpty { lines += replies("NEW", advertised(added)) }
         return lines
     }
 
     // MARK: - Subcommands
 
-    private mutating func list(asked: String?) -> [Reply] {
+    private mutating func list(asked: String?, _ listBytes: Int) -> [Reply] {
         if let asked, Self.isAtLeast302(asked) {
             knows302 = true
             // "cap-notify is implicitly enabled" for these clients, whether or not it is listed.
             if available.contains(.capNotify), let name = IRCCapabilityTable.Name("cap-notify") { enable(name) }
         }
-        return replies("LS", advertised(available), marksMore: true)
+        return wholeList("LS", advertised(available), listBytes)
     }
 
     private mutating func request(_ words: [String]) -> [Reply] {
@@ -129,14 +139,14 @@ public struct IRCCapabilityNegotiation: Sendable {
                 available.contains(name.capability), name.capability != .sts,
                 enables || name.capability != .capNotify || version < 302
             else {
-                return replies("NAK", words, marksMore: false)
+                return replies("NAK", words)
             }
             changes.append((name, enables))
         }
         for change in changes {
             if change.enables { enable(change.name) } else { disable(change.name) }
         }
-        return replies("ACK", words, marksMore: false)
+        return replies("ACK", words)
     }
 
     private mutating func enable(_ name: IRCCapabilityTable.Name) {
@@ -152,11 +162,15 @@ public struct IRCCapabilityNegotiation: Sendable {
 
     private func advertised(_ set: IRCCapabilitySet) -> [String] {
         var set = set
-        // Without its value it says nothing. Source: IRCv3 sts, "Details".
-        if version < 302 { set.remove(.sts) }
+        guard version >= 302 else {
+            // Without its value it says nothing. Source: IRCv3 sts, "Details".
+            set.remove(.sts)
+            // Other names are drafts of the first, younger than the clients that are told in one line.
+            return set.members.compactMap { IRCCapabilityTable.row(for: $0).names.first }
+        }
         return set.members.flatMap { capability in
             IRCCapabilityTable.row(for: capability).names.map { name in
-                if version >= 302, let value = values[capability] { "\(name)=\(value)" } else { name }
+                if let value = values[capability] { "\(name)=\(value)" } else { name }
             }
         }
     }
@@ -168,24 +182,33 @@ public struct IRCCapabilityNegotiation: Sendable {
         params.flatMap { $0.utf8.split(separator: Byte.space).map { String(Substring($0)) } }
     }
 
-    /// Lines of a list, none longer than ``maxListBytes``; an empty list is one line.
+    /// A list that the client takes for the whole. Only version 302 knows that more lines may follow, by a mark; an older
+    /// client takes a second line for another list, so it gets what fits one line.
     ///
-    /// - Parameter marksMore: the subcommand marks every line but the last with `*`. Only version 302 knows the mark, so
-    ///   an older client gets what fits the first line.
-    private func replies(_ subcommand: String, _ words: [String], marksMore: Bool) -> [Reply] {
+    /// Source: IRCv3 capability-negotiation, "Multiline replies to CAP LS and CAP LIST".
+    private func wholeList(_ subcommand: String, _ words: [String], _ listBytes: Int) -> [Reply] {
+        guard version < 302 else { return replies(subcommand, words, marksMore: true) }
+        return Array(replies(subcommand, words, maxBytes: listBytes).prefix(1))
+    }
+
+    /// Lines of a list, none longer than `maxBytes`; an empty list is one line.
+    ///
+    /// - Parameter marksMore: the subcommand marks every line but the last with `*`.
+    private func replies(
+        _ subcommand: String, _ words: [String], maxBytes: Int = maxListBytes, marksMore: Bool = false
+    ) -> [Reply] {
         var lines = [""]
         for word in words {
-            let word = word.utf8.count > Self.maxListBytes ? Self.truncated(word) : word
+            let word = word.utf8.count > maxBytes ? Self.truncated(word) : word
             let current = lines[lines.count - 1]
             if current.isEmpty {
                 lines[lines.count - 1] = word
-            } else if current.utf8.count + 1 + word.utf8.count <= Self.maxListBytes {
+            } else if current.utf8.count + 1 + word.utf8.count <= maxBytes {
                 lines[lines.count - 1] = current + " " + word
             } else {
                 lines.append(word)
             }
         }
-        if marksMore, version < 302 { lines.removeSubrange(1...) }
         return lines.enumerated().map { index, line in
             let hasMore = marksMore && index < lines.count - 1
             return Reply(subcommand: subcommand, params: hasMore ? ["*", line] : [line])

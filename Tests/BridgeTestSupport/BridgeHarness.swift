@@ -118,13 +118,13 @@ public final class BridgeHarness {
 
     public func connect(
         _ client: UInt64, address: String = "127.0.0.1", isLocal: Bool = true, allowsLogin: Bool = true,
-        security: ClientOrigin.Security = .plain
+        security: ClientOrigin.Security = .plain, isWebSocket: Bool = false, sts: STSAnnouncement? = nil
     ) {
         taps[client] = ClientTap()
-        bridge.clientOpened(
-            ClientID(rawValue: client),
-            origin: ClientOrigin(address: address, isLocal: isLocal, allowsLogin: allowsLogin, security: security),
-            now: clock.now)
+        var origin = ClientOrigin(
+            address: address, isLocal: isLocal, allowsLogin: allowsLogin, security: security, sts: sts)
+        origin.isWebSocket = isWebSocket
+        bridge.clientOpened(ClientID(rawValue: client), origin: origin, now: clock.now)
         settle()
     }
 

@@ -10,6 +10,9 @@ import WireBytes
 ///     C1! connects [address]                a client; also implied by its first line
 ///     C1! connects 192.0.2.1 insecurely     … where no password may cross
 ///     C1! connects securely [with abc]      … encrypted, with the certificate of that fingerprint
+///     C1! connects sts=port=6697            … to a listener that says so of TLS
+///     C1! connects over-websocket           … in a browser
+///     C1! proves alice:secret               the client's answer to a challenge of SCRAM, with its own nonce
 ///     C1! is alice [as alice:secret] [in #lobby] [caps: …]    registers and enters; what this client is told is not shown
 ///     C1> JOIN #lobby                       a line of the client
 ///     C1>| NICK al                          bytes of the client without an end of line
@@ -39,6 +42,7 @@ public final class TranscriptPlayer {
     private let settings: BridgeSettings
     private let harness: BridgeHarness
     private var names = TranscriptNames()
+    private var scram = TranscriptSCRAM()
     /// The transcript as it came out.
     private var played: [String] = []
     private var sentFrames: [Int: [[UInt8]]] = [:]
@@ -69,6 +73,7 @@ public final class TranscriptPlayer {
         harness.echoes = header.echoes
         harness.checksPasswords = header.checksPasswords
         harness.answersPings = header.answersPings
+        harness.accounts.server = { TranscriptHeader.owner(of: $0.token) }
         harness.start()
         if header.linksAtOnce { _ = harness.takeOutputs() }
         for line in lines {
@@ -138,11 +143,20 @@ public final class TranscriptPlayer {
         switch words.first {
         case "connects":
             let certificate = words.firstIndex(of: "with").map { words[$0 + 1] }
-            let rest = words.dropFirst().filter { !["insecurely", "securely", "with", certificate].contains($0) }
+            let told = words.first { $0.hasPrefix("sts=") }
+            let rest = words.dropFirst().filter {
+                !["insecurely", "securely", "over-websocket", "with", certificate, told].contains($0)
+            }
             harness.connect(
                 client, address: rest.first ?? "127.0.0.1", isLocal: rest.isEmpty,
                 allowsLogin: !words.contains("insecurely"),
-                security: certificate.map { .certified($0) } ?? (words.contains("securely") ? .encrypted : .plain))
+                security: certificate.map { .certified($0) } ?? (words.contains("securely") ? .encrypted : .plain),
+                isWebSocket: words.contains("over-websocket"), sts: told.flatMap(Self.announcement))
+        case "proves":
+            guard let chunks = scram.proof(client, words.dropFirst().first ?? "") else {
+                return mistakes.append("nothing is to be proven here")
+            }
+            for chunk in chunks { harness.send(client, "AUTHENTICATE " + chunk) }
         case "password": answerPassword(client, words.dropFirst().first ?? "")
         case "is": introduce(client, Array(words.dropFirst()))
         case "closes":
@@ -151,6 +165,14 @@ public final class TranscriptPlayer {
         case "reads": harness.setSlow(client, false)
         default: mistakes.append("a client cannot do this: \(words.joined(separator: " "))")
         }
+    }
+
+    /// `sts=port=6697`, `sts=duration=300`.
+    private static func announcement(_ word: String) -> STSAnnouncement? {
+        let parts = word.split(separator: "=").map(String.init)
+        guard parts.count == 3 else { return nil }
+        return parts[1] == "port"
+            ? UInt16(parts[2]).map { .port($0) } : UInt32(parts[2]).map { .duration(seconds: $0) }
     }
 
     private func answerPassword(_ client: UInt64, _ word: String) {
@@ -266,7 +288,7 @@ public final class TranscriptPlayer {
         case .line(let client, let bytes):
             let text = TranscriptText.show(bytes)
             names.learn(line: text)
-            return client == hidden ? nil : "C\(client)< " + names.conceal(text)
+            return client == hidden ? nil : "C\(client)< " + (scram.show(client, text) ?? names.conceal(text))
         case .clientClosed(let client): return "C\(client)< [closed]"
         case .readingPaused(let client): return "C\(client)< [reading paused]"
         case .readingResumed(let client): return "C\(client)< [reading resumed]"

@@ -49,7 +49,7 @@ public struct TranscriptHeader {
         let rooms = try (options["rooms"] ?? "lobby").split(separator: ",").map { name in
             var room = RoomSettings(
                 name: String(name), topic: options["topic"]?.replacing("_", with: " ") ?? "",
-                backend: options["backend"] ?? "chat.example", dialect: EnvelopeDialect(),
+                backend: options["backend"] ?? "chat.example", dialect: try wire(),
                 url: try HTTPURL(parsing: options["url"] ?? "ws://chat.example/\(name)"))
             if let proxy = options["proxy"] { room.proxies = HTTPProxyRules(always: try HTTPProxy(parsing: proxy)) }
             room.authenticates = options["auth"] == "on"
@@ -85,7 +85,7 @@ public struct TranscriptHeader {
             }
             return account
         }
-        return BridgeSettings(
+        var settings = BridgeSettings(
             serverName: "bridge", version: "1.0",
             motd: options["motd"].map { [$0.replacing("_", with: " ")] } ?? [], instanceID: "transcripts",
             password: options["password"].map { .plain(SecretBytes($0.utf8)) }, accounts: accounts,
@@ -94,6 +94,8 @@ public struct TranscriptHeader {
                 ? .everybody : options["registration"] == "local" ? .local : .nobody,
             passwordIterations: 4096,
             limits: limits, rooms: rooms, icon: options["icon"])
+        try surround(&settings)
+        return settings
     }
 }
 

@@ -191,6 +191,43 @@ struct BearerLoginTests {
         #expect(show(1, "token-of-ann").count == 2)
     }
 
+    @Test(
+        "however a client takes a refusal, it was a try",
+        arguments: ["AQ==", "*", "not base64", String(repeating: "A", count: 401)])
+    func everyRefusalCounts(answer: String) {
+        begin(1)
+        for number in 1...Bridge.maxLoginTries {
+            #expect(harness.isConnected(1), "after \(number - 1)")
+            _ = harness.takeLines(1)
+            _ = show(1, "token-that-ended")
+            harness.advance(by: .seconds(8))
+            #expect(harness.takeLines(1).allSatisfy { $0 == Self.refusal })
+            harness.send(1, "AUTHENTICATE " + answer)
+        }
+        #expect(harness.takeLines(1).last?.hasSuffix("(Too many failed logins)") == true)
+        #expect(!harness.isConnected(1))
+    }
+
+    @Test("a token that is given up before the backend's word was a try where it is refused, and only there")
+    func givenUp() throws {
+        begin(1)
+        for number in 1...Bridge.maxLoginTries {
+            for (isLast, answer) in [
+                (false, TokenServer.answer(200, #"{"id":"7","name":"Ann"}"#)), (true, TokenServer.answer(401)),
+            ] {
+                #expect(show(1, "token-open") == [])
+                harness.send(1, "AUTHENTICATE *")
+                #expect(harness.takeLines(1) == [":bridge 906 me :SASL authentication aborted"])
+                let call = try #require(harness.accounts.calls.last)
+                harness.perform { $0.backendAnswered(call.id, call.order.backend, answer, now: $1) }
+                harness.advance(by: .seconds(1))
+                #expect(harness.isConnected(1) == !(isLast && number == Bridge.maxLoginTries))
+                #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.account == nil)
+                _ = harness.takeLines(1)
+            }
+        }
+    }
+
     @Test("whoever registers instead of saying so may try again")
     func refusedAndRegistered() {
         begin(1)

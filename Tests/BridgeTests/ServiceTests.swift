@@ -362,6 +362,9 @@ struct ServiceTests {
             ("PRIVMSG #lobby :search soup", nil), ("PRIVMSG *bridge :search soup", 4), ("PRIVMSG *BRIDGE :SEARCH x", 4),
             ("PRIVMSG *bridge,ann,*bridge :search x", 8), ("PRIVMSG *bridge :hello", 1), ("PRIVMSG *bridge :", 1),
             ("PRIVMSG ann*bridge :search", nil), ("NOTICE *bridge :search x", nil), ("SQUERY *bridge :show x", 3),
+            // Formatting changes nothing of what is carried out.
+            ("PRIVMSG *bridge :\u{2}search x", 4), ("PRIVMSG *bridge :\u{3}4,5sea\u{F}rch\u{2} x", 4),
+            ("PRIVMSG *bridge : \u{1D} search x", 4), ("PRIVMSG *bridge :\u{1}ACTION search\u{1}", 1),
             ("PRIVMSG *bridge", nil),
         ] as [(String, Int?)])
     func penalty(_ line: String, _ cost: Int?) throws {
@@ -380,6 +383,23 @@ struct ServiceTests {
         harness.advance(by: .seconds(30))
         #expect(words(harness.takeLines(1)).count >= 5)
         #expect(harness.isConnected(1))
+    }
+
+    @Test("a request in a message of several lines costs what it does in one")
+    func floodOfBatches() throws {
+        let harness = try bridge { $0.limits = LimitSettings(messagesPerSecond: 2, messagesBurst: 10) }
+        enter(harness, 1, "ann")
+        harness.send(1, "CAP REQ :batch draft/multiline")
+        harness.advance(by: .seconds(20))
+        _ = harness.takeLines(1)
+        for number in 0..<10 {
+            harness.send(1, "BATCH +\(number) draft/multiline *bridge")
+            harness.send(1, "@batch=\(number) PRIVMSG *bridge :search #lobby soup")
+            harness.send(1, "BATCH -\(number)")
+        }
+        #expect(words(harness.takeLines(1)).count < 4)
+        harness.advance(by: .seconds(40))
+        #expect(words(harness.takeLines(1)).count >= 6)
     }
 
     // MARK: - Whatever is said

@@ -1,6 +1,8 @@
 import BridgeTestSupport
 import Dialects
+import Digests
 import Testing
+import WireBytes
 
 @testable import BridgeCore
 
@@ -75,6 +77,60 @@ struct WhoWalkTests {
         let turns = turns(stage, until: "315")
         #expect(found(turns) == [])
         #expect(turns.count > Self.crowd / Bridge.longAnswerWalk)
+    }
+
+    @Test("what *bridge tells of a crowd is looked for in portions, and the lines are as full as ever")
+    func service() throws {
+        let stage = try stage()
+        stage.harness.send(1, "PRIVMSG *bridge :who #lobby")
+        var turns = [stage.harness.takeLines(1)]
+        while !turns.contains(where: { $0.contains { $0.hasSuffix("2002 people in #lobby.") } }), turns.count < 200 {
+            stage.harness.perform { bridge, now in
+                bridge.clientDrained(ClientID(rawValue: 1), now: now)
+                #expect(bridge.walkedCount <= Bridge.longAnswerWalk + 2, "a turn looked at too many")
+            }
+            turns.append(stage.harness.takeLines(1))
+        }
+        // Once for the IRC users, once for the others.
+        #expect(turns.count > 2 * Self.crowd / Bridge.longAnswerWalk && turns.count < 200)
+        let told = turns.joined().filter { $0.contains(":*bridge!") }
+            .compactMap { line in line.firstRange(of: "alice :").map { String(line[$0.upperBound...]) } }
+        #expect(told.first == "On IRC: alice, bob")
+        let named = told.dropFirst().dropLast().flatMap { $0.matches(of: /p[0-9]+/).map { String($0.0) } }
+        #expect(named == (1...Self.crowd).map { "p\($0)" })
+        // Shorter only by the name that did not fit.
+        let longest = told.map(\.utf8.count).max() ?? 0
+        #expect(longest > 400 && told.dropFirst().dropLast(2).allSatisfy { $0.utf8.count > longest - 10 })
+    }
+
+    @Test("what *bridge tells of rooms that the asker may not enter is looked for in portions too")
+    func closedRooms() throws {
+        let stage = try ActionsStage(
+            ActionsStubDialect(says: ["message"]), rooms: (1...1000).map { "room\($0)" },
+            accounts: [
+                AccountSettings(
+                    name: "ann",
+                    password: SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1),
+                    rooms: ["room1000"])
+            ])
+        let harness = stage.harness
+        harness.connect(1)
+        for line in ["PASS ann:a", "NICK ann", "USER a 0 * :Ann"] { harness.send(1, line) }
+        _ = harness.takeLines(1)
+        for command in ["rooms", "status"] {
+            harness.setSlow(1, true)
+            harness.send(1, "PRIVMSG *bridge :\(command)")
+            var turns = 0
+            while harness.bridge.sessions[ClientID(rawValue: 1)]?.hasLongAnswers == true, turns < 100 {
+                turns += 1
+                harness.perform { bridge, now in
+                    bridge.clientDrained(ClientID(rawValue: 1), now: now)
+                    #expect(bridge.walkedCount <= Bridge.longAnswerWalk + 2, "a turn looked at too many")
+                }
+            }
+            #expect(turns >= 3 && turns < 100, "\(command)")
+            #expect(harness.takeLines(1).contains { $0.contains("#room1000: ") })
+        }
     }
 
     @Test("what somebody says meanwhile does not wait for the end")

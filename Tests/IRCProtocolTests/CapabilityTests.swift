@@ -96,7 +96,9 @@ struct CapabilityNegotiationTests {
             Turn(["REQ"], .needMoreParams), Turn(["list"], reply("LIST", "")),
         ])
         #expect(!state.isNegotiating)
-        #expect(play([Turn(["ls"], reply("LS", Self.someNames))]).version == 301)
+        // Without the drafts of a name: whoever asks so is older than they are.
+        let names = "message-tags server-time batch no-implicit-names cap-notify"
+        #expect(play([Turn(["ls"], reply("LS", names))]).version == 301)
     }
 
     @Test("a request is granted whole or not at all")
@@ -212,17 +214,47 @@ struct CapabilityNegotiationTests {
         let names = lines.flatMap { $0.params.last?.split(separator: " ") ?? [] }
         #expect(names.count == IRCCapabilityTable.rows.flatMap(\.names).count)
 
+    }
+
+    @Test(
+        "an older client is told in one line: everything where the line has room, else not the youngest",
+        arguments: [
+            (server: "irc.example.com", nick: "*", isAll: true),
+            (server: String(repeating: "s", count: 63), nick: String(repeating: "n", count: 64), isAll: false),
+        ])
+    func oneLine(server: String, nick: String, isAll: Bool) {
+        // What this program has to offer at most.
+        let available = IRCCapabilitySet.all.subtracting([.chghost])
+        var older = IRCCapabilityNegotiation(available: available)
+        for params in [["LS"], ["LS", "301"]] {
+            let answer = older.commandReceived(
+                params: params, isRegistered: false,
+                listBytes: IRCCapabilityNegotiation.listBytes(server: server, nick: nick))
+            guard case .replies(let lines) = answer, lines.count == 1, lines[0].params.count == 1 else {
+                Issue.record("not one line: \(answer)")
+                return
+            }
+            let told = lines[0].params[0].split(separator: " ").map(String.init)
+            let all = IRCCapabilityTable.rows.filter { ![.chghost, .sts].contains($0.capability) }
+                .compactMap(\.names.first)
+            #expect(told == Array(all.prefix(told.count)) && told.contains("sasl"))
+            #expect((told.count == all.count) == isAll)
+            #expect(":\(server) CAP \(nick) LS :\(lines[0].params[0])\r\n".utf8.count <= 512)
+        }
+    }
+
+    @Test("an older client is told in one line what it has enabled")
+    func oneLineOfEnabled() {
         var older = IRCCapabilityNegotiation(available: .all)
-        guard case .replies(let line) = older.commandReceived(params: ["LS"], isRegistered: false) else {
+        let names = IRCCapabilityTable.rows.flatMap(\.names).filter { $0 != "sts" }
+        for name in names { _ = older.commandReceived(params: ["REQ", name], isRegistered: false) }
+        guard
+            case .replies(let lines) = older.commandReceived(params: ["LIST"], isRegistered: true, listBytes: 100)
+        else {
             Issue.record("no list")
             return
         }
-        #expect(line.count == 1 && line[0].params.count == 1)
-        // What does not fit is what no such client knows: the newest.
-        let known = line[0].params[0].split(separator: " ").map(String.init)
-        let all = IRCCapabilityTable.rows.flatMap(\.names)
-        #expect(known == Array(all.prefix(known.count)) && known.contains("sasl"))
-        #expect(!known.contains("sts"))
+        #expect(lines.count == 1 && lines[0].params[0].utf8.count <= 100)
     }
 
     @Test("STS is said and never given, and never taken back")

@@ -69,6 +69,7 @@ extension BridgeDriver {
         webSockets.add(id, WebSocketPeer(subprotocol: subprotocol, compression: opening.handshake.compression))
         var origin = listener.origin(of: client, requestedName: nil)
         origin.security = Self.security(of: id, transport)
+        origin.isWebSocket = true
         bridge.clientOpened(ClientID(rawValue: id.rawValue), origin: origin, now: Self.now(transport))
         run(transport)
     }
