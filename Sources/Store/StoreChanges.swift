@@ -35,6 +35,9 @@ final class StoreChanges: @unchecked Sendable {
     private let placeFromBack: SQLiteStatement
     private let placeFromFront: SQLiteStatement
     private let allRooms: SQLiteStatement
+    private let removeMessages: SQLiteStatement
+    private let removeRoom: SQLiteStatement
+    private let personal: StorePersonalChanges
 
     /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
     static let toldPerRoom = 200
@@ -120,6 +123,9 @@ final class StoreChanges: @unchecked Sendable {
         placeFromFront = try connection.prepare(
             "SELECT seq FROM messages WHERE room = ? ORDER BY seq LIMIT 1 OFFSET ?")
         allRooms = try connection.prepare("SELECT id FROM rooms ORDER BY id")
+        removeMessages = try connection.prepare("DELETE FROM messages WHERE room = ?")
+        removeRoom = try connection.prepare("DELETE FROM rooms WHERE id = ?")
+        personal = try StorePersonalChanges(connection)
     }
 
     /// The room's index; nil when nothing was ever kept of it.
@@ -285,6 +291,10 @@ final class StoreChanges: @unchecked Sendable {
         case .forgetAccount(let name):
             values.add(name)
             try values.run(forgetAccount)
+        case .forgetConversation(let key): try forgetConversation(key)
+        case .nick(let known): try personal.keep(known, values)
+        case .forgetNick(let folded): try personal.forget(nick: folded, values)
+        case .choices(let chosen): try personal.keep(chosen, values)
         }
     }
 
@@ -357,6 +367,33 @@ final class StoreChanges: @unchecked Sendable {
         given(new.sequence, in: index)
         rooms[index].messages += 1
         change(index)
+        if key.parties != nil { try trimConversation(rooms[index].id, newest: new.sequence) }
+    }
+
+    // MARK: - Private conversations
+
+    /// Messages of a conversation that come before those that are too many are removed.
+    private static let conversationSliceCount: Int64 = 64
+
+    /// Its places have hardly any holes, so the places alone say how many there are.
+    private func trimConversation(_ room: Int64, newest: Int64) throws(SQLiteError) {
+        guard newest >= StoredConversation.maxMessages, newest % Self.conversationSliceCount == 0 else { return }
+        values.add(room)
+        values.add(newest - StoredConversation.maxMessages)
+        try values.run(removeFront)
+    }
+
+    private func forgetConversation(_ key: StoredRoomKey) throws(SQLiteError) {
+        guard key.parties != nil, let index = try knownRoom(key) else { return }
+        values.add(rooms[index].id)
+        try values.run(removeMessages)
+        values.add(rooms[index].id)
+        try values.run(removeRoom)
+        // Its number may be given to another room.
+        grown[rooms[index].id] = nil
+        rooms[index].isChanged = false
+        changedRooms.removeAll { $0 == index }
+        indexes[key] = nil
     }
 
     private func keep(_ known: StoredReceipt, in key: StoredRoomKey) throws(SQLiteError) {

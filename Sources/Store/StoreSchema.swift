@@ -2,6 +2,7 @@
 /// version are about.
 ///
 /// Texts are UTF-8 and may hold NUL; times are milliseconds since 1970 UTC; lists (attachments, tags) are JSON.
+/// A private conversation is a room without a backend, named after its parties.
 /// Ids stand as they were spelled; where equal ids may be spelled differently and rows are found by them, a column of
 /// its own holds the canonical spelling.
 enum StoreSchema {
@@ -129,7 +130,28 @@ enum StoreSchema {
         DROP INDEX messages_time;
         CREATE INDEX messages_room_time ON messages(room, at);
         """,
+        """
+        CREATE TABLE nicks(
+            nick TEXT PRIMARY KEY,
+            shown TEXT NOT NULL,
+            account TEXT NOT NULL,
+            position INTEGER NOT NULL UNIQUE
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE choices(
+            account TEXT PRIMARY KEY,
+            receipts TEXT,
+            notices INTEGER NOT NULL,
+            mutes TEXT
+        ) STRICT, WITHOUT ROWID;
+        """,
     ]
+
+    /// Removes private conversations whose messages were all too old. The bridge knows of none yet.
+    static let forgetEmptyConversations = """
+        DELETE FROM rooms WHERE backend = '' AND room <> ''
+        AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.room = rooms.id)
+        """
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.
     ///

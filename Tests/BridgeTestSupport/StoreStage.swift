@@ -30,6 +30,11 @@ public struct StoreStage {
 
     public init(_ disk: StoredState = StoredState()) { self.disk = disk }
 
+    /// What an earlier process kept.
+    public mutating func prepare(_ changes: [StoreOperation]) {
+        for change in changes { disk.apply(change) }
+    }
+
     /// The same disk under a bridge that starts anew: what was not kept is gone.
     public var afterCrash: StoreStage { StoreStage(disk) }
 
@@ -155,6 +160,7 @@ extension StoredState {
             room.messages.append(message)
             room.nextSequence = max(room.nextSequence, message.sequence + 1)
             rooms[key] = room
+            if key.parties != nil { listConversation(key) }
         case .learn(let key, let msgid, let upstreamID):
             changeMessage(key, msgid) { $0.upstreamID = upstreamID }
         case .edit(let key, let msgid, let text):
@@ -190,7 +196,25 @@ extension StoredState {
             accounts.removeAll { $0.name == account.name }
             accounts.append(account)
         case .forgetAccount(let name): accounts.removeAll { $0.name == name }
+        case .forgetConversation(let key):
+            rooms[key] = nil
+            conversations.removeAll { $0.key == key }
+        case .nick(let nick):
+            nicks.removeAll { $0.folded == nick.folded }
+            nicks.append(nick)
+        case .forgetNick(let folded): nicks.removeAll { $0.folded == folded }
+        case .choices(let chosen):
+            choices.removeAll { $0.account == chosen.account }
+            if !chosen.isEmpty { choices.append(chosen) }
         }
+    }
+
+    private mutating func listConversation(_ key: StoredRoomKey) {
+        conversations.removeAll { $0.key == key }
+        guard let room = rooms[key], let newest = room.messages.last(where: { $0.kind != .event }) else { return }
+        conversations.append(
+            StoredConversation(key: key, newestAt: newest.at, nextSequence: room.nextSequence))
+        conversations.sort { $0.newestAt > $1.newestAt }
     }
 
     private mutating func changeOutbox(_ change: (inout [StoredOutboxEntry]) -> Void) {

@@ -1,0 +1,120 @@
+import ChatModel
+import Testing
+
+@testable import BridgeCore
+
+@Suite("PrivateConversations")
+struct PrivateConversationsTests {
+    private typealias Pair = PrivateConversations.Pair
+
+    private func at(_ milliseconds: Int) -> ChatTimestamp { ChatTimestamp(milliseconds: Int64(milliseconds)) }
+
+    /// Says something between two accounts.
+    private func say(
+        _ conversations: inout PrivateConversations, _ a: String, _ b: String, at time: Int, text: String? = nil
+    ) {
+        let pair = Pair(a, b)
+        conversations.open(pair, names: [a, b], inMemory: text != nil)
+        let place = conversations.takePlace(in: pair, at: at(time))
+        guard let text else { return }
+        conversations.append(
+            StoredMessage(sequence: place, msgid: "m\(time)", at: at(time), nick: a, source: a, text: text), to: pair)
+    }
+
+    @Test("of an account's conversations the quietest goes when there are too many, for both")
+    func boundedOfAccount() {
+        var conversations = PrivateConversations()
+        let count = PrivateConversations.maxCountOfAccount
+        for index in 0..<count { say(&conversations, "ann", "p\(index)", at: index) }
+        say(&conversations, "ann", "p0", at: count)
+        #expect(conversations.takeChanges() == [])
+        say(&conversations, "one-more", "ann", at: count + 1)
+        #expect(conversations.takeChanges() == [.forgetConversation(.conversation("ann", "p1"))])
+        #expect(conversations.count == count && conversations.newest(of: "p1").isEmpty)
+        #expect(conversations.contains(Pair("ann", "p0")) && conversations.contains(Pair("ANN", "one-more")))
+    }
+
+    @Test("all together they are bounded, and so are those that a file has")
+    func boundedInAll() {
+        var conversations = PrivateConversations()
+        let count = PrivateConversations.maxCount
+        for index in 0..<count { say(&conversations, "a\(index)", "b\(index)", at: index) }
+        say(&conversations, "ann", "bob", at: count)
+        #expect(conversations.takeChanges() == [.forgetConversation(.conversation("a0", "b0"))])
+        var next = PrivateConversations()
+        next.restore(
+            (0...count).map {
+                StoredConversation(key: .conversation("a\($0)", "b"), newestAt: at(-$0), nextSequence: 3)
+            }, [], spell: { $0 })
+        #expect(next.count == PrivateConversations.maxCountOfAccount)
+        #expect(next.takeChanges().count == count + 1 - PrivateConversations.maxCountOfAccount)
+        #expect(next.contains(Pair("a0", "b")) && !next.contains(Pair("a\(count)", "b")))
+        #expect(next.takePlace(in: Pair("a0", "b"), at: nil) == 3)
+    }
+
+    @Test("in memory, messages are bounded by their bytes: what is quiet goes, what is spoken in stays")
+    func boundedInMemory() {
+        var conversations = PrivateConversations()
+        let text = String(repeating: "x", count: 100_000)
+        for index in 0..<300 { say(&conversations, "ann", "p\(index % 150)", at: index, text: text) }
+        say(&conversations, "ann", "p7", at: 300, text: "the last word")
+        let left = (0..<150).compactMap { conversations.archive(Pair("ann", "p\($0)")) }
+        let bytes = left.reduce(0) { $0 + $1.byteCount }
+        #expect(bytes <= PrivateConversations.maxMemoryBytes && bytes > PrivateConversations.maxMemoryBytes / 2)
+        let last = conversations.archive(Pair("ann", "p7"))?.messages(after: -1, through: .max, limit: 9).last
+        #expect(last?.text == "the last word")
+        #expect(conversations.archive(Pair("ann", "p149")) != nil && conversations.archive(Pair("ann", "p8")) == nil)
+    }
+
+    @Test("an account's last nicks lead to it, until another has them or its conversations are gone")
+    func nicks() {
+        var conversations = PrivateConversations()
+        conversations.note("Ann", folded: "ann", of: "ann")
+        #expect(conversations.holder(of: "ann") == nil && conversations.takeChanges() == [])
+        say(&conversations, "ann", "Bob", at: 0)
+        for index in 0...PrivateConversations.maxNicksOfAccount {
+            conversations.note("N\(index)", folded: "n\(index)", of: "ann")
+        }
+        #expect(conversations.holder(of: "n0") == nil && conversations.holder(of: "n1") == "ann")
+        #expect(conversations.lastNick(of: "ann") == "N\(PrivateConversations.maxNicksOfAccount)")
+        _ = conversations.takeChanges()
+        conversations.note("N4", folded: "n4", of: "ann")
+        #expect(conversations.takeChanges() == [])
+        conversations.note("n4", folded: "n4", of: "Bob")
+        #expect(conversations.holder(of: "n4") == "bob" && conversations.lastNick(of: "ann") == "N3")
+        #expect(
+            conversations.takeChanges() == [
+                .forgetNick(folded: "n4"), .nick(StoredNick(folded: "n4", nick: "n4", account: "Bob")),
+            ])
+        // Somebody of whom there is nothing to show had it since.
+        conversations.note("N3", folded: "n3", of: "cleo")
+        #expect(conversations.holder(of: "n3") == nil && conversations.lastNick(of: "ann") == "N2")
+        _ = conversations.takeChanges()
+        conversations.forget(account: "ANN")
+        #expect(
+            conversations.count == 0 && conversations.holder(of: "n2") == nil && conversations.holder(of: "n4") == nil)
+        #expect(
+            Set(conversations.takeChanges().map { "\($0)" })
+                == Set(
+                    [
+                        StoreOperation.forgetConversation(.conversation("ann", "bob")), .forgetNick(folded: "n1"),
+                        .forgetNick(folded: "n2"), .forgetNick(folded: "n4"),
+                    ].map { "\($0)" }))
+    }
+
+    @Test("what an earlier process kept is taken up, with names as they are written today")
+    func restored() {
+        var conversations = PrivateConversations()
+        conversations.restore(
+            [StoredConversation(key: .conversation("ann", "bob"), newestAt: at(5), nextSequence: 9)],
+            [
+                StoredNick(folded: "annie", nick: "Annie", account: "ANN"),
+                StoredNick(folded: "x", nick: "X", account: "gone"),
+            ], spell: { $0.lowercased() == "ann" ? "Ann" : $0 })
+        #expect(conversations.takeChanges() == [.forgetNick(folded: "x")])
+        #expect(conversations.name(of: "ann") == "Ann" && conversations.name(of: "bob") == "bob")
+        #expect(conversations.holder(of: "annie") == "ann" && conversations.lastNick(of: "ann") == "Annie")
+        #expect(conversations.newest(of: "BOB").map(\.partner) == ["ann"])
+        #expect(conversations.takePlace(in: Pair("Bob", "Ann"), at: at(6)) == 9)
+    }
+}
