@@ -7,7 +7,9 @@ import IRCProtocol
 extension Bridge {
     /// Has the store keep what the session's account chose.
     func keepChoices(of session: IRCSession) {
-        if let account = session.account { keepChoices(of: account.name) }
+        guard let account = session.account else { return }
+        keepChoices(of: account.name)
+        if context.isDurable { session.lastKept = context.ledger.next }
     }
 
     private func keepChoices(of account: String) { context.keep(.choices(context.choices.stored(of: account))) }

@@ -103,6 +103,7 @@ extension Bridge {
             author: context.identities.puppetID(account: author, backend: ""), client: session.clientName)
         if context.isDurable {
             context.keep(.message(pair.storedKey, message))
+            session.lastKept = context.ledger.next
         } else {
             conversations.append(message, to: pair)
         }

@@ -55,6 +55,8 @@ final class StoreChanges: @unchecked Sendable {
 
     private var rooms: [RoomRecord] = []
     private var indexes: [StoredRoomKey: Int] = [:]
+    /// Those of ``rooms`` that are free.
+    private var freeIndexes: [Int] = []
     private var changedRooms: [Int] = []
 
     /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
@@ -153,6 +155,11 @@ final class StoreChanges: @unchecked Sendable {
     }
 
     private func enter(_ key: StoredRoomKey, _ record: RoomRecord) -> Int {
+        if let index = freeIndexes.popLast() {
+            rooms[index] = record
+            indexes[key] = index
+            return index
+        }
         rooms.append(record)
         indexes[key] = rooms.count - 1
         return rooms.count - 1
@@ -197,6 +204,7 @@ final class StoreChanges: @unchecked Sendable {
         connection.rollBack()
         rooms.removeAll()
         indexes.removeAll()
+        freeIndexes.removeAll()
         changedRooms.removeAll()
     }
 
@@ -391,9 +399,9 @@ final class StoreChanges: @unchecked Sendable {
         try values.run(removeRoom)
         // Its number may be given to another room.
         grown[rooms[index].id] = nil
-        rooms[index].isChanged = false
         changedRooms.removeAll { $0 == index }
         indexes[key] = nil
+        freeIndexes.append(index)
     }
 
     private func keep(_ known: StoredReceipt, in key: StoredRoomKey) throws(SQLiteError) {
