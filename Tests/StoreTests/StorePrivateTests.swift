@@ -70,9 +70,9 @@ struct StorePrivateTests {
 
     @Test("a conversation whose messages are all too old is gone with the next start")
     func aged() async throws {
-        let stage = try StoreStage { $0.retention = .seconds(60) }
+        let stage = try StoreStage { $0.retention = .seconds(7200) }
         await stage.submitAndSettle([
-            .message(Self.ours, .plain(0, at: StoreStage.someTime - 61_000)), .message(Self.theirs, .plain(0)),
+            .message(Self.ours, .plain(0, at: StoreStage.someTime - 3 * 3_600_000)), .message(Self.theirs, .plain(0)),
         ])
         await stage.removeOld()
         #expect(try await stage.count(Self.ours) == 0)
