@@ -218,7 +218,8 @@ struct PrivateConversations {
             let fits = [pair.one, pair.other].allSatisfy {
                 (accounts[$0]?.partners.count ?? 0) < Self.maxCountOfAccount
             }
-            guard fits, conversations.count < Self.maxCount else {
+            // In one that is empty nothing is left to be found; it begins anew when something is said.
+            guard fits, known.newestAt != nil, conversations.count < Self.maxCount else {
                 changes.append(.forgetConversation(known.key))
                 continue
             }

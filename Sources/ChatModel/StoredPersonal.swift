@@ -20,19 +20,19 @@ extension StoredRoomKey {
     }
 }
 
-/// A private conversation of which messages are kept.
+/// A private conversation of which messages are kept, or were.
 public struct StoredConversation: Equatable, Sendable {
     /// Messages that are kept of one, the newest; about 5 MB of ordinary talk. The store removes more as they come, a few at
     /// a time.
     public static let maxMessages: Int64 = 5000
 
     public var key: StoredRoomKey
-    /// When something was said last.
-    public var newestAt: ChatTimestamp
+    /// When something was said last; nil: whatever was said is too old to be kept.
+    public var newestAt: ChatTimestamp?
     /// Greater than every place that was ever given in it.
     public var nextSequence: Int64
 
-    public init(key: StoredRoomKey, newestAt: ChatTimestamp, nextSequence: Int64) {
+    public init(key: StoredRoomKey, newestAt: ChatTimestamp?, nextSequence: Int64) {
         self.key = key
         self.newestAt = newestAt
         self.nextSequence = nextSequence

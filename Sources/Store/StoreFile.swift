@@ -147,7 +147,6 @@ enum StoreFile {
             PRAGMA journal_size_limit = \(keptLogBytes);
             """)
         try StoreSchema.migrate(connection, from: found)
-        try connection.execute(StoreSchema.forgetEmptyConversations)
         if let pages = settings.maxPageCount { try connection.execute("PRAGMA max_page_count = \(pages)") }
 
         let reading = try SQLiteConnection(path: path, isReadOnly: true, busyMilliseconds: busyMilliseconds)

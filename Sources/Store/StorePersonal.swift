@@ -51,15 +51,12 @@ struct StorePersonalQueries {
     private let choices: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
-        // Of one whose messages are all too old by now nothing is left.
         conversations = try connection.prepare(
             """
-            SELECT room, next_sequence, newest FROM
-            (SELECT room, next_sequence,
+            SELECT room, next_sequence,
             (SELECT at FROM messages WHERE room = rooms.id AND kind <> \(StoredMessage.Kind.event.rawValue)
             ORDER BY seq DESC LIMIT 1) AS newest
-            FROM rooms WHERE backend = '' AND room <> '')
-            WHERE newest IS NOT NULL ORDER BY newest DESC, room
+            FROM rooms WHERE backend = '' AND room <> '' ORDER BY newest DESC, room
             """)
         nicks = try connection.prepare("SELECT nick, shown, account FROM nicks ORDER BY position")
         choices = try connection.prepare("SELECT account, receipts, notices, mutes FROM choices ORDER BY account")
@@ -70,7 +67,7 @@ struct StorePersonalQueries {
         try queries.each(conversations) { row in
             found.conversations.append(
                 StoredConversation(
-                    key: StoredRoomKey(backend: "", room: row.text(0)), newestAt: row.timestamp(2),
+                    key: StoredRoomKey(backend: "", room: row.text(0)), newestAt: row.optionalTimestamp(2),
                     nextSequence: row.integer(1)))
         }
         try queries.each(nicks) { row in

@@ -147,12 +147,6 @@ enum StoreSchema {
         """,
     ]
 
-    /// Removes private conversations whose messages were all too old. The bridge knows of none yet.
-    static let forgetEmptyConversations = """
-        DELETE FROM rooms WHERE backend = '' AND room <> ''
-        AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.room = rooms.id)
-        """
-
     /// Brings the file to ``version``, each step in one transaction with the new version's number.
     ///
     /// - Parameter found: the file's version, at most ``version``.

@@ -45,6 +45,7 @@ public struct StoreStage {
     public mutating func removeOldest(_ count: Int, of key: StoredRoomKey) {
         let rest = messages(of: key).dropFirst(count)
         disk.rooms[key]?.messages = Array(rest)
+        disk.listConversation(key)
     }
 
     public mutating func takeOrders() -> [StoreOperation] {
@@ -160,7 +161,7 @@ extension StoredState {
             room.messages.append(message)
             room.nextSequence = max(room.nextSequence, message.sequence + 1)
             rooms[key] = room
-            if key.parties != nil { listConversation(key) }
+            listConversation(key)
         case .learn(let key, let msgid, let upstreamID):
             changeMessage(key, msgid) { $0.upstreamID = upstreamID }
         case .edit(let key, let msgid, let text):
@@ -209,12 +210,13 @@ extension StoredState {
         }
     }
 
-    private mutating func listConversation(_ key: StoredRoomKey) {
+    fileprivate mutating func listConversation(_ key: StoredRoomKey) {
         conversations.removeAll { $0.key == key }
-        guard let room = rooms[key], let newest = room.messages.last(where: { $0.kind != .event }) else { return }
-        conversations.append(
-            StoredConversation(key: key, newestAt: newest.at, nextSequence: room.nextSequence))
-        conversations.sort { $0.newestAt > $1.newestAt }
+        guard key.parties != nil, let room = rooms[key] else { return }
+        let newest = room.messages.last { $0.kind != .event }?.at
+        conversations.append(StoredConversation(key: key, newestAt: newest, nextSequence: room.nextSequence))
+        let never = ChatTimestamp(milliseconds: .min)
+        conversations.sort { $0.newestAt ?? never > $1.newestAt ?? never }
     }
 
     private mutating func changeOutbox(_ change: (inout [StoredOutboxEntry]) -> Void) {

@@ -526,6 +526,23 @@ struct PrivateHistoryTests {
         #expect(Set(rows.map(\.msgid)).count == 4)
     }
 
+    @Test("where all that was said is too old the next process begins anew")
+    func aged() throws {
+        let stage = try PrivateStage(true)
+        stage.enter(1, "ann", as: "ann")
+        stage.enter(2, "bob", as: "bob")
+        stage.send(1, "PRIVMSG bob :old")
+        stage.send(1, "@+draft/react=x;+reply=abc TAGMSG bob")
+        stage.harness.store.removeOldest(1, of: .conversation("ann", "bob"))
+        stage.restart()
+        stage.enter(1, "ann", as: "ann")
+        stage.enter(2, "bob", as: "bob")
+        #expect(stage.targets(1) == [] && stage.latest(1, "bob") == [])
+        stage.send(1, "PRIVMSG bob :new")
+        #expect(stage.latest(2, "ann") == ["ann>bob: new"] && stage.targets(2) == ["ann"])
+        #expect(stage.harness.store.disk.rooms[.conversation("ann", "bob")]?.messages.count == 1)
+    }
+
     @Test("in memory it is gone with the process")
     func forgotten() throws {
         let stage = try PrivateStage(false)

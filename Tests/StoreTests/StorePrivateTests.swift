@@ -68,15 +68,24 @@ struct StorePrivateTests {
         #expect(try await stage.messages(Self.ours, after: count - 2) == [.plain(count - 1)])
     }
 
-    @Test("a conversation whose messages are all too old is gone with the next start")
+    @Test("of a conversation whose messages are all too old the next bridge hears that it is empty")
     func aged() async throws {
         let stage = try StoreStage { $0.retention = .seconds(7200) }
+        let (old, done) = (StoreStage.someTime - 3 * 3_600_000, StoredRoomKey.conversation("ann", "dora"))
+        // Of one only what was done is left.
+        var event = StoredMessage.plain(1)
+        event.kind = .event
         await stage.submitAndSettle([
-            .message(Self.ours, .plain(0, at: StoreStage.someTime - 3 * 3_600_000)), .message(Self.theirs, .plain(0)),
+            .message(Self.ours, .plain(0, at: old)), .message(done, .plain(0, at: old)), .message(done, event),
+            .message(Self.theirs, .plain(0)),
         ])
         await stage.removeOld()
         #expect(try await stage.count(Self.ours) == 0)
-        #expect(try reopened(stage).conversations.map(\.key) == [Self.theirs])
+        #expect(try await stage.count(done) == 1)
+        let found = try reopened(stage).conversations
+        #expect(found.map(\.key) == [Self.theirs, Self.ours, done])
+        #expect(found.map { $0.newestAt != nil } == [true, false, false])
+        #expect(found.map(\.nextSequence) == [1, 1, 2])
     }
 
     @Test("of a nick the last account counts, and the order in which they were entered")
