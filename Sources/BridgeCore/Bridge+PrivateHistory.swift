@@ -205,7 +205,12 @@ extension Bridge {
         var message = message
         let isOwn = message.account.map(AccountBook.fold) == view.own
         let isToPartner = isOwn && view.pair.one != view.pair.other
-        if isOwn, let person = session.person.flatMap({ context.identities[$0] }) { message.source = person.source }
+        // Who logged in as somebody else while this was on its way did not say it.
+        if isOwn, let person = session.person.flatMap({ context.identities[$0] }),
+            person.account.map(AccountBook.fold) == view.own
+        {
+            message.source = person.source
+        }
         let target = isToPartner ? view.partner : session.displayNick
         if message.kind == .event { return [message.eventLine(in: target)] }
         return privateRenderer(target: target, for: session).lines(of: message)
