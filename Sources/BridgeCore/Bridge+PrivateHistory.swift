@@ -97,7 +97,8 @@ extension Bridge {
         for party in [person, target] { noteNick(of: party) }
         let now = context.now.wall
         let message = StoredMessage(
-            kind: kind, sequence: conversations.takePlace(in: pair, at: kind == .event ? nil : now), msgid: msgid,
+            kind: kind, sequence: conversations.takePlace(in: pair, by: author, at: kind == .event ? nil : now),
+            msgid: msgid,
             at: now, nick: person.nick, source: person.source, account: author, text: words?.text ?? verb.rawValue,
             clientTags: clientTags.map { StoredTag(name: $0.name, value: $0.value) },
             author: context.identities.puppetID(account: author, backend: ""), client: session.clientName)

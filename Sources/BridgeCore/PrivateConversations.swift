@@ -5,10 +5,11 @@ import ChatModel
 /// A conversation belongs to two accounts, whatever nicks they have. Its messages are in the store, or, where nothing outlasts
 /// the process, here. What is to be kept of changes is left in ``takeChanges()``.
 struct PrivateConversations {
-    /// Of one account, those of the last years of somebody who talks to everybody. With one more, the one in which nothing was
-    /// said for longest goes, for both of its people.
+    /// Of one account, those of the last years of somebody who talks to everybody. With one more, one goes, for both of its
+    /// people: of those in which the account says nothing the one that is quiet for longest, else of all. So nobody can have
+    /// somebody's conversations removed by talking to them under many names.
     static let maxCountOfAccount = 200
-    /// All together, of each about 400 bytes of memory; beyond it the quietest goes.
+    /// All together, of each about 400 bytes of memory. With one more, one goes of the account that has most of them.
     static let maxCount = 10_000
     /// Nicks of one account that are remembered, the last ones.
     static let maxNicksOfAccount = 4
@@ -37,6 +38,8 @@ struct PrivateConversations {
         var nextSequence: Int64 = 0
         /// Nil: the store has the messages.
         var archive: MemoryHistory?
+        /// Who said something, folded.
+        var speakers: Set<String> = []
     }
 
     private struct Nick {
@@ -80,20 +83,25 @@ struct PrivateConversations {
     mutating func open(_ pair: Pair, names: [String], inMemory: Bool) {
         guard !contains(pair) else { return }
         for account in Set([pair.one, pair.other]) {
-            let partners = accounts[account]?.partners ?? []
-            guard partners.count >= Self.maxCountOfAccount else { continue }
-            if let quietest = quietest(partners.map { Pair(account, $0) }) { forget(quietest) }
+            if accounts[account]?.partners.count ?? 0 >= Self.maxCountOfAccount { forgetOne(of: account) }
         }
-        if conversations.count >= Self.maxCount, let quietest = quietest(conversations.keys) { forget(quietest) }
+        if conversations.count >= Self.maxCount {
+            let most = accounts.max { a, b in
+                (a.value.partners.count, b.key) < (b.value.partners.count, a.key)
+            }
+            if let most { forgetOne(of: most.key) }
+        }
         enter(pair, Conversation(archive: inMemory ? MemoryHistory() : nil), names: names)
     }
 
-    private func quietest(_ pairs: some Sequence<Pair>) -> Pair? {
+    private mutating func forgetOne(of account: String) {
+        let pairs = (accounts[account]?.partners ?? []).map { Pair(account, $0) }
+        func speaks(_ pair: Pair) -> Int { conversations[pair]?.speakers.contains(account) == true ? 1 : 0 }
         // Of those that are equally quiet the same each time, whatever the order in which they are looked at.
-        pairs.min { a, b in
-            let (x, y) = (newest(a), newest(b))
-            return x != y ? x < y : (a.one, a.other) < (b.one, b.other)
+        let least = pairs.min { a, b in
+            (speaks(a), newest(a), a.one, a.other) < (speaks(b), newest(b), b.one, b.other)
         }
+        if let least { forget(least) }
     }
 
     private func newest(_ pair: Pair) -> ChatTimestamp {
@@ -110,11 +118,16 @@ struct PrivateConversations {
 
     /// The next place in a conversation.
     ///
-    /// - Parameter at: when something was said there; nil: it was done.
-    mutating func takePlace(in pair: Pair, at: ChatTimestamp?) -> Int64 {
+    /// - Parameters:
+    ///   - author: the account of who speaks.
+    ///   - at: when something is said there; nil: it is done.
+    mutating func takePlace(in pair: Pair, by author: String, at: ChatTimestamp?) -> Int64 {
         guard var conversation = conversations[pair] else { return 0 }
         defer { conversations[pair] = conversation }
-        if let at { conversation.newestAt = at }
+        if let at {
+            conversation.newestAt = at
+            conversation.speakers.insert(AccountBook.fold(author))
+        }
         let place = conversation.nextSequence
         conversation.nextSequence = place == .max ? place : place + 1
         return place
@@ -224,7 +237,10 @@ struct PrivateConversations {
                 continue
             }
             enter(
-                pair, Conversation(newestAt: known.newestAt, nextSequence: known.nextSequence),
+                pair,
+                Conversation(
+                    newestAt: known.newestAt, nextSequence: known.nextSequence,
+                    speakers: Set(known.speakers.map(AccountBook.fold))),
                 names: [spell(parties.one), spell(parties.other)])
         }
         for known in nicks {

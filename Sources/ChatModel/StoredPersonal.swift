@@ -31,11 +31,17 @@ public struct StoredConversation: Equatable, Sendable {
     public var newestAt: ChatTimestamp?
     /// Greater than every place that was ever given in it.
     public var nextSequence: Int64
+    /// The accounts that said something lately, as they were written then.
+    public var speakers: Set<String>
 
-    public init(key: StoredRoomKey, newestAt: ChatTimestamp?, nextSequence: Int64) {
+    /// So many of the newest messages are looked at for ``speakers``.
+    public static let speakingCount = 20
+
+    public init(key: StoredRoomKey, newestAt: ChatTimestamp?, nextSequence: Int64, speakers: Set<String> = []) {
         self.key = key
         self.newestAt = newestAt
         self.nextSequence = nextSequence
+        self.speakers = speakers
     }
 }
 

@@ -51,11 +51,14 @@ struct StorePersonalQueries {
     private let choices: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
+        let said =
+            "FROM messages WHERE room = rooms.id AND kind <> \(StoredMessage.Kind.event.rawValue) ORDER BY seq DESC"
+        // Two speak in each, so the first name and the last are all.
+        let lately = "FROM (SELECT account \(said) LIMIT \(StoredConversation.speakingCount))"
         conversations = try connection.prepare(
             """
-            SELECT room, next_sequence,
-            (SELECT at FROM messages WHERE room = rooms.id AND kind <> \(StoredMessage.Kind.event.rawValue)
-            ORDER BY seq DESC LIMIT 1) AS newest
+            SELECT room, next_sequence, (SELECT at \(said) LIMIT 1) AS newest, (SELECT min(account) \(lately)),
+            (SELECT max(account) \(lately))
             FROM rooms WHERE backend = '' AND room <> '' ORDER BY newest DESC, room
             """)
         nicks = try connection.prepare("SELECT nick, shown, account FROM nicks ORDER BY position")
@@ -68,7 +71,8 @@ struct StorePersonalQueries {
             found.conversations.append(
                 StoredConversation(
                     key: StoredRoomKey(backend: "", room: row.text(0)), newestAt: row.optionalTimestamp(2),
-                    nextSequence: row.integer(1)))
+                    nextSequence: row.integer(1),
+                    speakers: Set([row.optionalText(3), row.optionalText(4)].compactMap(\.self))))
         }
         try queries.each(nicks) { row in
             found.nicks.append(StoredNick(folded: row.text(0), nick: row.text(1), account: row.text(2)))

@@ -213,8 +213,11 @@ extension StoredState {
     fileprivate mutating func listConversation(_ key: StoredRoomKey) {
         conversations.removeAll { $0.key == key }
         guard key.parties != nil, let room = rooms[key] else { return }
-        let newest = room.messages.last { $0.kind != .event }?.at
-        conversations.append(StoredConversation(key: key, newestAt: newest, nextSequence: room.nextSequence))
+        let said = room.messages.filter { $0.kind != .event }
+        conversations.append(
+            StoredConversation(
+                key: key, newestAt: said.last?.at, nextSequence: room.nextSequence,
+                speakers: Set(said.suffix(StoredConversation.speakingCount).compactMap(\.account))))
         let never = ChatTimestamp(milliseconds: .min)
         conversations.sort { $0.newestAt ?? never > $1.newestAt ?? never }
     }

@@ -15,13 +15,13 @@ struct PrivateConversationsTests {
     ) {
         let pair = Pair(a, b)
         conversations.open(pair, names: [a, b], inMemory: text != nil)
-        let place = conversations.takePlace(in: pair, at: at(time))
+        let place = conversations.takePlace(in: pair, by: a, at: at(time))
         guard let text else { return }
         conversations.append(
             StoredMessage(sequence: place, msgid: "m\(time)", at: at(time), nick: a, source: a, text: text), to: pair)
     }
 
-    @Test("of an account's conversations the quietest goes when there are too many, for both")
+    @Test("of an account's conversations the one that is quiet for longest goes when there are too many, for both")
     func boundedOfAccount() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCountOfAccount
@@ -34,22 +34,53 @@ struct PrivateConversationsTests {
         #expect(conversations.contains(Pair("ann", "p0")) && conversations.contains(Pair("ANN", "one-more")))
     }
 
-    @Test("all together they are bounded, and so are those that a file has")
+    @Test("nobody's conversations are driven out by those who only talk to them, in the next process either")
+    func notDrivenOut() {
+        var conversations = PrivateConversations()
+        let count = PrivateConversations.maxCountOfAccount
+        for index in 0..<(count - 1) { say(&conversations, "Ann", "p\(index)", at: index) }
+        for index in 0..<500 { say(&conversations, "troll\(index)", "ann", at: 1000 + index) }
+        for index in 0..<(count - 1) { #expect(conversations.contains(Pair("ann", "p\(index)"))) }
+        #expect(conversations.contains(Pair("ann", "troll499")) && conversations.count == count)
+
+        var next = PrivateConversations()
+        next.restore(
+            (0..<(count - 1)).map {
+                StoredConversation(
+                    key: .conversation("ann", "p\($0)"), newestAt: at($0), nextSequence: 1, speakers: ["Ann", "p\($0)"])
+            } + [
+                StoredConversation(
+                    key: .conversation("ann", "troll"), newestAt: at(1000), nextSequence: 1, speakers: ["troll"])
+            ], [], spell: { $0 })
+        say(&next, "another", "ann", at: 2000)
+        #expect(next.takeChanges() == [.forgetConversation(.conversation("ann", "troll"))])
+    }
+
+    @Test("all together they are bounded: of who has most one goes")
     func boundedInAll() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCount
-        for index in 0..<count { say(&conversations, "a\(index)", "b\(index)", at: index) }
-        say(&conversations, "ann", "bob", at: count)
-        #expect(conversations.takeChanges() == [.forgetConversation(.conversation("a0", "b0"))])
-        var next = PrivateConversations()
-        next.restore(
+        for index in 0..<(count - 3) { say(&conversations, "a\(index)", "b\(index)", at: index) }
+        for index in 0..<3 { say(&conversations, "many", "c\(index)", at: count + index) }
+        say(&conversations, "ann", "bob", at: count + 9)
+        #expect(conversations.takeChanges() == [.forgetConversation(.conversation("c0", "many"))])
+        #expect(conversations.count == count)
+    }
+
+    @Test("those that a file has are bounded too, and the newest stay")
+    func boundedInFile() {
+        var conversations = PrivateConversations()
+        let count = PrivateConversations.maxCountOfAccount + 300
+        conversations.restore(
             (0...count).map {
                 StoredConversation(key: .conversation("a\($0)", "b"), newestAt: at(-$0), nextSequence: 3)
-            }, [], spell: { $0 })
-        #expect(next.count == PrivateConversations.maxCountOfAccount)
-        #expect(next.takeChanges().count == count + 1 - PrivateConversations.maxCountOfAccount)
-        #expect(next.contains(Pair("a0", "b")) && !next.contains(Pair("a\(count)", "b")))
-        #expect(next.takePlace(in: Pair("a0", "b"), at: nil) == 3)
+            } + [StoredConversation(key: .conversation("x", "y"), newestAt: nil, nextSequence: 3)], [], spell: { $0 })
+        #expect(conversations.count == PrivateConversations.maxCountOfAccount)
+        let changes = conversations.takeChanges()
+        #expect(changes.count == count + 2 - PrivateConversations.maxCountOfAccount)
+        #expect(changes.last == .forgetConversation(.conversation("x", "y")))
+        #expect(conversations.contains(Pair("a0", "b")) && !conversations.contains(Pair("a\(count)", "b")))
+        #expect(conversations.takePlace(in: Pair("a0", "b"), by: "b", at: nil) == 3)
     }
 
     @Test("in memory, messages are bounded by their bytes: what is quiet goes, what is spoken in stays")
@@ -118,6 +149,6 @@ struct PrivateConversationsTests {
         #expect(conversations.name(of: "ann") == "Ann" && conversations.name(of: "bob") == "bob")
         #expect(conversations.holder(of: "annie") == "ann" && conversations.lastNick(of: "ann") == "Annie")
         #expect(conversations.newest(of: "BOB").map(\.partner) == ["ann"])
-        #expect(conversations.takePlace(in: Pair("Bob", "Ann"), at: at(6)) == 9)
+        #expect(conversations.takePlace(in: Pair("Bob", "Ann"), by: "Bob", at: at(6)) == 9)
     }
 }

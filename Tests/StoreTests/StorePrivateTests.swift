@@ -41,6 +41,25 @@ struct StorePrivateTests {
             ])
     }
 
+    @Test("who spoke lately is told with a conversation")
+    func speakers() async throws {
+        let stage = try StoreStage()
+        func said(_ place: Int64, by account: String, in key: StoredRoomKey) -> StoreOperation {
+            var message = StoredMessage.plain(place, at: place)
+            message.account = account
+            return .message(key, message)
+        }
+        var operations = [said(0, by: "Ann", in: Self.ours), said(1, by: "bob", in: Self.ours)]
+        operations += (0..<3).map { said($0, by: "cleo", in: Self.theirs) }
+        await stage.submitAndSettle(operations)
+        let lately = Int64(StoredConversation.speakingCount)
+        let long = StoredRoomKey.conversation("x", "y")
+        await stage.submitAndSettle((0...lately).map { said($0, by: $0 == 0 ? "x" : "y", in: long) })
+        let found = try reopened(stage).conversations
+        #expect(found.map(\.key) == [long, Self.theirs, Self.ours])
+        #expect(found.map(\.speakers) == [["y"], ["cleo"], ["Ann", "bob"]])
+    }
+
     @Test("a forgotten conversation leaves nothing behind, and what comes next begins it anew")
     func forgotten() async throws {
         let stage = try StoreStage()
