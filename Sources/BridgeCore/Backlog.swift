@@ -157,10 +157,11 @@ struct BacklogRenderer {
                 IRCMessage(
                     tags: tags, source: serverName, command: "NOTICE", params: [channel, stamp(message.at) + text])
             ]
-        case .message:
+        case .message, .notice:
             if let account = message.account { tags.append(IRCTag("account", account)) }
             let head = IRCMessage(
-                tags: tags + self.tags(of: message), source: message.source, command: "PRIVMSG", params: [channel])
+                tags: tags + self.tags(of: message), source: message.source,
+                command: message.kind == .notice ? "NOTICE" : "PRIVMSG", params: [channel])
             return said(message, head)?.messages(for: caps, reference: reference) ?? []
         }
     }

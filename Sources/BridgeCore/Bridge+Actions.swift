@@ -7,7 +7,7 @@ extension Bridge {
     /// Source: IRCv3 message-redaction.
     func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
         guard let room = room(channel: channel), session.rooms.contains(room.id) else {
-            // Private messages go from one IRC client to another and are kept nowhere.
+            // What was said in private is on the other side already, and no backend can be asked to take it back.
             return reply(
                 .fail(
                     "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),

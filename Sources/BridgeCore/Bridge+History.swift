@@ -34,63 +34,72 @@ extension Bridge {
         case .targets(let from, let to, let limit): targets(from: from, to: to, limit: limit, session)
         case .page(let subcommand, let target, let selection, let limit):
             guard target.hasPrefix("#") else {
-                // Private messages are not kept: there is nothing, which is no failure. Clients ask by themselves whenever
-                // somebody opens such a conversation.
-                return begin(.lines, batch: ["chathistory", target], session)
+                return privateHistory(subcommand, target, selection, limit: limit, session)
             }
             guard let room = room(channel: target), mayReadHistory(of: room, session) else {
                 let refusal = HistoryRefusal(
                     code: "INVALID_TARGET", context: [subcommand, target], text: "Messages could not be retrieved")
                 return reply(refusal.line(from: settings.serverName), session)
             }
-            // They change what a page consists of: what is a line to some clients is nothing to others.
-            let plays = session.caps.contains(.eventPlayback)
-            let query = StoredPageQuery(
-                selection, limit: min(limit, settings.limits.historyLimit),
-                withTakenBack: plays && session.caps.contains(.messageRedaction),
-                withEvents: plays && session.caps.contains(.messageTags))
             begin(
-                .page(room.id, subcommand: subcommand, target: target, query), batch: ["chathistory", room.channel],
-                session)
+                .page(
+                    room.id, subcommand: subcommand, target: target, pageQuery(selection, limit: limit, session)),
+                batch: ["chathistory", room.channel], session)
         }
+    }
+
+    func pageQuery(
+        _ selection: StoredPageQuery.Selection, limit: Int, _ session: IRCSession
+    ) -> StoredPageQuery {
+        // They change what a page consists of: what is a line to some clients is nothing to others.
+        let plays = session.caps.contains(.eventPlayback)
+        return StoredPageQuery(
+            selection, limit: min(limit, settings.limits.historyLimit),
+            withTakenBack: plays && session.caps.contains(.messageRedaction),
+            withEvents: plays && session.caps.contains(.messageTags))
     }
 
     /// Source: IRCv3 chathistory, "TARGETS".
     private func targets(from: ChatTimestamp, to: ChatTimestamp, limit: Int, _ session: IRCSession) {
         let (lower, upper) = (min(from, to), max(from, to))
-        let found = rooms.filter { mayReadHistory(of: $0, session) }
-            .compactMap { room in room.recent.newest.map { (at: $0.at, channel: room.channel) } }
-            .filter { $0.at > lower && $0.at < upper }
-            .sorted { ($0.at, $0.channel) < ($1.at, $1.channel) }
+        let said = rooms.filter { mayReadHistory(of: $0, session) }
+            .compactMap { room in room.recent.newest.map { (at: $0.at, name: room.channel) } }
+        let found = (said + privateTargets(session)).filter { $0.at > lower && $0.at < upper }
+            .sorted { ($0.at, $0.name) < ($1.at, $1.name) }
         let limit = min(limit, settings.limits.historyLimit)
         let lines = (from <= to ? found.prefix(limit) : found.suffix(limit)).map { target in
             IRCMessage(
                 source: settings.serverName, command: "CHATHISTORY",
-                params: ["TARGETS", target.channel, IRCServerTime.format(milliseconds: target.at.milliseconds)])
+                params: ["TARGETS", target.name, IRCServerTime.format(milliseconds: target.at.milliseconds)])
         }
         begin(.lines, batch: ["draft/chathistory-targets"], lines: lines, session)
     }
 
     func search(_ request: SearchRequest, _ session: IRCSession) {
         var places = rooms.filter { mayReadHistory(of: $0, session) }.map(\.id)
-        if let channel = request.channel {
+        var conversations = searchedConversations(with: nil, session)
+        if let nick = request.channel, !nick.hasPrefix("#") {
+            (places, conversations) = ([], searchedConversations(with: nick, session))
+        } else if let channel = request.channel {
             guard let room = room(channel: channel), places.contains(room.id) else {
                 let refusal = HistoryRefusal(
                     command: "SEARCH", code: "INVALID_PARAMS", context: ["in"], text: "You are not in that room")
                 return reply(refusal.line(from: settings.serverName), session)
             }
-            places = [room.id]
+            (places, conversations) = ([room.id], [])
         }
-        begin(.search(request.search), batch: ["soju.im/search"], rooms: places, session)
+        begin(
+            .search(request.search), batch: ["soju.im/search"],
+            places: places.map { .room($0) } + conversations.map { .conversation($0) }, session)
     }
 
-    private func begin(
-        _ question: HistoryAnswer.Question, batch: [String], lines: [IRCMessage] = [], rooms: [RoomID] = [],
-        _ session: IRCSession
+    func begin(
+        _ question: HistoryAnswer.Question, batch: [String], lines: [IRCMessage] = [],
+        places: [HistoryAnswer.Place] = [], _ session: IRCSession
     ) {
         let answer = HistoryAnswer(
             session.id, question, batch: batch, label: session.response?.label, lines: lines)
-        answer.roomsLeft = rooms.reversed()
+        answer.placesLeft = places.reversed()
         // The batch of the messages is the whole answer, and bears the label.
         session.response?.isDeferred = true
         session.appendLongAnswer(.history(answer))
@@ -100,14 +109,24 @@ extension Bridge {
 
     /// Asks where the page lies.
     private func place(_ answer: HistoryAnswer) {
+        if case .conversation(let view, _, _, let query) = answer.question {
+            guard let archive = privateArchive(of: view) else {
+                return askPlaces(answer, view.pair.storedKey, query)
+            }
+            return privatePlaced(answer, archive.places(query))
+        }
         guard case .page(let id, _, _, let query) = answer.question, let room = room(id) else { return fail(answer) }
         let asked = room.asked(query)
         guard context.isDurable else { return placed(answer, room, asked, room.archive.places(asked)) }
         answer.asked = asked
+        askPlaces(answer, room.storedKey, asked)
+    }
+
+    private func askPlaces(_ answer: HistoryAnswer, _ key: StoredRoomKey, _ asked: StoredPageQuery) {
         let read = context.ledger.nextRead()
         historyReads[read] = answer
         wait(answer, .placing(read), for: HistoryAnswer.patience)
-        context.ask(.findPlaces(read, room.storedKey, asked))
+        context.ask(.findPlaces(read, key, asked))
     }
 
     func historyPlaced(_ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, _ answer: HistoryAnswer) {
@@ -115,6 +134,10 @@ extension Bridge {
         switch outcome {
         case .failure(let failure): storeFailed(failure, answer)
         case .success(let places):
+            if case .conversation = answer.question {
+                privatePlaced(answer, places)
+                break
+            }
             guard case .page(let id, _, _, let query) = answer.question, let room = room(id) else {
                 fail(answer)
                 break
@@ -142,9 +165,7 @@ extension Bridge {
         let (sequences, spans) = query.find(in: known)
         for (reference, span) in zip(query.references, spans) where span == nil {
             guard case .message(let msgid) = reference else { continue }
-            answer.phase = .failed(
-                HistoryRefusal(
-                    code: "MESSAGE_ERROR", context: [subcommand, target, msgid], text: "No such message is known here"))
+            answer.phase = .failed(.unknown(msgid, subcommand, target))
             return
         }
         if known.wantsOlder(query, sequences, spans.compactMap(\.self)) {
@@ -156,8 +177,8 @@ extension Bridge {
         let wanted = Set(sequences)
         let front = older.filter { wanted.contains($0.sequence) }
         answer.placed(
-            front.map { HistoryAnswer.Row(room: room.id, message: $0) }, places: Array(sequences.dropFirst(front.count))
-        )
+            front.map { HistoryAnswer.Row(place: .room(room.id), message: $0) },
+            places: Array(sequences.dropFirst(front.count)))
         answer.phase = .writing
     }
 
@@ -181,7 +202,7 @@ extension Bridge {
 
     // MARK: - Reading
 
-    /// Asks for the next messages of a page, or looks into the next room.
+    /// Asks for the next messages of a page, or looks into the next place.
     private func read(_ answer: HistoryAnswer) -> Bool {
         switch answer.question {
         case .lines: return false
@@ -190,24 +211,45 @@ extension Bridge {
             guard context.isDurable else {
                 let limit = HistoryAnswer.readCount
                 let found = room.archive.messages(after: next.after, through: next.through, limit: limit)
-                answer.take(found, room: id)
+                answer.take(found, of: .room(id))
                 return true
             }
             ask(answer) { read in
                 .readMessages(
                     read, room.storedKey, after: next.after, through: next.through, limit: HistoryAnswer.readCount)
             }
+        case .conversation(let view, _, _, _):
+            guard let next = answer.nextRead else { return false }
+            if let archive = privateArchive(of: view) {
+                let limit = HistoryAnswer.readCount
+                let found = archive.messages(after: next.after, through: next.through, limit: limit)
+                answer.take(found, of: .conversation(view))
+                return true
+            }
+            ask(answer) { read in
+                .readMessages(
+                    read, view.pair.storedKey, after: next.after, through: next.through,
+                    limit: HistoryAnswer.readCount)
+            }
         case .search(let search):
-            while let id = answer.roomsLeft.last {
-                guard let room = room(id) else {
-                    answer.roomsLeft.removeLast()
+            while let place = answer.placesLeft.last {
+                let key: StoredRoomKey
+                let archive: MemoryHistory?
+                switch place {
+                case .room(let id):
+                    guard let room = room(id) else {
+                        answer.placesLeft.removeLast()
+                        continue
+                    }
+                    (key, archive) = (room.storedKey, context.isDurable ? nil : room.archive)
+                case .conversation(let view):
+                    (key, archive) = (view.pair.storedKey, privateArchive(of: view))
+                }
+                if let archive {
+                    searched(answer, search, archive.search(search))
                     continue
                 }
-                guard context.isDurable else {
-                    searched(answer, search, room.archive.search(search))
-                    continue
-                }
-                ask(answer) { read in .searchMessages(read, room.storedKey, search) }
+                ask(answer) { read in .searchMessages(read, key, search) }
                 return true
             }
             guard !answer.found.isEmpty else { return false }
@@ -228,17 +270,18 @@ extension Bridge {
         answer.phase = .writing
         switch (outcome, answer.question) {
         case (.failure(let failure), _): storeFailed(failure, answer)
-        case (.success(let found), .page(let room, _, _, _)): answer.take(found, room: room)
+        case (.success(let found), .page(let room, _, _, _)): answer.take(found, of: .room(room))
+        case (.success(let found), .conversation(let view, _, _, _)): answer.take(found, of: .conversation(view))
         case (.success(let found), .search(let search)): searched(answer, search, found)
         case (.success, .lines): break
         }
         goOn(with: answer)
     }
 
-    /// One more room was looked into. Of all, the newest are shown, or the oldest where they are looked for from a time on.
+    /// One more place was looked into. Of all, the newest are shown, or the oldest where they are looked for from a time on.
     private func searched(_ answer: HistoryAnswer, _ search: StoredSearch, _ found: [StoredMessage]) {
-        guard let room = answer.roomsLeft.popLast() else { return }
-        let all = (answer.found + found.map { HistoryAnswer.Row(room: room, message: $0) }).enumerated()
+        guard let place = answer.placesLeft.popLast() else { return }
+        let all = (answer.found + found.map { HistoryAnswer.Row(place: place, message: $0) }).enumerated()
             .sorted { ($0.element.message.at, $0.offset) < ($1.element.message.at, $1.offset) }.map(\.element)
         answer.found = Array(search.after == nil ? all.suffix(search.limit) : all.prefix(search.limit))
     }
@@ -297,7 +340,10 @@ extension Bridge {
         case .placing, .fetching, .reading: return .waits
         case .begun:
             answer.phase = .writing
-            if case .page = answer.question { place(answer) }
+            switch answer.question {
+            case .page, .conversation: place(answer)
+            case .search, .lines: break
+            }
             return .goesOn
         case .failed(let refusal):
             if looksElsewhere(answer) { return .goesOn }
@@ -315,8 +361,8 @@ extension Bridge {
     }
 
     private func writeNext(_ answer: HistoryAnswer, _ session: IRCSession) -> AnswerProgress {
-        // Rooms are searched before anything is shown.
-        if case .search = answer.question, !answer.roomsLeft.isEmpty {
+        // Everything is searched before anything is shown.
+        if case .search = answer.question, !answer.placesLeft.isEmpty {
             _ = read(answer)
             return .goesOn
         }
@@ -363,8 +409,13 @@ extension Bridge {
     private func count(_ bytes: Int, _ session: IRCSession) { session.undrainedBytes += bytes }
 
     private func lines(of row: HistoryAnswer.Row, for session: IRCSession) -> [IRCMessage] {
-        guard let room = room(row.room) else { return [] }
         let message = row.message
+        let id: RoomID
+        switch row.place {
+        case .conversation(let view): return self.lines(of: message, in: view, for: session)
+        case .room(let room): id = room
+        }
+        guard let room = room(id) else { return [] }
         if message.isTakenBack {
             let time = IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds))
             return [

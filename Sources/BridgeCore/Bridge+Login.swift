@@ -184,7 +184,7 @@ extension Bridge {
         }
         session.account = account
         session.setClientName(client)
-        context.choices.move(session.id, to: account.name)
+        moveChoices(of: session, to: account)
         if person != nil { becomeAccount(session, account) }
     }
 

@@ -130,6 +130,7 @@ extension Bridge {
         ]
         if let account = person.account { tags.append(IRCTag("account", account)) }
         if person.isBot { tags.append(IRCTag("bot")) }
+        keepPrivate(verb, words, clientTags, msgid: msgid, from: person, to: target, session)
         let head = IRCMessage(
             tags: tags + clientTags, source: person.source, command: verb.rawValue, params: [target.nick])
         let said = words.map { MessageRendering.utterance(head, $0) }

@@ -165,6 +165,9 @@ extension Bridge {
         registrations[key]?.kept = (context.ledger.next, account)
         context.keep(
             .account(StoredAccount(name: making.name, password: verifier.description, madeAt: context.now.wall)))
+        // In the same order, so that there is never an account with the past of another.
+        forgetChoices(ofEarlier: making.name)
+        forgetConversations(ofEarlier: making.name)
     }
 
     /// Orders are on disk: accounts among them are made.

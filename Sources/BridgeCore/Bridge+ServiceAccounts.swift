@@ -122,7 +122,8 @@ extension Bridge {
             let folded = IRCCasemapping.ascii.fold(word)
             let policy = ReceiptPolicy(rawValue: folded)
             guard policy != nil || folded == "default" else { return say("Usage: \(row.usage)", to: session) }
-            context.choices.setReceipts(policy, of: choicesOwner(session))
+            guard context.choices.setReceipts(policy, of: choicesOwner(session)) else { return sayFull(to: session) }
+            keepChoices(of: session)
             let clients = session.account == nil ? [session] : sessions(of: session.person)
             for client in clients {
                 for room in client.rooms.compactMap({ room($0) }) {
@@ -155,8 +156,12 @@ extension Bridge {
         let owner = choicesOwner(session)
         switch word.map(IRCCasemapping.ascii.fold) {
         case nil: break
-        case "on": context.choices.setNotices(true, of: owner)
-        case "off": context.choices.setNotices(false, of: owner)
+        case "on":
+            guard context.choices.setNotices(true, of: owner) else { return sayFull(to: session) }
+            keepChoices(of: session)
+        case "off":
+            context.choices.setNotices(false, of: owner)
+            keepChoices(of: session)
         default: return say("Usage: \(row.usage)", to: session)
         }
         say(
@@ -226,7 +231,9 @@ extension Bridge {
             return say("Neither of us can be muted.", to: session)
         }
         switch context.choices.mute(PersonalChoices.Mute(target: muteTarget(person), nick: person.nick), for: owner) {
-        case .done: say("You do not hear \(person.nick) any more; unmute \(person.nick) changes that.", to: session)
+        case .done:
+            keepChoices(of: session)
+            say("You do not hear \(person.nick) any more; unmute \(person.nick) changes that.", to: session)
         case .known: say("You do not hear \(person.nick) already.", to: session)
         case .full: say("You have muted too many people; unmute some.", to: session)
         }
@@ -243,6 +250,7 @@ extension Bridge {
         guard let target, context.choices.unmute(target, for: owner) else {
             return say("You have not muted \(Self.quoted(nick)).", to: session)
         }
+        keepChoices(of: session)
         say("You hear \(Self.quoted(nick)) again.", to: session)
     }
 }

@@ -205,7 +205,7 @@ extension Bridge {
     ) {
         let answer = HistoryAnswer(session.id, question, batch: [], label: nil)
         answer.reading = reading
-        answer.roomsLeft = rooms.reversed()
+        answer.placesLeft = rooms.reversed().map { .room($0) }
         session.appendLongAnswer(.history(answer))
     }
 
@@ -227,7 +227,7 @@ extension Bridge {
 
     /// A message as the service tells it; nothing of people whom the client muted.
     func serviceLines(of row: HistoryAnswer.Row, _ answer: HistoryAnswer, _ session: IRCSession) -> [IRCMessage] {
-        guard let room = room(row.room), let reading = answer.reading else { return [] }
+        guard case .room(let id) = row.place, let room = room(id), let reading = answer.reading else { return [] }
         let texts: [String]
         switch reading.kind {
         case .show(let msgid, let from): texts = whole(row.message, msgid, from: from, in: room, session)

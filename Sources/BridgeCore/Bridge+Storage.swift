@@ -225,7 +225,8 @@ struct UnkeptChanges {
             // Refused aloud; told anew by what comes later; too late to be of use to a client that has come back since; or
             // owed by the ledger.
             case .accept, .live, .cursor, .dropCursor, .outboxState, .leaveOutbox, .account: break
-            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount:
+            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount,
+                .forgetConversation, .nick, .forgetNick, .choices:
                 if again.count < Self.capacity { again.append(change) }
             }
         }

@@ -51,6 +51,7 @@ public final class Bridge {
     var peakPeople = 0
     var whowas = WhowasMemory()
     var privateMarkers = PrivateMarkers()
+    var conversations = PrivateConversations()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
     private var addressUse: [String: AddressUse] = [:]
@@ -148,7 +149,10 @@ public final class Bridge {
             rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
-        context.identities.presenceChanged = { [unowned self] in presenceChanged($0, isHere: $1) }
+        context.identities.presenceChanged = { [unowned self] in
+            presenceChanged($0, isHere: $1)
+            if !$1 { nickReleased(by: $0) }
+        }
         isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
             topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
@@ -163,6 +167,8 @@ public final class Bridge {
         guard let stored else { return }
         // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
         restoreAccounts(stored.accounts)
+        restoreChoices(stored.choices)
+        restoreConversations(stored)
         context.identities.restore(stored.identities, now: now)
         for room in rooms {
             if let left = stored.rooms[room.storedKey] { room.restore(left, context) }

@@ -36,14 +36,21 @@ final class HistoryAnswer {
     /// What is answered.
     enum Question {
         case page(RoomID, subcommand: String, target: String, StoredPageQuery)
+        /// Of a private conversation.
+        case conversation(PrivateView, subcommand: String, target: String, StoredPageQuery)
         case search(StoredSearch)
         /// Lines that are known.
         case lines
     }
 
-    /// Whose message it is.
+    /// Where something was said.
+    enum Place {
+        case room(RoomID)
+        case conversation(PrivateView)
+    }
+
     struct Row {
-        var room: RoomID
+        var place: Place
         var message: StoredMessage
     }
 
@@ -69,9 +76,9 @@ final class HistoryAnswer {
     /// Places in the page that are not read yet, in order; those before `readUpTo` are.
     private var places: [Int64] = []
     private var readUpTo = 0
-    /// Rooms that are to be searched.
-    var roomsLeft: [RoomID] = []
-    /// What was found in others.
+    /// What is to be searched, the next one last.
+    var placesLeft: [Place] = []
+    /// What was found elsewhere.
     var found: [Row] = []
     /// What is not rendered yet, the last one first.
     private var rows: [Row] = []
@@ -110,12 +117,12 @@ final class HistoryAnswer {
     }
 
     /// An answer of the store to ``nextRead``. What is not in the page is left out.
-    func take(_ read: [StoredMessage], room: RoomID) {
+    func take(_ read: [StoredMessage], of place: Place) {
         guard let (after, through) = nextRead else { return }
         let end = min(readUpTo + Self.readCount, places.count)
         let wanted = Set(places[readUpTo..<end])
         rows = read.filter { $0.sequence > after && $0.sequence <= through && wanted.contains($0.sequence) }
-            .sorted { $0.sequence > $1.sequence }.map { Row(room: room, message: $0) }
+            .sorted { $0.sequence > $1.sequence }.map { Row(place: place, message: $0) }
         // The store reads so many at a time, and between the page's messages there may be others.
         let reached = read.count < Self.readCount ? through : read.last?.sequence ?? through
         while readUpTo < end, places[readUpTo] <= reached { readUpTo += 1 }
@@ -138,7 +145,7 @@ final class HistoryAnswer {
     /// The FAIL when the store or the backend does not do its part.
     var failure: HistoryRefusal {
         switch question {
-        case .page(_, let subcommand, let target, _):
+        case .page(_, let subcommand, let target, _), .conversation(_, let subcommand, let target, _):
             HistoryRefusal(
                 code: "MESSAGE_ERROR", context: [subcommand, target], text: "Messages could not be retrieved")
         case .search, .lines:

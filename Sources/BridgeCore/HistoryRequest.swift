@@ -13,6 +13,11 @@ struct HistoryRefusal: Error, Equatable {
         HistoryRefusal(code: "INVALID_PARAMS", context: context, text: text)
     }
 
+    static func unknown(_ msgid: String, _ subcommand: String, _ target: String) -> HistoryRefusal {
+        HistoryRefusal(
+            code: "MESSAGE_ERROR", context: [subcommand, target, msgid], text: "No such message is known here")
+    }
+
     func line(from server: String) -> IRCMessage {
         IRCMessage(
             source: server, command: "FAIL", params: [command, code] + context.map(ActionRefusal.word) + [text])
@@ -100,7 +105,7 @@ enum HistoryRequest: Equatable {
 ///
 /// Source: soju, search.
 struct SearchRequest: Equatable {
-    /// The room; nil: all of them.
+    /// The room, or with whom in private; nil: all of them.
     var channel: String?
     var search = StoredSearch(limit: SearchRequest.maxLimit)
 

@@ -10,7 +10,8 @@ struct MemoryHistory {
     /// By place, ascending; those before `first` are gone.
     private var rows: [StoredMessage] = []
     private var first = 0
-    private var byteCount = 0
+    /// About the bytes that the messages take up.
+    private(set) var byteCount = 0
 
     var isEmpty: Bool { first >= rows.count }
 

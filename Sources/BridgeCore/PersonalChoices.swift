@@ -1,7 +1,8 @@
 import ChatModel
 
 /// What people chose for themselves alone by asking the service: whom they do not want to hear, what of their reading is
-/// told, and whether they are told of their readers. Kept for the account, and for who has none for the connection; not over the end of the process.
+/// told, and whether they are told of their readers. Kept for the account, over the end of the process where there is a store;
+/// for who has none for the connection.
 struct PersonalChoices {
     /// Whose choice it is.
     enum Owner: Hashable {
@@ -27,6 +28,9 @@ struct PersonalChoices {
     static let maxMutes = 50
     /// All of them together: accounts keep theirs while nobody is logged in. About 200 bytes each.
     static let maxMutesInAll = 50_000
+    /// Accounts and connections that chose anything of receipts and notices, of each about 100 bytes. As many as there can be
+    /// mutes: more than there are people.
+    static let maxChoosers = 50_000
 
     enum Outcome {
         case done
@@ -75,7 +79,15 @@ struct PersonalChoices {
 
     func receipts(of owner: Owner) -> ReceiptPolicy? { receiptChoices[owner] }
 
-    mutating func setReceipts(_ policy: ReceiptPolicy?, of owner: Owner) { receiptChoices[owner] = policy }
+    /// False where too many have chosen.
+    @discardableResult
+    mutating func setReceipts(_ policy: ReceiptPolicy?, of owner: Owner) -> Bool {
+        guard policy == nil || receiptChoices[owner] != nil || receiptChoices.count < Self.maxChoosers else {
+            return false
+        }
+        receiptChoices[owner] = policy
+        return true
+    }
 
     // MARK: - Notices
 
@@ -84,15 +96,26 @@ struct PersonalChoices {
 
     func wantsNotices(_ owner: Owner) -> Bool { noticed.contains(owner) }
 
-    mutating func setNotices(_ isOn: Bool, of owner: Owner) {
-        if isOn { noticed.insert(owner) } else { noticed.remove(owner) }
+    /// False where too many have chosen.
+    @discardableResult
+    mutating func setNotices(_ isOn: Bool, of owner: Owner) -> Bool {
+        guard isOn else {
+            noticed.remove(owner)
+            return true
+        }
+        guard noticed.contains(owner) || noticed.count < Self.maxChoosers else { return false }
+        noticed.insert(owner)
+        return true
     }
 
     // MARK: - Connections
 
     /// The connection is gone.
     mutating func forget(_ client: ClientID) {
-        let owner = Owner.client(client)
+        forget(.client(client))
+    }
+
+    private mutating func forget(_ owner: Owner) {
         receiptChoices[owner] = nil
         noticed.remove(owner)
         for mute in mutes[owner] ?? [] { unmute(mute.target, for: owner) }
@@ -102,9 +125,49 @@ struct PersonalChoices {
     mutating func move(_ client: ClientID, to account: String) {
         for mute in mutes[.client(client)] ?? [] { _ = self.mute(mute, for: .account(account)) }
         if let policy = receiptChoices[.client(client)], receiptChoices[.account(account)] == nil {
-            receiptChoices[.account(account)] = policy
+            setReceipts(policy, of: .account(account))
         }
-        if noticed.contains(.client(client)) { noticed.insert(.account(account)) }
+        if noticed.contains(.client(client)) { setNotices(true, of: .account(account)) }
         forget(client)
+    }
+
+    // MARK: - Kept
+
+    /// What an account chose, as it is kept.
+    func stored(of account: String) -> StoredChoices {
+        let owner = Owner.account(account)
+        return StoredChoices(
+            account: account, receipts: receipts(of: owner)?.rawValue, wantsNotices: wantsNotices(owner),
+            mutes: mutes(of: owner).map { StoredMute(target: $0.target.stored, nick: $0.nick) })
+    }
+
+    /// Takes up what an earlier process kept of an account.
+    mutating func restore(_ kept: StoredChoices, of account: String) {
+        let owner = Owner.account(account)
+        if let policy = kept.receipts.flatMap({ ReceiptPolicy(rawValue: $0) }) { setReceipts(policy, of: owner) }
+        if kept.wantsNotices { setNotices(true, of: owner) }
+        for mute in kept.mutes { _ = self.mute(Mute(target: Target(mute.target), nick: mute.nick), for: owner) }
+    }
+
+    /// The account's name is somebody else's now.
+    mutating func forget(account: String) { forget(.account(account)) }
+}
+
+extension PersonalChoices.Target {
+    fileprivate var stored: StoredMute.Target {
+        switch self {
+        case .remote(let key): .remote(backend: key.backend, key.person)
+        case .account(let name): .account(name)
+        case .nick(let folded): .nick(folded)
+        }
+    }
+
+    fileprivate init(_ stored: StoredMute.Target) {
+        switch stored {
+        case .remote(let backend, let person):
+            self = .remote(Person.RemoteKey(backend: backend, id: person.id, name: person.name))
+        case .account(let name): self = .account(name)
+        case .nick(let folded): self = .nick(folded)
+        }
     }
 }

@@ -100,8 +100,8 @@ enum ServiceCommandTable {
             details: [
                 "For clients that do not show it themselves; seen tells the same whenever you ask.",
                 "At most one notice for each reader in two seconds; the newest message stands for all before it.",
-                "Your choice holds for all clients of your account, or, without one, for this connection; until the bridge"
-                    + " is started again.",
+                "Your choice holds for all clients of your account, and outlasts the bridge where that keeps what is said;"
+                    + " without an account it holds for this connection.",
             ]),
         Row(
             .receipts, takes: "[marker|speaking|off|default]", "says what others hear of your reading",
@@ -109,15 +109,15 @@ enum ServiceCommandTable {
                 "marker: they hear how far you have read when your client moves your read marker.",
                 "speaking: also when you say something; then you have read what came before.",
                 "off: they hear nothing. default: as the room or the configuration has it.",
-                "Your choice holds for all clients of your account, or, without one, for this connection; until the bridge"
-                    + " is started again.",
+                "Your choice holds for all clients of your account, and outlasts the bridge where that keeps what is said;"
+                    + " without an account it holds for this connection.",
             ]),
         Row(
             .mute, takes: "[<person>]", "hides what somebody says from you, or lists whom you muted",
             details: [
                 "Nobody else notices. Joins and leaves still show, and so does the past that your client asks for itself.",
-                "Holds for all clients of your account, or, without one, for this connection; until the bridge is started"
-                    + " again.",
+                "Holds for all clients of your account, and outlasts the bridge where that keeps what is said; without an"
+                    + " account it holds for this connection.",
             ]),
         Row(.unmute, takes: "<person>", minParams: 1, "shows again what somebody says"),
         Row(.whoami, "tells who you are here, and on the backends"),

@@ -44,6 +44,14 @@ public enum StoreOperation: Equatable, Sendable {
     /// Enters an account, in the place of one of that very name.
     case account(StoredAccount)
     case forgetAccount(name: String)
+    /// All messages of a private conversation go; what is said in it later begins a new one.
+    case forgetConversation(StoredRoomKey)
+    /// Enters whose a nick is, in the place of what was known of it.
+    case nick(StoredNick)
+    /// - Parameter folded: the nick, in the form in which nicks are compared.
+    case forgetNick(folded: String)
+    /// Enters what an account chose, in the place of all that it chose before.
+    case choices(StoredChoices)
 
     /// Whether somebody waits to hear that it is kept.
     public var isAcceptance: Bool { if case .accept = self { true } else { false } }

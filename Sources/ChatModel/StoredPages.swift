@@ -257,7 +257,7 @@ public struct StoredSearch: Equatable, Sendable {
     }
 
     private func matches(_ row: StoredMessage) -> Bool {
-        guard row.kind == .message, !row.isTakenBack else { return false }
+        guard row.kind == .message || row.kind == .notice, !row.isTakenBack else { return false }
         if let after, row.at < after { return false }
         if let before, row.at > before { return false }
         if let nick, Self.folded(row.nick) != Self.folded(nick) { return false }

@@ -34,6 +34,8 @@ public struct StoredMessage: Equatable, Sendable {
         /// Something that was done and not said, such as a reaction: a line without words of its own. The text is its command,
         /// and its parameters behind the channel, each on a line.
         case event = 2
+        /// What an IRC user said to another as a NOTICE. Rooms have none: no backend knows such.
+        case notice = 3
     }
 
     public var kind: Kind
@@ -287,14 +289,23 @@ public struct StoredState: Equatable, Sendable {
     public var cursors: [StoredCursor]
     /// In the order in which they were made.
     public var accounts: [StoredAccount]
+    /// Private conversations, the one with the newest message first.
+    public var conversations: [StoredConversation]
+    /// Those that were entered last come last.
+    public var nicks: [StoredNick]
+    public var choices: [StoredChoices]
 
     public init(
         rooms: [StoredRoomKey: StoredRoom] = [:], identities: [StoredIdentity] = [], cursors: [StoredCursor] = [],
-        accounts: [StoredAccount] = []
+        accounts: [StoredAccount] = [], conversations: [StoredConversation] = [], nicks: [StoredNick] = [],
+        choices: [StoredChoices] = []
     ) {
         self.rooms = rooms
         self.identities = identities
         self.cursors = cursors
         self.accounts = accounts
+        self.conversations = conversations
+        self.nicks = nicks
+        self.choices = choices
     }
 }

@@ -35,6 +35,9 @@ final class StoreChanges: @unchecked Sendable {
     private let placeFromBack: SQLiteStatement
     private let placeFromFront: SQLiteStatement
     private let allRooms: SQLiteStatement
+    private let removeMessages: SQLiteStatement
+    private let removeRoom: SQLiteStatement
+    private let personal: StorePersonalChanges
     private let tidying: StoreTidying
 
     /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
@@ -53,6 +56,8 @@ final class StoreChanges: @unchecked Sendable {
 
     private var rooms: [RoomRecord] = []
     private var indexes: [StoredRoomKey: Int] = [:]
+    /// Those of ``rooms`` that are free.
+    private var freeIndexes: [Int] = []
     private var changedRooms: [Int] = []
 
     /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
@@ -121,6 +126,9 @@ final class StoreChanges: @unchecked Sendable {
         placeFromFront = try connection.prepare(
             "SELECT seq FROM messages WHERE room = ? ORDER BY seq LIMIT 1 OFFSET ?")
         allRooms = try connection.prepare("SELECT id FROM rooms ORDER BY id")
+        removeMessages = try connection.prepare("DELETE FROM messages WHERE room = ?")
+        removeRoom = try connection.prepare("DELETE FROM rooms WHERE id = ?")
+        personal = try StorePersonalChanges(connection)
         tidying = try StoreTidying(connection)
     }
 
@@ -149,6 +157,11 @@ final class StoreChanges: @unchecked Sendable {
     }
 
     private func enter(_ key: StoredRoomKey, _ record: RoomRecord) -> Int {
+        if let index = freeIndexes.popLast() {
+            rooms[index] = record
+            indexes[key] = index
+            return index
+        }
         rooms.append(record)
         indexes[key] = rooms.count - 1
         return rooms.count - 1
@@ -193,6 +206,7 @@ final class StoreChanges: @unchecked Sendable {
         connection.rollBack()
         rooms.removeAll()
         indexes.removeAll()
+        freeIndexes.removeAll()
         changedRooms.removeAll()
     }
 
@@ -287,6 +301,10 @@ final class StoreChanges: @unchecked Sendable {
         case .forgetAccount(let name):
             values.add(name)
             try values.run(forgetAccount)
+        case .forgetConversation(let key): try forgetConversation(key)
+        case .nick(let known): try personal.keep(known, values)
+        case .forgetNick(let folded): try personal.forget(nick: folded, values)
+        case .choices(let chosen): try personal.keep(chosen, values)
         }
     }
 
@@ -359,6 +377,33 @@ final class StoreChanges: @unchecked Sendable {
         given(new.sequence, in: index)
         rooms[index].messages += 1
         change(index)
+        if key.parties != nil { try trimConversation(rooms[index].id, newest: new.sequence) }
+    }
+
+    // MARK: - Private conversations
+
+    /// Messages of a conversation that come before those that are too many are removed.
+    private static let conversationSliceCount: Int64 = 64
+
+    /// Its places have hardly any holes, so the places alone say how many there are.
+    private func trimConversation(_ room: Int64, newest: Int64) throws(SQLiteError) {
+        guard newest >= StoredConversation.maxMessages, newest % Self.conversationSliceCount == 0 else { return }
+        values.add(room)
+        values.add(newest - StoredConversation.maxMessages)
+        try values.run(removeFront)
+    }
+
+    private func forgetConversation(_ key: StoredRoomKey) throws(SQLiteError) {
+        guard key.parties != nil, let index = try knownRoom(key) else { return }
+        values.add(rooms[index].id)
+        try values.run(removeMessages)
+        values.add(rooms[index].id)
+        try values.run(removeRoom)
+        // Its number may be given to another room.
+        grown[rooms[index].id] = nil
+        changedRooms.removeAll { $0 == index }
+        indexes[key] = nil
+        freeIndexes.append(index)
     }
 
     private func keep(_ known: StoredReceipt, in key: StoredRoomKey) throws(SQLiteError) {

@@ -29,7 +29,8 @@ struct StorePageStatements {
                 """
                 SELECT \(columns) FROM
                 (SELECT * FROM messages WHERE room = ?1 ORDER BY seq \(direction) LIMIT \(StoredSearch.maxLooked))
-                WHERE at >= ?2 AND at <= ?3 AND kind = \(StoredMessage.Kind.message.rawValue)
+                WHERE at >= ?2 AND at <= ?3
+                AND kind IN (\(StoredMessage.Kind.message.rawValue), \(StoredMessage.Kind.notice.rawValue))
                 AND flags & \(StoredFlag.takenBack) = 0 AND (?4 IS NULL OR nick = ?4 COLLATE NOCASE)
                 AND (?5 IS NULL OR text LIKE ?5 ESCAPE '\\') ORDER BY seq \(direction) LIMIT ?6
                 """)

@@ -19,12 +19,17 @@ final class StoreQueries: @unchecked Sendable {
     private let accounts: SQLiteStatement
     let values = SQLiteValues()
     private let pages: StorePageStatements
+    private let personal: StorePersonalQueries
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         self.connection = connection
         roomRow = try connection.prepare(
             "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
-        roomRows = try connection.prepare("SELECT id, next_sequence, live_until, backend, room FROM rooms ORDER BY id")
+        // Private conversations are read when somebody asks for them.
+        roomRows = try connection.prepare(
+            """
+            SELECT id, next_sequence, live_until, backend, room FROM rooms WHERE backend <> '' OR room = '' ORDER BY id
+            """)
         let messageColumns = StoreColumns.message.joined(separator: ", ")
         newest = try connection.prepare(
             "SELECT \(messageColumns) FROM messages WHERE room = ? ORDER BY seq DESC LIMIT ?")
@@ -51,6 +56,7 @@ final class StoreQueries: @unchecked Sendable {
             """)
         accounts = try connection.prepare("SELECT name, password, made_at FROM accounts ORDER BY made_at, name")
         pages = try StorePageStatements(connection)
+        personal = try StorePersonalQueries(connection)
     }
 
     /// Calls `body` within one transaction, so that all it reads is of one moment.
@@ -90,6 +96,7 @@ final class StoreQueries: @unchecked Sendable {
                 state.accounts.append(
                     StoredAccount(name: row.text(0), password: row.text(1), madeAt: row.timestamp(2)))
             }
+            try personal.add(to: &state, self)
             return state
         }
     }

@@ -2,6 +2,7 @@
 /// version are about.
 ///
 /// Texts are UTF-8 and may hold NUL; times are milliseconds since 1970 UTC; lists (attachments, tags) are JSON.
+/// A private conversation is a room without a backend, named after its parties.
 /// Ids stand as they were spelled; where equal ids may be spelled differently and rows are found by them, a column of
 /// its own holds the canonical spelling.
 enum StoreSchema {
@@ -128,6 +129,21 @@ enum StoreSchema {
         -- Where a time stands in a room's order. Nothing asks for a time alone.
         DROP INDEX messages_time;
         CREATE INDEX messages_room_time ON messages(room, at);
+        """,
+        """
+        CREATE TABLE nicks(
+            nick TEXT PRIMARY KEY,
+            shown TEXT NOT NULL,
+            account TEXT NOT NULL,
+            position INTEGER NOT NULL UNIQUE
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE choices(
+            account TEXT PRIMARY KEY,
+            receipts TEXT,
+            notices INTEGER NOT NULL,
+            mutes TEXT
+        ) STRICT, WITHOUT ROWID;
         """,
     ]
 

@@ -69,7 +69,7 @@ extension SQLiteStatement {
     }
 
     /// What was written may be read, however long: the bounds of JSON from strangers are not for it.
-    private func list(_ column: Int32) -> [JSONValue] {
+    func list(_ column: Int32) -> [JSONValue] {
         withBytes(column) { bytes -> [JSONValue] in
             let limits = JSONLimits(maxBytes: .max)
             return (try? JSONValue(parsing: bytes, limits: limits))?.array ?? []
@@ -144,6 +144,7 @@ extension StoreOperation {
                 + Self.byteCount(message.attachments) + Self.byteCount(message.clientTags)
         case .edit(_, _, let text): return fixed + text.utf8.count
         case .identity(let identity): return fixed + identity.realname.utf8.count
+        case .choices(let chosen): return fixed + chosen.mutes.count * 256
         default: return fixed
         }
     }

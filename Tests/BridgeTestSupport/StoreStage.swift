@@ -30,6 +30,11 @@ public struct StoreStage {
 
     public init(_ disk: StoredState = StoredState()) { self.disk = disk }
 
+    /// What an earlier process kept.
+    public mutating func prepare(_ changes: [StoreOperation]) {
+        for change in changes { disk.apply(change) }
+    }
+
     /// The same disk under a bridge that starts anew: what was not kept is gone.
     public var afterCrash: StoreStage { StoreStage(disk) }
 
@@ -40,6 +45,7 @@ public struct StoreStage {
     public mutating func removeOldest(_ count: Int, of key: StoredRoomKey) {
         let rest = messages(of: key).dropFirst(count)
         disk.rooms[key]?.messages = Array(rest)
+        disk.listConversation(key)
     }
 
     public mutating func takeOrders() -> [StoreOperation] {
@@ -155,6 +161,7 @@ extension StoredState {
             room.messages.append(message)
             room.nextSequence = max(room.nextSequence, message.sequence + 1)
             rooms[key] = room
+            listConversation(key)
         case .learn(let key, let msgid, let upstreamID):
             changeMessage(key, msgid) { $0.upstreamID = upstreamID }
         case .edit(let key, let msgid, let text):
@@ -190,7 +197,29 @@ extension StoredState {
             accounts.removeAll { $0.name == account.name }
             accounts.append(account)
         case .forgetAccount(let name): accounts.removeAll { $0.name == name }
+        case .forgetConversation(let key):
+            rooms[key] = nil
+            conversations.removeAll { $0.key == key }
+        case .nick(let nick):
+            nicks.removeAll { $0.folded == nick.folded }
+            nicks.append(nick)
+        case .forgetNick(let folded): nicks.removeAll { $0.folded == folded }
+        case .choices(let chosen):
+            choices.removeAll { $0.account == chosen.account }
+            if !chosen.isEmpty { choices.append(chosen) }
         }
+    }
+
+    fileprivate mutating func listConversation(_ key: StoredRoomKey) {
+        conversations.removeAll { $0.key == key }
+        guard key.parties != nil, let room = rooms[key] else { return }
+        let said = room.messages.filter { $0.kind != .event }
+        conversations.append(
+            StoredConversation(
+                key: key, newestAt: said.last?.at, nextSequence: room.nextSequence,
+                speakers: Set(said.suffix(StoredConversation.speakingCount).compactMap(\.account))))
+        let never = ChatTimestamp(milliseconds: .min)
+        conversations.sort { $0.newestAt ?? never > $1.newestAt ?? never }
     }
 
     private mutating func changeOutbox(_ change: (inout [StoredOutboxEntry]) -> Void) {

@@ -33,6 +33,7 @@ import WireBytes
 ///     U:lobby< echo                         … everything sent since the last echo comes back
 ///     @t 30.000                             seconds since the beginning
 ///     B! shutdown
+///     B! dies                               the process is gone, and another begins over the same disk (with: store)
 ///
 /// All other lines are what the bridge does: `C1<`, `U:lobby>` and `B<`. What is no line or frame stands in brackets.
 /// Frames are compared as JSON; a value written `*` stands for anything.
@@ -40,7 +41,8 @@ public final class TranscriptPlayer {
     private let lines: [String]
     private let header: TranscriptHeader
     private let settings: BridgeSettings
-    private let harness: BridgeHarness
+    private var harness: BridgeHarness
+    private var deaths: UInt64 = 0
     private var names = TranscriptNames()
     private var scram = TranscriptSCRAM()
     /// The transcript as it came out.
@@ -69,13 +71,7 @@ public final class TranscriptPlayer {
 
     /// Plays all of it.
     public func play() -> Result {
-        harness.acceptsConnections = header.linksAtOnce
-        harness.echoes = header.echoes
-        harness.checksPasswords = header.checksPasswords
-        harness.answersPings = header.answersPings
-        harness.accounts.server = { TranscriptHeader.owner(of: $0.token) }
-        harness.start()
-        if header.linksAtOnce { _ = harness.takeOutputs() }
+        begin()
         for line in lines {
             let step = TranscriptStep(line)
             if case .output = step { continue }
@@ -94,12 +90,33 @@ public final class TranscriptPlayer {
         return Result(text: played.joined(separator: "\n"), failure: all.isEmpty ? nil : all.joined(separator: "\n"))
     }
 
+    private func begin() {
+        harness.acceptsConnections = header.linksAtOnce
+        harness.echoes = header.echoes
+        harness.checksPasswords = header.checksPasswords
+        harness.answersPings = header.answersPings
+        harness.accounts.server = { TranscriptHeader.owner(of: $0.token) }
+        harness.start()
+        if header.linksAtOnce { _ = harness.takeOutputs() }
+    }
+
+    private func beginAnew() {
+        mistakes += harness.violations
+        deaths += 1
+        sentFrames = [:]
+        harness = BridgeHarness(
+            settings: settings, seed: 1 + deaths, store: header.isDurable ? harness.store.afterCrash : nil,
+            startingAt: harness.clock)
+        begin()
+    }
+
     // MARK: - Steps
 
     private func perform(_ step: TranscriptStep) {
         switch step {
         case .prose, .output, .unknown, .time: break
         case .shutdown: harness.shutdown()
+        case .death: beginAnew()
         case .clientLine(let client, let text): clientLine(client, text)
         case .clientEvent(let client, let words): clientEvent(client, words)
         case .frame(let room, let text): withRoom(room) { frame($0, text) }

@@ -111,6 +111,7 @@ enum TranscriptStep {
     case frame(room: String, String)
     case upstreamEvent(room: String, [String])
     case shutdown
+    case death
     case unknown
 
     init(_ line: String) {
@@ -120,6 +121,8 @@ enum TranscriptStep {
             self = Double(line.dropFirst(3)).map { .time(seconds: $0) } ?? .unknown
         } else if line == "B! shutdown" {
             self = .shutdown
+        } else if line == "B! dies" {
+            self = .death
         } else if line.hasPrefix("B< ") {
             self = .output
         } else {

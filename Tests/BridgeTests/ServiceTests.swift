@@ -89,6 +89,23 @@ struct PersonalChoicesTests {
         #expect(taken == PersonalChoices.maxMutesInAll)
     }
 
+    @Test("there are no more who chose something of receipts or notices than there is room for")
+    func boundedChoosers() {
+        var choices = PersonalChoices()
+        for owner in 0..<PersonalChoices.maxChoosers {
+            choices.setReceipts(.off, of: .account("a\(owner)"))
+            choices.setNotices(true, of: .account("a\(owner)"))
+        }
+        let one = [
+            choices.setReceipts(.off, of: .account("ann")), choices.setNotices(true, of: .account("ann")),
+            // What is there already changes, and goes.
+            choices.setReceipts(.marker, of: .account("a1")), choices.setNotices(true, of: .account("a1")),
+            choices.setReceipts(nil, of: .account("a2")), choices.setNotices(false, of: .account("a2")),
+            choices.setReceipts(.off, of: .account("ann")), choices.setNotices(true, of: .account("ann")),
+        ]
+        #expect(one == [false, false, true, true, true, true, true, true])
+    }
+
     @Test("what a connection chose becomes its account's, where that has chosen nothing itself")
     func moving() {
         let client = ClientID(rawValue: 7)

@@ -33,6 +33,7 @@ import multiline
 import options
 import outages
 import peer
+import private
 import proxies
 import relaying
 import restarts
@@ -45,6 +46,7 @@ import surface
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
+    private,
 ]
 
 

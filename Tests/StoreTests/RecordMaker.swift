@@ -71,6 +71,20 @@ struct RecordMaker {
             clientTags: tags(), author: maybeID(), client: maybeText(), isTakenBack: chance())
     }
 
+    mutating func choices(of account: String) -> StoredChoices {
+        StoredChoices(
+            account: account, receipts: maybeText(), wantsNotices: chance(),
+            mutes: (0..<max(0, Int.random(in: -2...3, using: &random))).map { _ in
+                let target: StoredMute.Target =
+                    switch Int.random(in: 0..<3, using: &random) {
+                    case 0: .remote(backend: text(), person())
+                    case 1: .account(text())
+                    default: .nick(text())
+                    }
+                return StoredMute(target: target, nick: text())
+            })
+    }
+
     mutating func entry(in room: StoredRoomKey) -> StoredOutboxEntry {
         StoredOutboxEntry(
             id: id(), room: room, link: text(), sender: person(), sentAs: text(), attachments: attachments(),

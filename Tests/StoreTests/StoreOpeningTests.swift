@@ -122,6 +122,7 @@ struct StoreOpeningTests {
         let known = StoredReceipt(
             author: ChatID("b"), reader: ChatPerson(id: ChatID("r1"), name: "Remy"), deliveredSequence: 5,
             readSequence: 4)
+        let earlier = version < 3 ? [] : [StoredAccount(name: "bea", password: "hash of hers", madeAt: at(600))]
         #expect(
             state
                 == StoredState(
@@ -136,17 +137,31 @@ struct StoreOpeningTests {
                         StoredIdentity(
                             backend: "chat", person: ChatPerson(id: ChatID("p1"), name: "Päivi"), nick: "paivi",
                             realname: "Päivi P.", lastSeen: at(0))
-                    ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)]))
+                    ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)],
+                    accounts: earlier))
 
         // What they had no place for can be kept now.
         let stage = try StoreStage(folder)
         let receipt = StoredReceipt(
             author: ChatID("a"), reader: ChatPerson(name: "r"), deliveredSequence: 4, readSequence: -1)
         let account = StoredAccount(name: "ann", password: "hash", madeAt: at(0))
-        await stage.submitAndSettle([.receipt(lobby, receipt), .account(account)])
+        let nick = StoredNick(folded: "annie", nick: "Annie", account: "ann")
+        let chosen = StoredChoices(
+            account: "ann", receipts: "off", wantsNotices: true,
+            mutes: [StoredMute(target: .account("bob"), nick: "bobby")])
+        let key = StoredRoomKey.conversation("ann", "bob")
+        await stage.submitAndSettle([
+            .receipt(lobby, receipt), .account(account), .nick(nick), .choices(chosen), .message(key, .plain(0)),
+        ])
         #expect(try await stage.room(lobby).receipts == [receipt] + (version < 2 ? [] : [known]))
         stage.store.close(within: .seconds(10))
-        #expect(try stored(folder).accounts == [account])
+        let after = try stored(folder)
+        #expect(after.accounts == [account] + earlier)
+        #expect(after.nicks == [nick] && after.choices == [chosen])
+        #expect(
+            after.conversations == [
+                StoredConversation(key: key, newestAt: StoredMessage.plain(0).at, nextSequence: 1)
+            ])
     }
 
     @Test("a new file is of the newest version, and opening it again changes nothing")

@@ -40,10 +40,14 @@ struct StoreRoundTripTests {
                     account: "\(index)" + maker.text(), client: maker.text(), room: key, sequence: Int64(index)))
             state.accounts.append(
                 StoredAccount(name: "\(index)" + maker.text(), password: maker.text(), madeAt: maker.time()))
+            state.nicks.append(
+                StoredNick(folded: "\(index)" + maker.text(), nick: maker.text(), account: maker.text()))
+            state.choices.append(maker.choices(of: "\(index)" + maker.text()))
         }
         operations += room.markers.map { .marker(key, $0) } + room.receipts.map { .receipt(key, $0) }
         operations += state.identities.map { .identity($0) } + state.cursors.map { .cursor($0) }
         operations += state.accounts.map { .account($0) }
+        operations += state.nicks.map { .nick($0) } + state.choices.map { .choices($0) }
         operations.append(.live(key, until: room.liveUntil ?? maker.time()))
         room.nextSequence = max(20, first + 19 * step + 1)
 
@@ -69,6 +73,8 @@ struct StoreRoundTripTests {
         #expect(Set(found.identities.map(spelled)) == Set(state.identities.map(spelled)))
         #expect(Set(found.cursors.map(spelled)) == Set(state.cursors.map(spelled)))
         #expect(Set(found.accounts.map(spelled)) == Set(state.accounts.map(spelled)))
+        #expect(found.nicks.map(spelled) == state.nicks.map(spelled))
+        #expect(Set(found.choices.map(spelled)) == Set(state.choices.filter { !$0.isEmpty }.map(spelled)))
     }
 
     @Test("long texts and files within messages are kept")

@@ -1,0 +1,226 @@
+import ChatModel
+import IRCProtocol
+
+// What IRC users said to each other in private, for those who ask for it.
+//
+// Words: a conversation belongs to two accounts, its parties; they may be the same. Its messages lie in one order, the same for
+// both, as those of a room do: each has the msgid and the time that its lines bore when they went out. What is said while one
+// of the two has no account is not kept, since afterwards nobody could tell to whom it belongs.
+//
+// A client names a conversation by a nick. The nick stands for one account or for none, whoever asks:
+//
+// | the nick                                                       | stands for                                            |
+// |----------------------------------------------------------------|--------------------------------------------------------|
+// | is had by an IRC user who is logged in                         | that account                                           |
+// | is had by an IRC user who is not, or by somebody upstream      | nobody, whoever had it before: a stranger is a stranger |
+// | is had by nobody, and is the name of an account                | that account, for which the name is kept               |
+// | is had by nobody, and an account with conversations had it last | that account                                           |
+// | is anything else                                               | nobody                                                 |
+//
+// Who asks sees the conversation of their own account with that one, and no other:
+//
+// | who asks                              | sees                                                                          |
+// |---------------------------------------|--------------------------------------------------------------------------------|
+// | a client without an account           | nothing                                                                        |
+// | any client of the one party           | all of it, what it said itself and what it was told, under each nick of the other |
+// | any client of the other party         | the same, under each nick of the one                                           |
+// | any client of who talks to themselves | what they said, once, under their own nick                                     |
+// | a client that logs in later           | from then on what the account sees; what it said before belongs to nobody      |
+// | whoever has the nick of a party now   | their own conversations: a nick opens none                                     |
+// | who makes an account of an old name   | nothing of what the account of that name had before                           |
+// | who has muted the other               | nothing, until they hear them again: then all of it                            |
+//
+// Where a nick stands for nobody, or there is no such conversation, a page is empty, which is no failure: clients ask by
+// themselves whenever somebody opens a window. TARGETS and SEARCH call the other by the nick that they have now, or had last, or
+// by their account's name: by the first of these that would be understood if it was asked for.
+//
+// The lines are as they were, but for names that clients sort by: what somebody said comes from who they are now, to the nick of
+// the other; what they were told comes from whom it came from then, to their own nick of now.
+
+/// A conversation, as one of its parties sees it.
+struct PrivateView: Equatable {
+    var pair: PrivateConversations.Pair
+    /// The account that looks, folded.
+    var own: String
+    /// The other's nick.
+    var partner: String
+}
+
+extension Bridge {
+    // MARK: - Who is who
+
+    /// The account that a nick stands for; nil: nobody that anybody has a conversation with.
+    private func account(behind nick: String) -> String? {
+        if let (_, person) = context.identities.person(nick: nick) { return isLocal(person) ? person.account : nil }
+        return accounts[nick]?.name ?? conversations.holder(of: settings.casemapping.fold(nick))
+    }
+
+    private func name(of account: String) -> String {
+        accounts[account]?.name ?? conversations.name(of: account) ?? account
+    }
+
+    /// The nick by which an account can be asked about.
+    private func nick(of account: String) -> String? {
+        let name = name(of: account)
+        let present = accountPeople[name].flatMap { context.identities[$0]?.nick }
+        return [present, conversations.lastNick(of: account), name].compactMap(\.self).first { nick in
+            self.account(behind: nick).map(AccountBook.fold) == account
+        }
+    }
+
+    private func view(_ session: IRCSession, _ partner: String, nick: String) -> PrivateView? {
+        guard let own = session.account?.name else { return nil }
+        let pair = PrivateConversations.Pair(own, partner)
+        guard conversations.contains(pair),
+            !context.choices.isMuted(.account(name(of: AccountBook.fold(partner))), by: choicesOwner(session))
+        else { return nil }
+        return PrivateView(pair: pair, own: AccountBook.fold(own), partner: nick)
+    }
+
+    private func view(_ session: IRCSession, nick: String) -> PrivateView? {
+        guard session.account != nil, let partner = account(behind: nick) else { return nil }
+        return view(session, partner, nick: context.identities.person(nick: nick)?.person.nick ?? nick)
+    }
+
+    // MARK: - What is said
+
+    /// Keeps what one IRC user said to another, or did, if it belongs to two accounts.
+    func keepPrivate(
+        _ verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag], msgid: String, from person: Person,
+        to target: Person, _ session: IRCSession
+    ) {
+        guard let author = person.account, let reader = target.account,
+            let kind = Self.kind(of: verb, words, clientTags)
+        else { return }
+        let pair = PrivateConversations.Pair(author, reader)
+        conversations.open(pair, names: [author, reader], inMemory: !context.isDurable)
+        for party in [person, target] { noteNick(of: party) }
+        let now = context.now.wall
+        let message = StoredMessage(
+            kind: kind, sequence: conversations.takePlace(in: pair, by: author, at: kind == .event ? nil : now),
+            msgid: msgid,
+            at: now, nick: person.nick, source: person.source, account: author, text: words?.text ?? verb.rawValue,
+            clientTags: clientTags.map { StoredTag(name: $0.name, value: $0.value) },
+            author: context.identities.puppetID(account: author, backend: ""), client: session.clientName)
+        if context.isDurable {
+            context.keep(.message(pair.storedKey, message))
+            session.lastKept = context.ledger.next
+        } else {
+            conversations.append(message, to: pair)
+        }
+        keepConversationChanges()
+    }
+
+    /// Nil: that is nothing to keep. Of what is done only reactions are, as in rooms; questions of programs to each other
+    /// are nobody's words.
+    private static func kind(
+        of verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag]
+    ) -> StoredMessage.Kind? {
+        if verb == .tagmsg {
+            let reacts = clientTags.contains { $0.name == "+draft/react" || $0.name == "+draft/unreact" }
+            return reacts && clientTags.contains { $0.name == "+reply" || $0.name == "+draft/reply" } ? .event : nil
+        }
+        guard let text = words?.text, !text.isEmpty, !MessageRendering.isForeignCTCP(text) else { return nil }
+        return verb == .notice ? .notice : .message
+    }
+
+    private func noteNick(of person: Person) {
+        guard let account = person.account else { return }
+        conversations.note(person.nick, folded: settings.casemapping.fold(person.nick), of: account)
+    }
+
+    /// Somebody has a nick no longer.
+    func nickReleased(by person: Person) {
+        guard conversations.count > 0, isLocal(person) else { return }
+        noteNick(of: person)
+        keepConversationChanges()
+    }
+
+    private func keepConversationChanges() {
+        for change in conversations.takeChanges() { context.keep(change) }
+    }
+
+    /// Takes up what an earlier process kept. After the accounts.
+    func restoreConversations(_ stored: StoredState) {
+        conversations.restore(stored.conversations, stored.nicks) { accounts[$0]?.name ?? $0 }
+        keepConversationChanges()
+    }
+
+    /// Somebody made an account of this name: what is kept of one that had it before is not theirs.
+    func forgetConversations(ofEarlier account: String) {
+        conversations.forget(account: account)
+        keepConversationChanges()
+    }
+
+    // MARK: - What is asked
+
+    func privateHistory(
+        _ subcommand: String, _ nick: String, _ selection: StoredPageQuery.Selection, limit: Int, _ session: IRCSession
+    ) {
+        let batch = ["chathistory", nick]
+        guard let view = view(session, nick: nick) else { return begin(.lines, batch: batch, session) }
+        begin(
+            .conversation(view, subcommand: subcommand, target: nick, pageQuery(selection, limit: limit, session)),
+            batch: batch, session)
+    }
+
+    /// The conversations of the session's account, by the nicks of the others, with the times when something was said last.
+    func privateTargets(_ session: IRCSession) -> [(at: ChatTimestamp, name: String)] {
+        guard let own = session.account?.name else { return [] }
+        return conversations.newest(of: own).compactMap { partner, at in
+            nick(of: partner).flatMap { view(session, partner, nick: $0) }.map { (at, $0.partner) }
+        }
+    }
+
+    /// The conversations that a search looks into.
+    ///
+    /// - Parameter nick: with whom; nil: all of them.
+    func searchedConversations(with nick: String?, _ session: IRCSession) -> [PrivateView] {
+        if let nick { return view(session, nick: nick).map { [$0] } ?? [] }
+        guard let own = session.account?.name else { return [] }
+        return conversations.newest(of: own).sorted { $0.partner < $1.partner }.compactMap { partner, _ in
+            self.nick(of: partner).flatMap { view(session, partner, nick: $0) }
+        }
+    }
+
+    // MARK: - Pages
+
+    /// The messages of a conversation; nil: the store has them. One that had to go meanwhile is empty.
+    func privateArchive(of view: PrivateView) -> MemoryHistory? {
+        conversations.archive(view.pair) ?? (context.isDurable ? nil : MemoryHistory())
+    }
+
+    /// The page's places are known.
+    func privatePlaced(_ answer: HistoryAnswer, _ places: StoredPlaces) {
+        guard case .conversation(_, let subcommand, let target, let query) = answer.question else { return }
+        for (reference, span) in zip(query.references, places.spans) where span == nil {
+            guard case .message(let msgid) = reference else { continue }
+            answer.phase = .failed(.unknown(msgid, subcommand, target))
+            return
+        }
+        answer.placed([], places: places.sequences)
+        answer.phase = .writing
+    }
+
+    func lines(of message: StoredMessage, in view: PrivateView, for session: IRCSession) -> [IRCMessage] {
+        var message = message
+        let isOwn = message.account.map(AccountBook.fold) == view.own
+        let isToPartner = isOwn && view.pair.one != view.pair.other
+        // Who logged in as somebody else while this was on its way did not say it.
+        if isOwn, let person = session.person.flatMap({ context.identities[$0] }),
+            person.account.map(AccountBook.fold) == view.own
+        {
+            message.source = person.source
+        }
+        let target = isToPartner ? view.partner : session.displayNick
+        if message.kind == .event { return [message.eventLine(in: target)] }
+        return privateRenderer(target: target, for: session).lines(of: message)
+    }
+
+    private func privateRenderer(target: String, for session: IRCSession) -> BacklogRenderer {
+        BacklogRenderer(
+            channel: target, serverName: settings.serverName, limits: settings.limits, backendHost: nil, files: nil,
+            showsTime: !session.caps.contains(.serverTime), now: context.now.wall, caps: session.caps,
+            address: { _ in nil }, reference: nextBatchReference)
+    }
+}

@@ -1,0 +1,105 @@
+// What outlasts the process of single people: what they said to each other in private, and what they chose for themselves.
+
+// MARK: - Private conversations
+
+extension StoredRoomKey {
+    /// Stands between the two names. No account has it in its name.
+    private static let divider: Character = "\n"
+
+    /// What two accounts say to each other in private: a room that no backend has. The same for both.
+    ///
+    /// - Parameters: the accounts' names, in the form in which they are compared; twice the same for who talks to themselves.
+    public static func conversation(_ one: String, _ other: String) -> StoredRoomKey {
+        StoredRoomKey(backend: "", room: "\(min(one, other))\(divider)\(max(one, other))")
+    }
+
+    /// Whose conversation it is; nil: it is none.
+    public var parties: (one: String, other: String)? {
+        guard backend.isEmpty, let divider = room.firstIndex(of: Self.divider) else { return nil }
+        return (String(room[..<divider]), String(room[room.index(after: divider)...]))
+    }
+}
+
+/// A private conversation of which messages are kept, or were.
+public struct StoredConversation: Equatable, Sendable {
+    /// Messages that are kept of one, the newest; about 5 MB of ordinary talk. The store removes more as they come, a few at
+    /// a time.
+    public static let maxMessages: Int64 = 5000
+
+    public var key: StoredRoomKey
+    /// When something was said last; nil: whatever was said is too old to be kept.
+    public var newestAt: ChatTimestamp?
+    /// Greater than every place that was ever given in it.
+    public var nextSequence: Int64
+    /// The accounts that said something lately, as they were written then.
+    public var speakers: Set<String>
+
+    /// So many of the newest messages are looked at for ``speakers``.
+    public static let speakingCount = 20
+
+    public init(key: StoredRoomKey, newestAt: ChatTimestamp?, nextSequence: Int64, speakers: Set<String> = []) {
+        self.key = key
+        self.newestAt = newestAt
+        self.nextSequence = nextSequence
+        self.speakers = speakers
+    }
+}
+
+/// A nick that an account has, or had last.
+public struct StoredNick: Equatable, Sendable {
+    /// In the form in which nicks are compared; unique.
+    public var folded: String
+    /// As it was written.
+    public var nick: String
+    public var account: String
+
+    public init(folded: String, nick: String, account: String) {
+        self.folded = folded
+        self.nick = nick
+        self.account = account
+    }
+}
+
+// MARK: - Choices
+
+/// Somebody whom an account does not want to hear.
+public struct StoredMute: Hashable, Sendable {
+    public enum Target: Hashable, Sendable {
+        /// Somebody upstream, by the id, or by the name where the wire has no ids.
+        case remote(backend: String, ChatPerson)
+        case account(String)
+        /// An IRC user without an account, by the nick in the form in which nicks are compared.
+        case nick(String)
+    }
+
+    public var target: Target
+    /// How they were called then.
+    public var nick: String
+
+    public init(target: Target, nick: String) {
+        self.target = target
+        self.nick = nick
+    }
+}
+
+/// What an account chose for itself.
+public struct StoredChoices: Equatable, Sendable {
+    /// As written; unique.
+    public var account: String
+    /// What others are told of its reading, in the bridge's word for it; nil: it has not said.
+    public var receipts: String?
+    /// Whether it is told at once who got and read what it said.
+    public var wantsNotices: Bool
+    /// In the order in which they were chosen.
+    public var mutes: [StoredMute]
+
+    public init(account: String, receipts: String? = nil, wantsNotices: Bool = false, mutes: [StoredMute] = []) {
+        self.account = account
+        self.receipts = receipts
+        self.wantsNotices = wantsNotices
+        self.mutes = mutes
+    }
+
+    /// Nothing is chosen: nothing need be kept.
+    public var isEmpty: Bool { receipts == nil && !wantsNotices && mutes.isEmpty }
+}

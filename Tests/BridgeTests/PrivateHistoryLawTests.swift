@@ -1,0 +1,118 @@
+import BridgeTestSupport
+import ChatModel
+import Testing
+
+@testable import BridgeCore
+
+/// Conversations at random between people who come and go, log in and out, and take each other's nicks.
+@Suite("Laws of private history")
+struct PrivateHistoryLawTests {
+    private static let nicks = ["ann", "bob", "cleo", "x", "y", "z"]
+
+    private struct World {
+        var random: SeededGenerator
+        let stage: PrivateStage
+        /// What was said, by the accounts of a conversation in order.
+        var said: [[String]: [String]] = [:]
+        /// Clients that are here, and their accounts.
+        var accounts: [UInt64: String?] = [:]
+        var lastClient: UInt64 = 0
+        var lastText = 0
+
+        mutating func roll(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
+        mutating func client() -> UInt64? { accounts.keys.sorted().randomElement(using: &random) }
+
+        func nick(_ client: UInt64) -> String {
+            stage.harness.bridge.sessions[ClientID(rawValue: client)]?.nick ?? "*"
+        }
+
+        mutating func come() {
+            lastClient += 1
+            let account = roll(4) > 0 ? PrivateStage.accounts[roll(3)] : nil
+            let nick = PrivateHistoryLawTests.nicks[roll(6)]
+            stage.enter(lastClient, nick, as: account, caps: HistoryStage.caps)
+            // The nick may be somebody else's.
+            guard stage.harness.bridge.sessions[ClientID(rawValue: lastClient)]?.person != nil else {
+                return stage.harness.disconnect(lastClient)
+            }
+            accounts[lastClient] = .some(account)
+        }
+
+        mutating func say() {
+            guard let from = client(), let to = client() else { return }
+            lastText += 1
+            stage.send(from, "PRIVMSG \(nick(to)) :t\(lastText)")
+            guard let author = accounts[from] ?? nil, let reader = accounts[to] ?? nil else { return }
+            said[[author, reader].sorted(), default: []].append("t\(lastText)")
+        }
+
+        mutating func step(restarts: Bool) {
+            switch roll(20) {
+            case 0..<4: if accounts.count < 6 { come() }
+            case 4..<6:
+                if let client = client() {
+                    stage.harness.disconnect(client)
+                    accounts[client] = nil
+                }
+            case 6..<8: if let client = client() { stage.send(client, "NICK \(PrivateHistoryLawTests.nicks[roll(6)])") }
+            case 8:
+                if let client = client() {
+                    let account = PrivateStage.accounts[roll(3)]
+                    stage.send(client, "PRIVMSG *bridge :login \(account) pw")
+                    accounts[client] = .some(account)
+                }
+            case 9:
+                if let client = client(), accounts[client] ?? nil != nil {
+                    stage.send(client, "PRIVMSG *bridge :logout")
+                    accounts[client] = .some(nil)
+                }
+            case 10 where restarts:
+                stage.restart()
+                accounts = [:]
+            default: say()
+            }
+        }
+
+        func words(_ lines: [String]) -> [String] {
+            lines.compactMap { $0.split(separator: ": ").last.map(String.init) }
+        }
+
+        /// Each client sees what is its account's, all of it, and nothing else, by whatever nick it asks.
+        func check() {
+            for (client, account) in accounts.sorted(by: { $0.key < $1.key }) {
+                for nick in PrivateHistoryLawTests.nicks {
+                    let found = words(stage.latest(client, nick))
+                    let isOwn = said.contains { account.map($0.key.contains) ?? false && $0.value == found }
+                    #expect(found.isEmpty || isOwn, "\(account ?? "nobody") asked for \(nick)")
+                }
+                for (other, partner) in accounts {
+                    // Who is here is asked about by their nick.
+                    let wanted = account.flatMap { own in partner.flatMap { said[[own, $0].sorted()] } } ?? []
+                    #expect(words(stage.latest(client, nick(other))) == wanted)
+                }
+                let targets = stage.targets(client)
+                #expect(Set(targets).count == targets.count)
+                let own = said.filter { account.map($0.key.contains) ?? false }
+                // An account's own name is always its own.
+                #expect(targets.count == own.count)
+                let found = targets.map { words(stage.latest(client, $0)) }
+                #expect(Set(found) == Set(own.values))
+                #expect(
+                    words(stage.words(client, "SEARCH text=t;limit=100")).allSatisfy { text in
+                        own.values.contains { $0.contains(text) }
+                    })
+            }
+            #expect(stage.harness.violations == [])
+        }
+    }
+
+    @Test("everybody sees all of their own, and nothing of others", arguments: LawSeeds.seeds(30), [false, true])
+    func ownAlone(seed: UInt64, isDurable: Bool) throws {
+        var world = World(random: SeededGenerator(seed: seed), stage: try PrivateStage(isDurable))
+        for _ in 0..<3 { world.come() }
+        for step in 0..<120 {
+            world.step(restarts: isDurable)
+            if step % 20 == 19 { world.check() }
+        }
+    }
+}

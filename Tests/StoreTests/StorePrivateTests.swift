@@ -1,0 +1,138 @@
+import ChatModel
+import Testing
+
+@testable import Store
+
+@Suite("Private conversations, nicks and choices on disk")
+struct StorePrivateTests {
+    private static let ours = StoredRoomKey.conversation("ann", "bob")
+    private static let theirs = StoredRoomKey.conversation("cleo", "ann")
+
+    private func reopened(_ stage: StoreStage) throws -> StoredState {
+        stage.store.close(within: .seconds(10))
+        return try stored(stage.folder)
+    }
+
+    @Test("a conversation has one name, whoever is named first, and no room has it")
+    func names() throws {
+        #expect(StoredRoomKey.conversation("bob", "ann") == Self.ours)
+        let parties = try #require(Self.ours.parties)
+        #expect(parties.one == "ann" && parties.other == "bob")
+        #expect(StoredRoomKey(backend: "chat", room: "ann\nbob").parties == nil)
+        #expect(StoredRoomKey(backend: "", room: "").parties == nil)
+    }
+
+    @Test("a bridge that starts gets conversations by their newest message, and none of them as a room")
+    func listed() async throws {
+        let stage = try StoreStage()
+        var event = StoredMessage.plain(3, at: 9)
+        event.kind = .event
+        await stage.submitAndSettle([
+            .message(Self.ours, .plain(0, at: 1)), .message(Self.ours, .plain(1, at: 2)),
+            .message(Self.theirs, .plain(2, at: 3)), .message(Self.ours, event), .message(.lobby, .plain(0)),
+        ])
+        #expect(try await stage.messages(Self.ours) == [.plain(0, at: 1), .plain(1, at: 2), event])
+        let state = try reopened(stage)
+        #expect(Set(state.rooms.keys) == [.lobby])
+        #expect(
+            state.conversations == [
+                StoredConversation(key: Self.theirs, newestAt: ChatTimestamp(milliseconds: 3), nextSequence: 3),
+                StoredConversation(key: Self.ours, newestAt: ChatTimestamp(milliseconds: 2), nextSequence: 4),
+            ])
+    }
+
+    @Test("who spoke lately is told with a conversation")
+    func speakers() async throws {
+        let stage = try StoreStage()
+        func said(_ place: Int64, by account: String, in key: StoredRoomKey) -> StoreOperation {
+            var message = StoredMessage.plain(place, at: place)
+            message.account = account
+            return .message(key, message)
+        }
+        var operations = [said(0, by: "Ann", in: Self.ours), said(1, by: "bob", in: Self.ours)]
+        operations += (0..<3).map { said($0, by: "cleo", in: Self.theirs) }
+        await stage.submitAndSettle(operations)
+        let lately = Int64(StoredConversation.speakingCount)
+        let long = StoredRoomKey.conversation("x", "y")
+        await stage.submitAndSettle((0...lately).map { said($0, by: $0 == 0 ? "x" : "y", in: long) })
+        let found = try reopened(stage).conversations
+        #expect(found.map(\.key) == [long, Self.theirs, Self.ours])
+        #expect(found.map(\.speakers) == [["y"], ["cleo"], ["Ann", "bob"]])
+    }
+
+    @Test("a forgotten conversation leaves nothing behind, and what comes next begins it anew")
+    func forgotten() async throws {
+        let stage = try StoreStage()
+        await stage.submitAndSettle([.message(Self.ours, .plain(0)), .message(Self.theirs, .plain(0))])
+        // The number of the one may be given to the other within the same transaction.
+        await stage.submitAndSettle([
+            .message(Self.theirs, .plain(1)), .forgetConversation(Self.theirs), .forgetConversation(Self.theirs),
+            .message(.attic, .plain(7)),
+        ])
+        #expect(try await stage.messages(Self.theirs) == [])
+        #expect(try await stage.messages(Self.ours) == [.plain(0)])
+        await stage.submitAndSettle([.message(Self.theirs, .plain(4))])
+        let state = try reopened(stage)
+        #expect(state.conversations.map(\.key) == [Self.ours, Self.theirs])
+        #expect(state.rooms[.attic]?.nextSequence == 8 && state.rooms[.attic]?.messages == [.plain(7)])
+    }
+
+    @Test("a conversation has so many messages and no more")
+    func bounded() async throws {
+        let stage = try StoreStage()
+        let count = StoredConversation.maxMessages + 200
+        await stage.submitAndSettle((0..<count).map { .message(Self.ours, .plain($0)) })
+        let kept = try await stage.count(Self.ours)
+        #expect(kept >= Int(StoredConversation.maxMessages) && kept < Int(StoredConversation.maxMessages) + 64)
+        #expect(try await stage.messages(Self.ours, after: count - 2) == [.plain(count - 1)])
+    }
+
+    @Test("of a conversation whose messages are all too old the next bridge hears that it is empty")
+    func aged() async throws {
+        let stage = try StoreStage { $0.retention = .seconds(7200) }
+        let (old, done) = (StoreStage.someTime - 3 * 3_600_000, StoredRoomKey.conversation("ann", "dora"))
+        // Of one only what was done is left.
+        var event = StoredMessage.plain(1)
+        event.kind = .event
+        await stage.submitAndSettle([
+            .message(Self.ours, .plain(0, at: old)), .message(done, .plain(0, at: old)), .message(done, event),
+            .message(Self.theirs, .plain(0)),
+        ])
+        await stage.removeOld()
+        #expect(try await stage.count(Self.ours) == 0)
+        #expect(try await stage.count(done) == 1)
+        let found = try reopened(stage).conversations
+        #expect(found.map(\.key) == [Self.theirs, Self.ours, done])
+        #expect(found.map { $0.newestAt != nil } == [true, false, false])
+        #expect(found.map(\.nextSequence) == [1, 1, 2])
+    }
+
+    @Test("of a nick the last account counts, and the order in which they were entered")
+    func nicks() async throws {
+        let stage = try StoreStage()
+        func nick(_ name: String, _ account: String) -> StoredNick {
+            StoredNick(folded: name, nick: name.uppercased(), account: account)
+        }
+        await stage.submitAndSettle([
+            .nick(nick("a", "ann")), .nick(nick("b", "ann")), .nick(nick("c", "ann")), .nick(nick("a", "bob")),
+            .forgetNick(folded: "b"), .forgetNick(folded: "never"),
+        ])
+        #expect(try reopened(stage).nicks == [nick("c", "ann"), nick("a", "bob")])
+    }
+
+    @Test("what an account chose is kept as a whole, and nothing of who chose nothing")
+    func choices() async throws {
+        let stage = try StoreStage()
+        let some = StoredChoices(
+            account: "ann", receipts: "off", wantsNotices: true,
+            mutes: [
+                StoredMute(target: .remote(backend: "b", ChatPerson(id: ChatID("1"), name: nil)), nick: "Remy"),
+                StoredMute(target: .remote(backend: "b", ChatPerson(id: nil, name: "Lin")), nick: "Lin"),
+                StoredMute(target: .account("bob"), nick: "bobby"), StoredMute(target: .nick("cleo"), nick: "Cleo"),
+            ])
+        let other = StoredChoices(account: "bob", receipts: "marker")
+        await stage.submitAndSettle([.choices(StoredChoices(account: "ann", receipts: "marker")), .choices(other)])
+        await stage.submitAndSettle([.choices(some), .choices(StoredChoices(account: "bob"))])
+        #expect(try reopened(stage).choices == [some])
+    }
+}
