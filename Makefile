@@ -49,7 +49,7 @@ check: setup
 	scripts/test-check-imports
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
-	scripts/sanitize
+	SOCKETS='$(SOCKETS)' scripts/sanitize
 
 conformance: setup
 	CHATBRIDGE_LAW_ROUNDS=2000 $(SWIFT) test --disable-xctest --filter 'Law|Encoder|LineDecoder|Parse|Text'

@@ -35,6 +35,7 @@ final class StoreChanges: @unchecked Sendable {
     private let placeFromBack: SQLiteStatement
     private let placeFromFront: SQLiteStatement
     private let allRooms: SQLiteStatement
+    private let tidying: StoreTidying
 
     /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
     static let toldPerRoom = 200
@@ -120,6 +121,7 @@ final class StoreChanges: @unchecked Sendable {
         placeFromFront = try connection.prepare(
             "SELECT seq FROM messages WHERE room = ? ORDER BY seq LIMIT 1 OFFSET ?")
         allRooms = try connection.prepare("SELECT id FROM rooms ORDER BY id")
+        tidying = try StoreTidying(connection)
     }
 
     /// The room's index; nil when nothing was ever kept of it.
@@ -416,6 +418,9 @@ final class StoreChanges: @unchecked Sendable {
         while try allRooms.step() { ids.append(allRooms.integer(0)) }
         return ids
     }
+
+    /// Removes what is about messages of the room that were removed.
+    func tidy(room: Int64) throws(SQLiteError) { try tidying.tidy(room: room, values) }
 
     func forgetGrowth(ofRoom room: Int64) { grown[room] = nil }
 }

@@ -9,6 +9,10 @@ struct StoreRetention {
     /// Messages removed in one transaction: a few milliseconds.
     static let sliceCount = 500
 
+    /// Nanoseconds between two times that a room loses what was about messages that went, an hour: all of a room's receipts
+    /// are looked at.
+    static let tidyInterval: Int64 = 3_600_000_000_000
+
     private let maxAgeMilliseconds: Int64?
     private let maxPerRoom: Int?
 
@@ -16,6 +20,10 @@ struct StoreRetention {
     /// Rooms that may have messages that are too old.
     private var agedRooms: [Int64] = []
     private var crowdedRooms: [Int64] = []
+    /// Rooms that lost messages since they were tidied, and those to tidy now.
+    private var shortenedRooms: Set<Int64> = []
+    private var untidyRooms: [Int64] = []
+    private var nextTidying: Int64
     private var hasLooked = false
     private var mustLook = false
     private var whoWaits: [@Sendable () -> Void] = []
@@ -24,9 +32,10 @@ struct StoreRetention {
         maxAgeMilliseconds = settings.retention.map { $0.wholeNanoseconds / 1_000_000 }
         maxPerRoom = settings.maxMessagesPerRoom.map { max(0, $0) }
         nextLook = now
+        nextTidying = now
     }
 
-    private var hasWork: Bool { !agedRooms.isEmpty || !crowdedRooms.isEmpty }
+    private var hasWork: Bool { !agedRooms.isEmpty || !crowdedRooms.isEmpty || !untidyRooms.isEmpty }
 
     /// When the next slice is to be removed; nil: never.
     func due(_ now: Int64) -> Int64? {
@@ -52,18 +61,29 @@ struct StoreRetention {
                 while left > 0, let room = agedRooms.last {
                     let removed = try changes.removeMessages(
                         ofRoom: room, before: overflow ? .min : cutoff, limit: left)
+                    if removed > 0 { shortenedRooms.insert(room) }
                     if removed < left { agedRooms.removeLast() }
                     // Looking at a room costs something even when nothing goes.
                     left -= max(removed, 1)
                 }
             } else if let room = crowdedRooms.last, let maxPerRoom {
                 let removed = try changes.removeMessages(ofRoom: room, beyond: maxPerRoom, limit: Self.sliceCount)
+                if removed > 0 { shortenedRooms.insert(room) }
                 if removed < Self.sliceCount {
                     crowdedRooms.removeLast()
                     changes.forgetGrowth(ofRoom: room)
                 }
+            } else if let room = untidyRooms.last {
+                try changes.tidy(room: room)
+                untidyRooms.removeLast()
             }
             try changes.commit()
+            if agedRooms.isEmpty, crowdedRooms.isEmpty, !shortenedRooms.isEmpty, now >= nextTidying || !whoWaits.isEmpty
+            {
+                untidyRooms += shortenedRooms
+                shortenedRooms = []
+                nextTidying = now &+ Self.tidyInterval
+            }
         }
         if !hasWork, !mustLook {
             for done in whoWaits { done() }

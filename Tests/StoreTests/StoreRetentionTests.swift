@@ -98,4 +98,35 @@ struct StoreRetentionTests {
         await stage.removeOld()
         #expect(try await stage.messages(.lobby).map(\.sequence) == Array(21...30))
     }
+
+    @Test("with the messages goes who has read them, and of what was read up to only what nobody can come back for")
+    func receipts() async throws {
+        let stage = try StoreStage { $0.maxMessagesPerRoom = 10 }
+        func receipt(_ reader: String, delivered: Int64, read: Int64) -> StoredReceipt {
+            StoredReceipt(
+                author: ChatID("a"), reader: ChatPerson(id: ChatID(reader), name: nil), deliveredSequence: delivered,
+                readSequence: read)
+        }
+        func marker(_ index: Int) -> StoredMarker {
+            StoredMarker(
+                reader: ChatID("r\(index)"), at: ChatTimestamp(milliseconds: Int64(index)), sequence: Int64(index))
+        }
+        await stage.submitAndSettle((0..<30).map { .message(.lobby, .plain($0)) } + [.message(.attic, .plain(0))])
+        await stage.submitAndSettle(
+            [
+                .receipt(.lobby, receipt("gone", delivered: 20, read: -1)),
+                .receipt(.lobby, receipt("reads", delivered: 19, read: 21)),
+                .receipt(.lobby, receipt("gets", delivered: 21, read: 3)),
+                .receipt(.attic, receipt("elsewhere", delivered: -1, read: 0)),
+            ])
+        await stage.submitAndSettle((0..<StoreTidying.markersPerRoom + 3).map { .marker(.lobby, marker($0)) })
+        await stage.submitAndSettle([.message(.lobby, .plain(Int64(StoreTidying.markersPerRoom) + 3))])
+        await stage.removeOld()
+        let room = try await stage.room(.lobby)
+        #expect(room.messages.count == 10)
+        #expect(Set(room.receipts.compactMap(\.reader.id)) == [ChatID("reads"), ChatID("gets")])
+        #expect(room.markers.count == StoreTidying.markersPerRoom)
+        #expect(!room.markers.contains { $0.sequence < 3 })
+        #expect(try await stage.room(.attic).receipts.count == 1)
+    }
 }
