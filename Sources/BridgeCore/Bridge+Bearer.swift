@@ -52,7 +52,7 @@ extension Bridge {
         } catch {
             return saslFailed(session, Self.sentence(error))
         }
-        guard bearerTries.count < Self.maxBearerTries,
+        guard bearerTries.count + uploadTokens.count < Self.maxBearerTries,
             let order = bearerBackend?.orderForOwner(
                 of: response.token, timeout: Self.bearerTimeout, maxAnswerBytes: Self.maxBearerAnswerBytes)
         else {
@@ -70,7 +70,9 @@ extension Bridge {
     func bearerAnswered(
         _ call: BackendCallID, _ outcome: Result<BackendAnswered, BackendCallFailure>, _ backend: BackendAccount
     ) -> Bool {
-        guard let asked = bearerTries.removeValue(forKey: call) else { return false }
+        guard let asked = bearerTries.removeValue(forKey: call) else {
+            return uploadTokenAnswered(call, outcome, backend)
+        }
         guard let session = sessions[asked.client], let tried = session.passwordTry, tried.isBearer,
             tried.attempt == asked.attempt
         else { return true }
@@ -82,12 +84,7 @@ extension Bridge {
             goOnRegistering(session)
         case .refused: refuseLater(session)
         case .unknown(let failure):
-            context.note(
-                .warn, "backend-call-failed", failure.sentence,
-                [
-                    "backend": backend.settings.name, "call": "whose-token", "room": "",
-                    "status": failure.status.map(String.init) ?? "",
-                ])
+            noteUnknownToken(failure, backend)
             session.passwordTry = nil
             if !tried.isAbandoned {
                 reply(
@@ -101,16 +98,29 @@ extension Bridge {
         return true
     }
 
+    func noteUnknownToken(_ failure: BackendCallFailure, _ backend: BackendAccount) {
+        context.note(
+            .warn, "backend-call-failed", failure.sentence,
+            [
+                "backend": backend.settings.name, "call": "whose-token", "room": "",
+                "status": failure.status.map(String.init) ?? "",
+            ])
+    }
+
+    /// The account of a person of the backend; nil where two people would have one.
+    func bearerAccount(of person: ChatPerson, _ backend: BackendAccount) -> AccountSettings? {
+        if let known = accounts.account(of: person) { return known }
+        guard IdentityMap.isAccountName(person, backend: backend.settings.name) else { return nil }
+        return AccountSettings(
+            name: IdentityMap.accountName(of: person, backend: backend.settings.name) ?? "-",
+            password: .unmatchable(iterations: accounts.passwordCost))
+    }
+
     private func bearerIs(
         _ person: ChatPerson, as authzid: String, _ backend: BackendAccount, _ session: IRCSession
     ) {
         let vouched = IdentityMap.accountName(of: person, backend: backend.settings.name) ?? "-"
-        let account: AccountSettings
-        if let known = accounts.account(of: person) {
-            account = known
-        } else if IdentityMap.isAccountName(person, backend: backend.settings.name) {
-            account = AccountSettings(name: vouched, password: .unmatchable(iterations: accounts.passwordCost))
-        } else {
+        guard let account = bearerAccount(of: person, backend) else {
             // Two people of the backend must never be one here.
             return saslFailed(session, "Your name there cannot be an account here; ask for an account of your own")
         }

@@ -94,19 +94,22 @@ extension Bridge {
         }
     }
 
+    /// - Parameter name: as for ``uploadCheck(_:_:)``; whoever it is has shown the password.
+    public func uploader(_ name: String) -> Uploader? {
+        account(named: ClientName.split(name).account).map { Uploader(account: $0) }
+    }
+
     // MARK: - Uploading
 
     /// Takes a file to a backend; answered with `.uploaded`.
     ///
     /// - Parameters:
-    ///   - name: as for ``uploadCheck(_:_:)``; whoever it is has shown the password.
+    ///   - uploader: whoever it is has shown that; nil: nobody.
     ///   - room: where it will be said, if the uploader says so: a room's name or channel.
-    public func upload(_ id: UploadID, _ file: UploadedFile, by name: String, room: String?, now: Now) {
+    public func upload(_ id: UploadID, _ file: UploadedFile, by uploader: Uploader?, room: String?, now: Now) {
         context.now = now
         func refuse(_ failure: UploadFailure) { context.emit(.uploaded(id, .failure(failure))) }
-        guard let media = settings.media, let uploader = account(named: ClientName.split(name).account) else {
-            return refuse(.notAllowed)
-        }
+        guard let media = settings.media, let uploader = uploader?.account else { return refuse(.notAllowed) }
         guard file.bytes.count <= media.maxUploadBytes else { return refuse(.tooLarge(limit: media.maxUploadBytes)) }
         guard let (shared, place) = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
         let account = ownAccount(of: uploader, in: place) ?? shared

@@ -79,6 +79,8 @@ public final class Bridge {
     var knownGatewayPasswords: [Int: SecretBytes] = [:]
     /// Uploads on their way to a backend.
     var uploads: [UploadID: RunningUpload] = [:]
+    /// Tokens that came with uploads, while their backend is asked whose they are.
+    var uploadTokens: [BackendCallID: UploadTokenTry] = [:]
     private(set) var isupport: [[String]] = []
     let startedAt: ChatTimestamp
     var cursors: Cursors

@@ -55,6 +55,7 @@ public enum BridgeAction: Equatable {
     /// For ``MediaSettings/uploads`` of the next process.
     case keepUpload(UploadRecord)
     /// What became of an upload: the link to the file, or why there is none.
+    case uploadTokenChecked(UInt64, UploadTokenVerdict)
     case uploaded(UploadID, Result<String, UploadFailure>)
     case note(BridgeNote)
     /// Shutdown is complete.

@@ -56,6 +56,8 @@ public final class BridgeHarness {
     public private(set) var keptFiles: [KeptFile] = []
     /// Uploads that the bridge wants remembered, in order.
     public private(set) var keptUploads: [UploadRecord] = []
+    /// What came of tokens that were shown with uploads, in order.
+    public private(set) var uploadTokenVerdicts: [(attempt: UInt64, verdict: UploadTokenVerdict)] = []
     /// What became of uploads, in order.
     public private(set) var uploads: [(id: UploadID, outcome: Result<String, UploadFailure>)] = []
     private let settings: BridgeSettings
@@ -309,6 +311,7 @@ public final class BridgeHarness {
         case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
         case .keepFile(let file): keptFiles.append(file)
         case .keepUpload(let record): keptUploads.append(record)
+        case .uploadTokenChecked(let attempt, let verdict): uploadTokenVerdicts.append((attempt, verdict))
         case .uploaded(let id, let outcome): uploads.append((id, outcome))
         case .note(let note): notes.append(note)
         case .stopped: outputs.append(.stopped)

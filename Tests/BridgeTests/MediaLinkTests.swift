@@ -203,15 +203,17 @@ struct MediaHeaderTests {
     }
 
     @Test(
-        "name and password",
+        "a password, or a token",
         arguments: [
-            ("Basic YW5uOnNlY3JldA==", "ann", "secret"), ("basic   YW5uOnNlY3JldA==", "ann", "secret"),
-            ("Basic YW5uOmE6Yg==", "ann", "a:b"), ("Basic OnNlY3JldA==", nil, nil), ("Basic YW5u", nil, nil),
-            ("Basic ???", nil, nil), ("Bearer YW5uOnNlY3JldA==", nil, nil), ("Basic", nil, nil), ("", nil, nil),
-        ] as [(String, String?, String?)])
-    func credentials(_ field: String, _ name: String?, _ password: String?) {
-        let found = BasicCredentials.parse(HTTPHeaders([("Authorization", field)]))
-        #expect(found?.name == name)
-        #expect(found.map { String(decoding: $0.password, as: UTF8.self) } == password)
+            ("Basic YW5uOnNlY3JldA==", .password(name: "ann", Array("secret".utf8))),
+            ("basic   YW5uOnNlY3JldA==", .password(name: "ann", Array("secret".utf8))),
+            ("Basic YW5uOmE6Yg==", .password(name: "ann", Array("a:b".utf8))), ("Basic OnNlY3JldA==", nil),
+            ("Basic YW5u", nil), ("Basic ???", nil), ("Bearer YW5uOnNlY3JldA==", .token("YW5uOnNlY3JldA==")),
+            ("BEARER  a.b.c", .token("a.b.c")), ("Bearer ", nil), ("Bearer", nil), ("Basic", nil), ("Digest x", nil),
+            ("", nil),
+        ] as [(String, UploadCredentials?)])
+    func credentials(_ field: String, _ shown: UploadCredentials?) {
+        #expect(UploadCredentials(HTTPHeaders([("Authorization", field)])) == shown)
+        #expect(UploadCredentials(HTTPHeaders([("Authorization", field), ("Authorization", field)])) == nil)
     }
 }

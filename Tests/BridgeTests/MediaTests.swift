@@ -70,7 +70,7 @@ struct MediaTests {
         _ harness: BridgeHarness, by name: String = "chef", room: String? = nil, bytes: Int = 3
     ) -> Result<String, UploadFailure>? {
         let file = UploadedFile(name: "my cat.png", mime: "image/png", bytes: Array(repeating: 1, count: bytes))
-        harness.perform { $0.upload(UploadID(rawValue: 1), file, by: name, room: room, now: $1) }
+        harness.perform { $0.upload(UploadID(rawValue: 1), file, by: $0.uploader(name), room: room, now: $1) }
         return harness.uploads.last?.outcome
     }
 

@@ -14,9 +14,9 @@ USER = {"jwt-rooms": "colette", "directus": "colette@example.com"}
 PASSWORD = "pw-of-colette-51ab"
 
 
-def serve(setting, **options):
+def serve(setting, more="", **options):
     setting.serve(seed=[(USER[setting.wire.name], PASSWORD)], **options)
-    setting.start(more=IDENTITY)
+    setting.start(more=IDENTITY + more)
 
 
 def token_of(setting):

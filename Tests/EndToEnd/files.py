@@ -8,6 +8,7 @@ import socket
 import time
 import urllib.request
 
+import bearer
 from accounts import account
 from backends import PASSWORD, on
 from dialects import PNG
@@ -239,3 +240,28 @@ def tiny_files_take_what_the_disk_says(setting):
     first, second = (get(setting, link) for link in links)
     assert first.body == second.body == b"last" and first.headers["Content-Type"] == "video/mp4"
     assert sum(name.split(".")[0] in links[0] for name in names) == 1
+
+
+@on("jwt-rooms", "directus")
+def a_token_of_the_backend_uploads(setting):
+    bearer.serve(setting, more=tables())
+    setting.http = int(setting.bridge.log_entries("listening-http")[0]["address"].rsplit(":", 1)[-1])
+    token = bearer.token_of(setting)
+    answer = upload(setting, base64.b64decode(PNG), credentials={"Authorization": "Bearer " + token})
+    assert answer.status == 201, (answer.status, answer.body)
+    link = answer.headers["Location"]
+    col = bearer.show(setting, token)
+    col.expect("903")
+    col.send("CAP END")
+    col.expect("001")
+    col.join("#lobby")
+    col.say("#lobby", link)
+    frame = setting.backend.expect("the message", kind="message")
+    assert link not in frame["text"], frame
+    refused = upload(setting, b"x", credentials={"Authorization": "Bearer " + token[:-4] + "aaaa"})
+    assert refused.status == 401, refused.status
+    asked = refused.headers.get_all("WWW-Authenticate")
+    assert asked == [
+        'Basic realm="chatbridge", charset="UTF-8"', 'Bearer realm="chatbridge", error="invalid_token"'], asked
+    assert upload(setting, b"x", credentials=basic()).status == 201, "a password does as well"
+    assert token not in setting.bridge.log()

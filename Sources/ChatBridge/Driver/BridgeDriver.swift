@@ -337,6 +337,7 @@ final class BridgeDriver: TransportDelegate {
         case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
         case .keepFile(let file): media?.files.keep(file)
         case .keepUpload(let record): media?.keepUpload(record)
+        case .uploadTokenChecked(let attempt, let verdict): media?.uploadTokenChecked(attempt, verdict, transport)
         case .uploaded(let id, let outcome): media?.uploaded(id, outcome, transport)
         case .note(let note): self.note(note)
         case .stopped:

@@ -124,18 +124,26 @@ enum MediaHeaders {
     }
 }
 
-/// Name and password as HTTP carries them.
+/// What somebody shows who uploads: a password, or a token of the backend's.
 ///
-/// Source: RFC 7617.
-enum BasicCredentials {
-    static func parse(_ headers: HTTPHeaders) -> (name: String, password: [UInt8])? {
+/// Source: RFC 7617; RFC 6750 §2.1.
+enum UploadCredentials: Equatable {
+    case password(name: String, [UInt8])
+    case token(String)
+
+    /// Nil for none, several, or what cannot be read.
+    init?(_ headers: HTTPHeaders) {
         let values = headers.all("Authorization")
-        guard values.count == 1, let value = values.first, let blank = value.firstIndex(of: " "),
-            ASCII.equalsIgnoringCase(String(value[..<blank]), "Basic"),
-            let bytes = Base64.decode(String(value[blank...].drop { $0 == " " })),
-            let colon = bytes.firstIndex(of: UInt8(ascii: ":")), colon > 0,
-            let name = String(validating: bytes[..<colon], as: UTF8.self)
-        else { return nil }
-        return (name, Array(bytes[(colon + 1)...]))
+        guard values.count == 1, let value = values.first, let blank = value.firstIndex(of: " ") else { return nil }
+        let shown = String(value[blank...].drop { $0 == " " })
+        switch ASCII.lowercased(String(value[..<blank])) {
+        case "basic":
+            guard let bytes = Base64.decode(shown), let colon = bytes.firstIndex(of: UInt8(ascii: ":")), colon > 0,
+                let name = String(validating: bytes[..<colon], as: UTF8.self)
+            else { return nil }
+            self = .password(name: name, Array(bytes[(colon + 1)...]))
+        case "bearer" where !shown.isEmpty: self = .token(shown)
+        default: return nil
+        }
     }
 }

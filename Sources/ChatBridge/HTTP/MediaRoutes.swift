@@ -6,7 +6,7 @@ import WireBytes
 
 // Files over HTTP: people upload, and links open.
 //
-//     OPTIONS, POST /media/upload     one file; Basic credentials of an account; 201 with Location
+//     OPTIONS, POST /media/upload     one file; a password or a token; 201 with Location
 //     GET, HEAD     /media/f/…        a file of a backend, passed on as it comes
 //     GET, HEAD     /media/d/…        a file that came within a message
 //
@@ -52,8 +52,9 @@ final class MediaRoutes: LoopTenant {
 
     private struct Check {
         var gate: HTTPGate
-        var name: String
-        /// Whose failures count together: an address, or `account NAME`.
+        /// As the uploader wrote it; nil: a token.
+        var name: String?
+        /// Whose failures count together: an address, `account NAME`, or a token's.
         var place: String
     }
 
@@ -70,12 +71,11 @@ final class MediaRoutes: LoopTenant {
 
     /// What an upload was let in with.
     private final class Admission {
-        /// As the uploader wrote it.
-        let name: String
+        let uploader: Uploader
         private let pass: HTTPPlaces.Pass
 
-        init(_ name: String, _ pass: HTTPPlaces.Pass) {
-            self.name = name
+        init(_ uploader: Uploader, _ pass: HTTPPlaces.Pass) {
+            self.uploader = uploader
             self.pass = pass
         }
     }
@@ -144,64 +144,102 @@ final class MediaRoutes: LoopTenant {
     }
 
     private func uploadBegins(_ gate: HTTPGate, _ transport: Transport) {
-        guard let (name, password) = BasicCredentials.parse(gate.head.headers) else {
-            return refuseStranger(gate, transport)
-        }
+        guard let shown = UploadCredentials(gate.head.headers) else { return refuseStranger(gate, transport) }
+        if case .token = shown, !bridge.bridge.takesUploadTokens { return refuseStranger(gate, transport) }
         guard MediaHeaders.uploadedType(gate.head.headers) != "multipart/form-data" else {
             return gate.refuse(
                 415, headers: sharing(gate.head), "Send the file itself, not a form with it (curl: -T, not -F)\n",
                 transport: transport)
         }
-        guard !places.isFull, checks.count < MediaBounds.checks else {
-            return gate.refuse(
-                503, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
-                "Too many files are being uploaded; try again\n", transport: transport)
-        }
+        guard !places.isFull, checks.count < MediaBounds.checks else { return refuseBusy(gate, transport) }
         // One password at a time: waits are not to be dodged by asking often. Whoever comes through a proxy of this machine
         // has no address of their own.
-        let place = bridge.bridge.uploadPlace(name, address: gate.peer.host, isShared: gate.peer.isLoopback)
+        let (address, isShared) = (gate.peer.host, gate.peer.isLoopback)
+        let place =
+            switch shown {
+            case .password(let name, _): bridge.bridge.uploadPlace(name, address: address, isShared: isShared)
+            case .token(let token): bridge.bridge.uploadPlace(token: token, address: address, isShared: isShared)
+            }
         guard busy.insert(place).inserted else {
             return gate.refuse(
                 429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
                 "Another upload of yours is being checked; try again\n", transport: transport)
         }
-        let check = bridge.bridge.uploadCheck(name, password)
-        checks[check.attempt] = Check(gate: gate, name: name, place: place)
-        bridge.checkUpload(check, transport)
+        switch shown {
+        case .password(let name, let password):
+            let check = bridge.bridge.uploadCheck(name, password)
+            checks[check.attempt] = Check(gate: gate, name: name, place: place)
+            bridge.checkUpload(check, transport)
+        case .token(let token):
+            guard
+                let attempt = bridge.bridge.uploadTokenCheck(token, from: place, now: BridgeDriver.now(transport))
+            else {
+                busy.remove(place)
+                return refuseStranger(gate, transport)
+            }
+            checks[attempt] = Check(gate: gate, name: nil, place: place)
+            bridge.run(transport)
+        }
     }
 
-    private func refuseStranger(_ gate: HTTPGate, _ transport: Transport) {
+    private func refuseBusy(
+        _ gate: HTTPGate, because why: String = "Too many files are being uploaded; try again", _ transport: Transport
+    ) {
         gate.refuse(
-            401, headers: sharing(gate.head) + [("WWW-Authenticate", "Basic realm=\"chatbridge\", charset=\"UTF-8\"")],
+            503, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")], why + "\n",
+            transport: transport)
+    }
+
+    /// Source: RFC 9110 §11.6.1; RFC 6750 §3.1.
+    private func refuseStranger(_ gate: HTTPGate, token wasRefused: Bool = false, _ transport: Transport) {
+        var fields = [(name: "WWW-Authenticate", value: "Basic realm=\"chatbridge\", charset=\"UTF-8\"")]
+        if bridge.bridge.takesUploadTokens {
+            let why = wasRefused ? ", error=\"invalid_token\"" : ""
+            fields.append((name: "WWW-Authenticate", value: "Bearer realm=\"chatbridge\"" + why))
+        }
+        gate.refuse(
+            401, headers: sharing(gate.head) + fields,
             "Log in as on IRC: the name of your account and its password\n", transport: transport)
     }
 
     /// The verdict on a password.
     func uploadChecked(_ attempt: UInt64, _ verdict: PasswordVerdict, _ transport: Transport) {
-        guard let check = checks.removeValue(forKey: attempt) else { return }
-        let wait = bridge.bridge.uploadChecked(
-            check.name, from: check.place, verdict, now: BridgeDriver.now(transport))
+        guard let check = checks.removeValue(forKey: attempt), let name = check.name else { return }
+        let wait = bridge.bridge.uploadChecked(name, from: check.place, verdict, now: BridgeDriver.now(transport))
         bridge.run(transport)
         switch (verdict, wait) {
-        case (.correct, _):
-            busy.remove(check.place)
-            let account = bridge.bridge.uploadPlace(check.name, address: "", isShared: true)
-            guard let pass = places.take(for: account) else {
-                return check.gate.refuse(
-                    503, headers: sharing(check.gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
-                    "Too many files are being uploaded; try again\n", transport: transport)
-            }
-            check.gate.open(Admission(check.name, pass), transport: transport)
+        case (.correct, _): admit(check, bridge.bridge.uploader(name), transport)
         case (.unavailable, _):
             busy.remove(check.place)
-            check.gate.refuse(
-                503, headers: sharing(check.gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
-                "Too many people log in at this moment; try again\n", transport: transport)
-        case (.wrong, let wait):
-            // The place stays taken until the refusal is out.
-            refusals.append((transport.now + (wait ?? .zero), check))
-            refuseDue(transport.now, transport)
+            refuseBusy(check.gate, because: "Too many people log in at this moment; try again", transport)
+        case (.wrong, let wait): refuseLater(check, wait ?? .zero, transport)
         }
+    }
+
+    /// The backend's word on a token.
+    func uploadTokenChecked(_ attempt: UInt64, _ verdict: UploadTokenVerdict, _ transport: Transport) {
+        guard let check = checks.removeValue(forKey: attempt) else { return }
+        switch verdict {
+        case .belongs(let uploader): admit(check, uploader, transport)
+        case .unknown:
+            busy.remove(check.place)
+            refuseBusy(check.gate, because: "Nobody can say at the moment whose token that is; try again", transport)
+        case .refused(let wait): refuseLater(check, wait, transport)
+        }
+    }
+
+    private func admit(_ check: Check, _ uploader: Uploader?, _ transport: Transport) {
+        busy.remove(check.place)
+        // An account that went while its password was checked.
+        guard let uploader else { return refuseStranger(check.gate, transport) }
+        guard let pass = places.take(for: uploader.name) else { return refuseBusy(check.gate, transport) }
+        check.gate.open(Admission(uploader, pass), transport: transport)
+    }
+
+    /// The place stays taken until the refusal is out.
+    private func refuseLater(_ check: Check, _ wait: Duration, _ transport: Transport) {
+        refusals.append((transport.now + wait, check))
+        refuseDue(transport.now, transport)
     }
 
     private func refuseDue(_ now: MonotonicInstant, _ transport: Transport) {
@@ -209,7 +247,7 @@ final class MediaRoutes: LoopTenant {
         refusals.removeAll { $0.at <= now }
         for (_, check) in due {
             busy.remove(check.place)
-            refuseStranger(check.gate, transport)
+            refuseStranger(check.gate, token: check.name == nil, transport)
         }
     }
 
@@ -227,7 +265,7 @@ final class MediaRoutes: LoopTenant {
         let id = UploadID(rawValue: lastUpload)
         uploading[id] = exchange
         bridge.bridge.upload(
-            id, file, by: pass.name, room: Self.room(exchange.target), now: BridgeDriver.now(transport))
+            id, file, by: pass.uploader, room: Self.room(exchange.target), now: BridgeDriver.now(transport))
         bridge.run(transport)
     }
 

@@ -1,0 +1,126 @@
+import BridgeTestSupport
+import Dialects
+import Digests
+import HTTPProtocol
+import Testing
+import WireBytes
+
+@testable import BridgeCore
+
+@Suite("Uploads with a token of the backend's")
+struct UploadTokenTests {
+    private let harness: BridgeHarness
+
+    init() throws { harness = try Self.harness() }
+
+    private static func harness(bearer: String? = "main") throws -> BridgeHarness {
+        let dialect = AccountDialect()
+        var room = RoomSettings(
+            name: "lobby", backend: "main", dialect: dialect, url: try HTTPURL(parsing: "ws://chat.example/lobby"))
+        room.ping = .zero
+        let verifier = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: [1], iterations: 1)
+        var settings = BridgeSettings(
+            serverName: "bridge", instanceID: "tests",
+            accounts: [AccountSettings(name: "remy", password: verifier, rooms: ["attic"], tokenOwners: ["1"])],
+            limits: LimitSettings(messagesPerSecond: nil), rooms: [room],
+            backends: [
+                BackendSettings(name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
+            ])
+        settings.bearerBackend = bearer
+        settings.media = MediaSettings(links: MediaLinkTests.links)
+        let harness = BridgeHarness(settings: settings)
+        harness.accounts.server = { call in
+            if call.path == "/files" { return TokenServer.answer(200, "{}") }
+            return switch call.token {
+            case "token-of-remy": TokenServer.answer(200, #"{"id":"1","name":"Remy"}"#)
+            case "token-of-ann": TokenServer.answer(200, #"{"id":"7","name":"Ann"}"#)
+            case "token-of-a-look-alike": TokenServer.answer(200, #"{"id":"ann@x.org","name":"Ann"}"#)
+            case "token-in-trouble": TokenServer.answer(503, "token-in-trouble is too much for me")
+            case "token-open": nil
+            default: TokenServer.answer(401, #"{"detail":"bad token"}"#)
+            }
+        }
+        harness.start()
+        return harness
+    }
+
+    /// The verdict on `token`; nil: none is given.
+    private func verdict(_ token: String, place: String = "192.0.2.1") -> UploadTokenVerdict? {
+        var attempt: UInt64?
+        harness.perform { attempt = $0.uploadTokenCheck(token, from: place, now: $1) }
+        return harness.uploadTokenVerdicts.last { $0.attempt == attempt }?.verdict
+    }
+
+    @Test(
+        "the backend says whose upload it is",
+        arguments: [
+            ("token-of-remy", "remy"), ("token-of-ann", "7@main"), ("token-of-nobody", nil),
+            ("token-of-a-look-alike", nil), ("token-in-trouble", nil),
+        ] as [(String, String?)])
+    func whose(_ token: String, _ name: String?) {
+        let verdict = verdict(token)
+        if let name {
+            guard case .belongs(let uploader)? = verdict else {
+                Issue.record("\(String(describing: verdict))")
+                return
+            }
+            #expect(uploader.name == name)
+        } else {
+            #expect(verdict == (token == "token-in-trouble" ? .unknown : .refused(wait: .zero)))
+        }
+        #expect(!harness.notes.contains { "\($0)".contains(token) })
+    }
+
+    @Test("what they may is what they may on IRC")
+    func rooms() throws {
+        for (token, outcome) in [
+            ("token-of-ann", Result<String, UploadFailure>.success("http://chat.example/files/1")),
+            ("token-of-remy", .failure(.notAllowed)),
+        ] {
+            guard case .belongs(let uploader)? = verdict(token) else {
+                Issue.record("nobody's")
+                return
+            }
+            let file = UploadedFile(name: "a.png", mime: "image/png", bytes: [1])
+            harness.perform { $0.upload(UploadID(rawValue: 1), file, by: uploader, room: nil, now: $1) }
+            #expect(harness.uploads.last?.outcome == outcome)
+        }
+    }
+
+    @Test("refusals wait longer and longer, and a good token ends that")
+    func waits() {
+        let waits = (1...3).map { _ in verdict("token-of-nobody") }
+        #expect(waits == [.refused(wait: .zero), .refused(wait: .seconds(1)), .refused(wait: .seconds(2))])
+        _ = verdict("token-of-ann")
+        #expect(verdict("token-of-nobody") == .refused(wait: .zero))
+    }
+
+    @Test("what is no token is shown to nobody", arguments: ["", " ", "a b", "=a", "a\r\nX: y", "é", "a,b", "===="])
+    func noTokens(_ token: String) {
+        _ = harness.accounts.takeCalls()
+        #expect(verdict(token) == nil && harness.accounts.takeCalls().isEmpty)
+    }
+
+    @Test("only so many are asked about at a time")
+    func bounded() {
+        var attempts: [UInt64?] = []
+        for _ in 0...Bridge.maxBearerTries {
+            harness.perform { attempts.append($0.uploadTokenCheck("token-open", from: "192.0.2.1", now: $1)) }
+        }
+        #expect(attempts.dropLast().allSatisfy { $0 != nil } && attempts.last == .some(nil))
+    }
+
+    @Test("behind a proxy each token counts for itself, and does not stand in what is counted")
+    func places() throws {
+        let bridge = harness.bridge
+        let place = bridge.uploadPlace(token: "token-of-ann", address: "127.0.0.1", isShared: true)
+        #expect(place != bridge.uploadPlace(token: "token-of-bob", address: "127.0.0.1", isShared: true))
+        #expect(!place.contains("token-of-ann"))
+        #expect(bridge.uploadPlace(token: "a", address: "2001:db8::1", isShared: false) == "2001:db8::/64")
+        #expect(bridge.takesUploadTokens)
+        let without = try Self.harness(bearer: nil)
+        var attempt: UInt64?
+        without.perform { attempt = $0.uploadTokenCheck("token-of-ann", from: "192.0.2.1", now: $1) }
+        #expect(!without.bridge.takesUploadTokens && attempt == nil)
+    }
+}
