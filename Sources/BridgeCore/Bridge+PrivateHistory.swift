@@ -4,28 +4,30 @@ import IRCProtocol
 // What IRC users said to each other in private, for those who ask for it.
 //
 // Words: a conversation belongs to two accounts, its parties; they may be the same. Its messages lie in one order, the same for
-// both, as those of a room do: each has the msgid and the time that its lines bore when they went out. What is said while one
-// of the two has no account is not kept, since afterwards nobody could tell to whom it belongs.
+// both, as those of a room do: each has the msgid and the time that its lines bore when they went out. Who has no account is a
+// visitor: for the account that talks to one there is a conversation with whoever has that nick without an account, as its
+// client's window shows it. What visitors say to each other is not kept, since afterwards nobody could tell to whom it belongs.
 //
-// A client names a conversation by a nick. The nick stands for one account or for none, whoever asks:
+// A client names a conversation by a nick. The nick stands for one account, for visitors, or for nobody, whoever asks:
 //
 // | the nick                                                       | stands for                                            |
 // |----------------------------------------------------------------|--------------------------------------------------------|
 // | is had by an IRC user who is logged in                         | that account                                           |
-// | is had by an IRC user who is not, or by somebody upstream      | nobody, whoever had it before: a stranger is a stranger |
+// | is had by an IRC user who is not                               | the visitors of that nick: no account that had it before |
+// | is had by somebody upstream                                    | nobody                                                 |
 // | is had by nobody, and is the name of an account                | that account, for which the name is kept               |
-// | is had by nobody, and an account with conversations had it last | that account                                           |
+// | is had by nobody; an account or visitor with conversations had it last | that account, or the visitors of that nick      |
 // | is anything else                                               | nobody                                                 |
 //
 // Who asks sees the conversation of their own account with that one, and no other:
 //
 // | who asks                              | sees                                                                          |
 // |---------------------------------------|--------------------------------------------------------------------------------|
-// | a client without an account           | nothing                                                                        |
+// | a client without an account           | nothing, not even what it said itself: others had its nick before              |
 // | any client of the one party           | all of it, what it said itself and what it was told, under each nick of the other |
 // | any client of the other party         | the same, under each nick of the one                                           |
 // | any client of who talks to themselves | what they said, once, under their own nick                                     |
-// | a client that logs in later           | from then on what the account sees; what it said before belongs to nobody      |
+// | a client that logs in later           | from then on what the account sees; what it said before is the other's alone   |
 // | whoever has the nick of a party now   | their own conversations: a nick opens none                                     |
 // | who makes an account of an old name   | nothing of what the account of that name had before                           |
 // | who has muted the other               | nothing, until they hear them again: then all of it                            |
@@ -49,10 +51,14 @@ struct PrivateView: Equatable {
 extension Bridge {
     // MARK: - Who is who
 
-    /// The account that a nick stands for; nil: nobody that anybody has a conversation with.
+    /// The account, or the visitors, that a nick stands for; nil: nobody that anybody has a conversation with.
     private func account(behind nick: String) -> String? {
-        if let (_, person) = context.identities.person(nick: nick) { return isLocal(person) ? person.account : nil }
+        if let (_, person) = context.identities.person(nick: nick) { return isLocal(person) ? party(person) : nil }
         return accounts[nick]?.name ?? conversations.holder(of: settings.casemapping.fold(nick))
+    }
+
+    private func party(_ person: Person) -> String {
+        person.account ?? PrivateConversations.visitor(settings.casemapping.fold(person.nick))
     }
 
     private func name(of account: String) -> String {
@@ -71,9 +77,12 @@ extension Bridge {
     private func view(_ session: IRCSession, _ partner: String, nick: String) -> PrivateView? {
         guard let own = session.account?.name else { return nil }
         let pair = PrivateConversations.Pair(own, partner)
-        guard conversations.contains(pair),
-            !context.choices.isMuted(.account(name(of: AccountBook.fold(partner))), by: choicesOwner(session))
-        else { return nil }
+        let target =
+            PrivateConversations.nick(ofVisitor: partner).map(PersonalChoices.Target.nick)
+            ?? .account(name(of: AccountBook.fold(partner)))
+        guard conversations.contains(pair), !context.choices.isMuted(target, by: choicesOwner(session)) else {
+            return nil
+        }
         return PrivateView(pair: pair, own: AccountBook.fold(own), partner: nick)
     }
 
@@ -84,14 +93,15 @@ extension Bridge {
 
     // MARK: - What is said
 
-    /// Keeps what one IRC user said to another, or did, if it belongs to two accounts.
+    /// Keeps what one IRC user said to another, or did, if it belongs to an account.
     func keepPrivate(
         _ verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag], msgid: String, from person: Person,
         to target: Person, _ session: IRCSession
     ) {
-        guard let author = person.account, let reader = target.account,
-            let kind = Self.kind(of: verb, words, clientTags)
-        else { return }
+        guard person.account != nil || target.account != nil, let kind = Self.kind(of: verb, words, clientTags) else {
+            return
+        }
+        let (author, reader) = (party(person), party(target))
         let pair = PrivateConversations.Pair(author, reader)
         conversations.open(pair, names: [author, reader], inMemory: !context.isDurable)
         for party in [person, target] { noteNick(of: party) }
@@ -99,9 +109,10 @@ extension Bridge {
         let message = StoredMessage(
             kind: kind, sequence: conversations.takePlace(in: pair, by: author, at: kind == .event ? nil : now),
             msgid: msgid,
-            at: now, nick: person.nick, source: person.source, account: author, text: words?.text ?? verb.rawValue,
+            at: now, nick: person.nick, source: person.source, account: person.account,
+            text: words?.text ?? verb.rawValue,
             clientTags: clientTags.map { StoredTag(name: $0.name, value: $0.value) },
-            author: context.identities.puppetID(account: author, backend: ""), client: session.clientName)
+            author: context.identities.puppetID(of: person, backend: ""), client: session.clientName)
         if context.isDurable {
             context.keep(.message(pair.storedKey, message))
             session.lastKept = context.ledger.next
@@ -125,13 +136,13 @@ extension Bridge {
     }
 
     private func noteNick(of person: Person) {
-        guard let account = person.account else { return }
-        conversations.note(person.nick, folded: settings.casemapping.fold(person.nick), of: account)
+        conversations.note(person.nick, folded: settings.casemapping.fold(person.nick), of: party(person))
     }
 
     /// Somebody has a nick no longer.
     func nickReleased(by person: Person) {
-        guard conversations.count > 0, isLocal(person) else { return }
+        // A visitor who talked to nobody takes no nick away from whom others talked to.
+        guard conversations.count > 0, isLocal(person), person.account != nil else { return }
         noteNick(of: person)
         keepConversationChanges()
     }

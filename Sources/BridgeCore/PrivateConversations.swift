@@ -2,12 +2,13 @@ import ChatModel
 
 /// Which private conversations there are, and whose nicks belong to which account.
 ///
-/// A conversation belongs to two accounts, whatever nicks they have. Its messages are in the store, or, where nothing outlasts
-/// the process, here. What is to be kept of changes is left in ``takeChanges()``.
+/// A conversation belongs to two accounts, whatever nicks they have, or to an account and whoever had a nick without having
+/// one: to all intents an account here, see ``visitor(_:)``. Its messages are in the store, or, where nothing outlasts the
+/// process, here. What is to be kept of changes is left in ``takeChanges()``.
 struct PrivateConversations {
     /// Of one account, those of the last years of somebody who talks to everybody. With one more, one goes, for both of its
-    /// people: of those in which the account says nothing the one that is quiet for longest, else of all. So nobody can have
-    /// somebody's conversations removed by talking to them under many names.
+    /// people: of those in which the account says nothing the one that is quiet for longest, else of all, and visitors first. So
+    /// nobody can have somebody's conversations removed by talking to them under many names.
     static let maxCountOfAccount = 200
     /// All together, of each about 400 bytes of memory. With one more, one goes of the account that has most of them.
     static let maxCount = 10_000
@@ -16,6 +17,19 @@ struct PrivateConversations {
     /// Bytes of all messages, about, where there is no store: as many as four rooms may have. Beyond it the quietest
     /// conversations go.
     static let maxMemoryBytes = 16 * 1024 * 1024
+
+    /// In front of a visitor's nick. No account has it in its name.
+    private static let visitorMark: Character = " "
+
+    /// Who has a nick without having an account, whoever they are.
+    ///
+    /// - Parameter folded: the nick.
+    static func visitor(_ folded: String) -> String { "\(visitorMark)\(folded)" }
+
+    /// The folded nick of a visitor; nil: it is an account.
+    static func nick(ofVisitor account: String) -> String? {
+        account.first == visitorMark ? String(account.dropFirst()) : nil
+    }
 
     /// The accounts of a conversation, by their folded names; twice the same for who talks to themselves.
     struct Pair: Hashable {
@@ -96,10 +110,13 @@ struct PrivateConversations {
 
     private mutating func forgetOne(of account: String) {
         let pairs = (accounts[account]?.partners ?? []).map { Pair(account, $0) }
-        func speaks(_ pair: Pair) -> Int { conversations[pair]?.speakers.contains(account) == true ? 1 : 0 }
+        func worth(_ pair: Pair) -> Int {
+            if conversations[pair]?.speakers.contains(account) == true { return 2 }
+            return Self.nick(ofVisitor: pair.partner(of: account)) == nil ? 1 : 0
+        }
         // Of those that are equally quiet the same each time, whatever the order in which they are looked at.
         let least = pairs.min { a, b in
-            (speaks(a), newest(a), a.one, a.other) < (speaks(b), newest(b), b.one, b.other)
+            (worth(a), newest(a), a.one, a.other) < (worth(b), newest(b), b.one, b.other)
         }
         if let least { forget(least) }
     }

@@ -56,6 +56,17 @@ struct PrivateConversationsTests {
         #expect(next.takeChanges() == [.forgetConversation(.conversation("ann", "troll"))])
     }
 
+    @Test("visitors go first: who was only written to by an account has that still")
+    func visitorsFirst() {
+        var conversations = PrivateConversations()
+        let count = PrivateConversations.maxCountOfAccount
+        say(&conversations, "bob", "ann", at: 0)
+        for index in 0..<(2 * count) {
+            say(&conversations, PrivateConversations.visitor("v\(index)"), "ann", at: 1 + index)
+        }
+        #expect(conversations.contains(Pair("ann", "bob")) && conversations.count == count)
+    }
+
     @Test("all together they are bounded: of who has most one goes")
     func boundedInAll() {
         var conversations = PrivateConversations()

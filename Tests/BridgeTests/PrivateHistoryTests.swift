@@ -147,25 +147,56 @@ struct PrivateHistoryTests {
         #expect(stage.harness.violations == [])
     }
 
-    @Test("who has no account has no past, and leaves none", arguments: [false, true])
+    @Test("who has no account has no past, and leaves none but with those who have one", arguments: [false, true])
     func strangers(isDurable: Bool) throws {
         let stage = try PrivateStage(isDurable)
         stage.enter(1, "ann", as: "ann")
-        stage.enter(2, "guest")
+        stage.enter(2, "Guest")
         stage.enter(3, "other")
         for (client, nick) in [(1, "guest"), (2, "ann"), (2, "other"), (3, "guest")] as [(UInt64, String)] {
-            stage.send(client, "PRIVMSG \(nick) :psst")
+            stage.send(client, "PRIVMSG \(nick) :psst from \(client)")
         }
-        for (client, nick) in [(1, "guest"), (2, "ann"), (2, "other"), (3, "guest"), (1, "nobody")]
-            as [(UInt64, String)]
-        {
+        for (client, nick) in [(2, "ann"), (2, "other"), (3, "guest"), (1, "nobody")] as [(UInt64, String)] {
             #expect(stage.send(client, "@label=x CHATHISTORY LATEST \(nick) * 10").count == 2)
         }
-        #expect(stage.targets(1) == [] && stage.targets(2) == [])
-        if isDurable { #expect(stage.harness.store.disk.conversations == []) }
+        let said = ["ann>Guest: psst from 1", "Guest>ann: psst from 2"]
+        #expect(stage.latest(1, "guest") == said)
+        #expect(stage.targets(1) == ["Guest"] && stage.targets(2) == [] && stage.targets(3) == [])
+        // The next one of that nick reads nothing of it, with an account neither.
+        stage.harness.disconnect(2)
+        #expect(stage.latest(1, "GUEST") == ["ann>GUEST: psst from 1", "Guest>ann: psst from 2"])
+        stage.enter(4, "guest")
+        #expect(stage.latest(4, "ann") == [])
+        stage.harness.disconnect(4)
+        stage.enter(5, "guest", as: "bob")
+        #expect(stage.latest(5, "ann") == [] && stage.targets(5) == [] && stage.words(5, "SEARCH text=psst") == [])
+        // And who has an account is not taken for whoever had none.
+        #expect(stage.latest(1, "guest") == [])
+        stage.send(5, "PRIVMSG ann :with an account")
+        #expect(stage.latest(1, "guest") == ["guest>ann: with an account"])
+        #expect(stage.targets(1) == ["guest"])
     }
 
-    @Test("what is said before a login belongs to nobody, and what follows to the account", arguments: [false, true])
+    @Test("what an account says to visitors outlasts the process, under their nick as it was written")
+    func visitorsKept() throws {
+        let stage = try PrivateStage(true)
+        stage.enter(1, "ann", as: "ann")
+        stage.enter(2, "Guest")
+        stage.send(2, "PRIVMSG ann :psst")
+        stage.restart()
+        stage.enter(1, "ann", as: "ann")
+        #expect(stage.targets(1) == ["Guest"])
+        #expect(stage.latest(1, "Guest") == ["Guest>ann: psst"])
+        #expect(stage.words(1, "SEARCH text=psst") == ["Guest>ann: psst"])
+        stage.send(1, "PRIVMSG *bridge :mute Guest")
+        stage.enter(2, "Guest")
+        #expect(stage.latest(1, "Guest") == ["Guest>ann: psst"])
+        stage.send(1, "PRIVMSG *bridge :mute Guest")
+        #expect(stage.latest(1, "Guest") == [] && stage.targets(1) == [])
+    }
+
+    @Test(
+        "what is said before a login is the other's alone, and what follows both accounts'", arguments: [false, true])
     func loginAmid(isDurable: Bool) throws {
         let stage = try PrivateStage(isDurable)
         stage.enter(1, "ann", as: "ann")
@@ -182,7 +213,8 @@ struct PrivateHistoryTests {
         let nick = try #require(stage.harness.bridge.sessions[ClientID(rawValue: 2)]?.nick)
         stage.send(2, "PRIVMSG ann :as a guest again")
         #expect(stage.latest(2, "ann") == [])
-        #expect(stage.latest(1, nick) == [])
+        let seen = stage.latest(1, nick)
+        #expect(seen.last == "\(nick)>ann: as a guest again" && !seen.contains("robert>ann: as bob"))
     }
 
     @Test("a stranger with the nick of somebody who is gone reads nothing, and nobody is shown them for the other")
