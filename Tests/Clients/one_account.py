@@ -4,9 +4,10 @@
     CHATBRIDGE=path one_account.py [SCENE...]
 
 WeeChat and irssi log in with SASL, each under a name of its own (`alice@weechat`); a client that knows `draft/chathistory`
-and read markers is there in Python. A client is away in two ways: it quits, or it is killed. What it missed must be on its
-screen once and in order when it is back, and nothing that it had shown before. A table on standard output; exit 0 when
-nothing failed. A client that is not installed is skipped, with a word. SHOW=1 prints the last screen of what failed.
+and read markers is there in Python. A client is away in three ways: it quits, it is killed, or it freezes and is killed later,
+while its connection still stands. What it missed must be on its screen once and in order when it is back, and nothing that it
+had shown before. A table on standard output; exit 0 when nothing failed. A client that is not installed is skipped, with a
+word. SHOW=1 prints the last screen of what failed.
 """
 
 import base64
@@ -119,6 +120,10 @@ class Screen:
         wait_until(lambda: not self.process(), "%s ends" % self.name)
         self.terminal.stop()
 
+    def freeze(self):
+        """As when a laptop is shut: the connection stands, and nobody reads."""
+        os.kill(self.process(), signal.SIGSTOP)
+
     def process(self):
         said = self.terminal.run("list-panes", "-F", "#{pane_pid}").strip()
         return int(said) if said and os.path.exists("/proc/%s" % said) else None
@@ -224,6 +229,9 @@ class Python:
     def kill(self):
         self.link.close()
 
+    def freeze(self):
+        """Nothing is read until somebody wants to see something, and nobody does."""
+
     def stop(self):
         if self.link:
             self.link.close()
@@ -298,11 +306,14 @@ def away(kind, leave):
             stage.remy.expect_message("mine-before")
             client.shows("mine-before")
             getattr(client, leave)()
-            stage.bob.expect("QUIT", lambda line: line.source.startswith(ACCOUNT + "!"))
+            if leave != "freeze":
+                stage.bob.expect("QUIT", lambda line: line.source.startswith(ACCOUNT + "!"))
             for number in range(MISSED):
                 (stage.remy.say if number % 2 else lambda text: stage.bob.say(CHANNEL, text))("missed-%d." % number)
                 stage.bob.expect_text("missed-%d." % number) if number % 2 else stage.remy.expect_message(
                     "missed-%d." % number)
+            if leave == "freeze":
+                client.kill()
             client.start()
             client.shows("missed-%d." % (MISSED - 1))
             stage.remy.say("shown-after")
@@ -322,7 +333,7 @@ def away(kind, leave):
 
 SCENES = {"two-clients": two_clients}
 for kind in (WeeChat, Irssi, Python):
-    for leave in ("quit", "kill"):
+    for leave in ("quit", "kill", "freeze"):
         SCENES["%s-%s" % (kind.name, leave)] = away(kind, leave)
 
 
