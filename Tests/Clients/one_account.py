@@ -152,6 +152,8 @@ class WeeChat(Screen):
         tls = "tls" if weechat_version() >= 4 else "ssl"
         commands = [
             "/set irc.server_default.%s off" % tls, "/set irc.look.server_buffer independent",
+            # What is typed so fast that it comes in one piece is no paste to be confirmed.
+            "/set weechat.look.paste_max_lines -1",
             # A line for each message, and no history of WeeChat's own on the screen.
             "/set irc.server_default.autoreconnect_delay 1", "/set weechat.look.prefix_same_nick ''", "/set logger.look.backlog 0", "/set weechat.bar.nicklist.hidden on",
             "/server add bridge 127.0.0.1/%d -no%s -nicks=%s -username=%s -sasl_mechanism=plain -sasl_username=%s@weechat"
