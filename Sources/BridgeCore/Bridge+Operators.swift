@@ -41,8 +41,7 @@ extension Bridge {
 
     func operRefused(_ session: IRCSession) {
         reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
-        session.failedTries += 1
-        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
+        countFailedTry(session)
     }
 
     func forgetOperator(_ person: PersonID) {

@@ -85,8 +85,7 @@ extension Bridge {
 
     func serviceLoginRefused(_ session: IRCSession) {
         say("Name or password are wrong.", to: session)
-        session.failedTries += 1
-        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
+        countFailedTry(session)
     }
 
     func logOut(_ session: IRCSession) {

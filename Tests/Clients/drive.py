@@ -192,6 +192,8 @@ def weechat(drive):
         "/set irc.look.typing_status_self on", "/set irc.look.typing_status_nicks on",
         "/set typing.look.enabled_self on", "/set typing.look.enabled_nicks on",
         "/set irc.look.server_buffer independent", "/set irc.look.buffer_switch_join on",
+        # What is typed so fast that it comes in one piece is no paste to be confirmed.
+        "/set weechat.look.paste_max_lines -1",
     ]
     screen = drive.start_terminal("weechat -d %s/w %s" % (drive.directory, weechat_options(drive, setup)))
     wait_until(lambda: drive.observer.drain() or joined(drive), "weechat joins")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Clients of one account: two at once, and some that are away for a while.
+"""Clients of one account: two at once, some that are away for a while, and some that are left alone for a while.
 
     CHATBRIDGE=path one_account.py [SCENE...]
 
 WeeChat and irssi log in with SASL, each under a name of its own (`alice@weechat`); a client that knows `draft/chathistory`
-and read markers is there in Python. A client is away in two ways: it quits, or it is killed. What it missed must be on its
-screen once and in order when it is back, and nothing that it had shown before. A table on standard output; exit 0 when
-nothing failed. A client that is not installed is skipped, with a word. SHOW=1 prints the last screen of what failed.
+and read markers is there in Python. A client is away in three ways: it quits, it is killed, or it freezes and is killed later,
+while its connection still stands. What it missed must be on its screen once and in order when it is back, and nothing that it
+had shown before; so too where the client stays and the bridge is started again. A table on standard output; exit 0 when nothing failed. A client that is not installed is skipped, with a
+word. SHOW=1 prints the last screen of what failed.
 """
 
 import base64
@@ -54,8 +55,12 @@ class Stage:
 
     def __init__(self, world):
         self.world = world
+        self.begin()
+
+    def begin(self, **place):
+        world = self.world
         accounts = ['[[accounts]]\nname = "%s"\npassword = "%s"' % (name, hashed(PASSWORD)) for name in (ACCOUNT, "carol")]
-        world.start(limits="", server_extra="[identity]\n" + "\n".join(accounts))
+        world.start(limits="", server_extra="[identity]\n" + "\n".join(accounts), **place)
         self.bob = world.irc("bob", caps=("server-time", "extended-join"))
         self.carol = IRC(world.bridge.port)
         world.stack.callback(self.carol.close)
@@ -63,6 +68,13 @@ class Stage:
         self.carol.expect("001")
         self.carol.join(CHANNEL)
         self.remy = world.person("Remy")
+
+    def restart(self):
+        """As an operator does it. bob, carol and Remy come back as others."""
+        bridge = self.world.bridge
+        bridge.terminate()
+        self.remy.close()
+        self.begin(directory=bridge.directory, port=bridge.port)
 
     def everybody_was_asked(self, text):
         """The bridge has asked the clients in the room whether they got this. It asks all of them at once, carol too."""
@@ -119,6 +131,10 @@ class Screen:
         wait_until(lambda: not self.process(), "%s ends" % self.name)
         self.terminal.stop()
 
+    def freeze(self):
+        """As when a laptop is shut: the connection stands, and nobody reads."""
+        os.kill(self.process(), signal.SIGSTOP)
+
     def process(self):
         said = self.terminal.run("list-panes", "-F", "#{pane_pid}").strip()
         return int(said) if said and os.path.exists("/proc/%s" % said) else None
@@ -136,8 +152,10 @@ class WeeChat(Screen):
         tls = "tls" if weechat_version() >= 4 else "ssl"
         commands = [
             "/set irc.server_default.%s off" % tls, "/set irc.look.server_buffer independent",
+            # What is typed so fast that it comes in one piece is no paste to be confirmed.
+            "/set weechat.look.paste_max_lines -1",
             # A line for each message, and no history of WeeChat's own on the screen.
-            "/set weechat.look.prefix_same_nick ''", "/set logger.look.backlog 0", "/set weechat.bar.nicklist.hidden on",
+            "/set irc.server_default.autoreconnect_delay 1", "/set weechat.look.prefix_same_nick ''", "/set logger.look.backlog 0", "/set weechat.bar.nicklist.hidden on",
             "/server add bridge 127.0.0.1/%d -no%s -nicks=%s -username=%s -sasl_mechanism=plain -sasl_username=%s@weechat"
             " -sasl_password=%s -autojoin=%s"
             % (self.stage.world.bridge.port, tls, ACCOUNT, ACCOUNT, ACCOUNT, PASSWORD, CHANNEL),
@@ -164,7 +182,9 @@ servers = ( { address = "127.0.0.1"; chatnet = "bridge"; port = "%d"; autoconnec
 chatnets = { bridge = { type = "IRC"; nick = "%s"; sasl_mechanism = "PLAIN"; sasl_username = "%s@irssi"; sasl_password = "%s"; }; };
 channels = ( { name = "%s"; chatnet = "bridge"; autojoin = "yes"; } );
 settings = {
-  core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; settings_autosave = "no"; };
+  core = {
+    real_name = "Irssi"; user_name = "irssi"; nick = "%s"; settings_autosave = "no"; server_reconnect_time = "10s";
+  };
   "irc/core" = { cmd_queue_speed = "10msec"; };
 };
 """
@@ -223,6 +243,9 @@ class Python:
 
     def kill(self):
         self.link.close()
+
+    def freeze(self):
+        """Nothing is read until somebody wants to see something, and nobody does."""
 
     def stop(self):
         if self.link:
@@ -298,11 +321,14 @@ def away(kind, leave):
             stage.remy.expect_message("mine-before")
             client.shows("mine-before")
             getattr(client, leave)()
-            stage.bob.expect("QUIT", lambda line: line.source.startswith(ACCOUNT + "!"))
+            if leave != "freeze":
+                stage.bob.expect("QUIT", lambda line: line.source.startswith(ACCOUNT + "!"))
             for number in range(MISSED):
                 (stage.remy.say if number % 2 else lambda text: stage.bob.say(CHANNEL, text))("missed-%d." % number)
                 stage.bob.expect_text("missed-%d." % number) if number % 2 else stage.remy.expect_message(
                     "missed-%d." % number)
+            if leave == "freeze":
+                client.kill()
             client.start()
             client.shows("missed-%d." % (MISSED - 1))
             stage.remy.say("shown-after")
@@ -320,9 +346,41 @@ def away(kind, leave):
     return scene
 
 
+def restarted(kind):
+    def scene(stage, directory):
+        client = kind(stage, directory)
+        try:
+            client.start()
+            stage.remy.say("shown-before")
+            client.shows("shown-before")
+            stage.everybody_was_asked("shown-before")
+            client.say("mine-before")
+            stage.remy.expect_message("mine-before")
+            client.shows("mine-before")
+            stage.restart()
+            for number in range(MISSED):
+                stage.remy.say("missed-%d." % number)
+            wait_until(stage.present, "%s comes back by itself" % client.name, 40)
+            stage.remy.say("shown-after")
+            client.shows("shown-after")
+            text = client.text()
+            shown = re.findall(r"missed-\d+\.", text)
+            assert shown == ["missed-%d." % number for number in range(MISSED)], "%r\n%s" % (shown, text)
+            for words in ("shown-before", "mine-before", "shown-after"):
+                assert text.count(words) == 1, "%r is shown %d times\n%s" % (words, text.count(words), text)
+            client.quit()
+        finally:
+            client.stop()
+
+    scene.__doc__ = "%s stays while the bridge is started again." % kind.name
+    return scene
+
+
 SCENES = {"two-clients": two_clients}
+for kind in (WeeChat, Irssi):
+    SCENES[kind.name + "-restart"] = restarted(kind)
 for kind in (WeeChat, Irssi, Python):
-    for leave in ("quit", "kill"):
+    for leave in ("quit", "kill", "freeze"):
         SCENES["%s-%s" % (kind.name, leave)] = away(kind, leave)
 
 
