@@ -18,13 +18,19 @@ enum AnswerProgress {
 }
 
 extension Bridge {
-    /// Whether the session may see what was said in the room: it is there, or its account was given the room by name.
+    /// Whether the session may see what was said in the room: it is there; or it could enter, and its account was given the
+    /// room by name, or this client of the account was there and did not leave: clients ask for what they missed before they
+    /// enter their rooms again.
     ///
-    /// An account that may enter every room must be in one to read it, as people in a room expect to see who is there.
+    /// An account that may enter every room must have been in one to read it, as people in a room expect to see who is there.
     ///
     /// Source: IRCv3 chathistory, "Security Considerations".
     func mayReadHistory(of room: Room, _ session: IRCSession) -> Bool {
-        session.rooms.contains(room.id) || session.account?.rooms?.contains(room.settings.name) == true
+        if session.rooms.contains(room.id) { return true }
+        guard let account = session.account, mayEnter(room, session), barrier(to: room, session) == nil else {
+            return false
+        }
+        return account.rooms != nil || isMember(of: room, session)
     }
 
     // MARK: - Requests
@@ -48,7 +54,7 @@ extension Bridge {
             let query = StoredPageQuery(
                 selection, limit: min(limit, settings.limits.historyLimit),
                 withTakenBack: plays && session.caps.contains(.messageRedaction),
-                withEvents: plays && session.caps.contains(.messageTags))
+                withEvents: plays && session.caps.contains(.messageTags), without: mutes(in: room, of: session))
             begin(
                 .page(room.id, subcommand: subcommand, target: target, query), batch: ["chathistory", room.channel],
                 session)
@@ -199,15 +205,18 @@ extension Bridge {
             }
         case .search(let search):
             while let id = answer.roomsLeft.last {
-                guard let room = room(id) else {
+                guard let room = room(id), let session = sessions[answer.client] else {
                     answer.roomsLeft.removeLast()
                     continue
                 }
+                var search = search
+                // The service says how many it leaves out.
+                if answer.reading == nil { search.without = mutes(in: room, of: session) }
                 guard context.isDurable else {
                     searched(answer, search, room.archive.search(search))
                     continue
                 }
-                ask(answer) { read in .searchMessages(read, room.storedKey, search) }
+                ask(answer) { [search] read in .searchMessages(read, room.storedKey, search) }
                 return true
             }
             guard !answer.found.isEmpty else { return false }
