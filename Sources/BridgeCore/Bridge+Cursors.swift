@@ -136,6 +136,20 @@ extension Bridge {
             .cursor(StoredCursor(account: client.account, client: client.client, room: room, sequence: place)))
     }
 
+    /// Whether the client was in the room, and did not leave it since: it only lost its connection.
+    func isMember(of room: Room, _ session: IRCSession) -> Bool {
+        guard let account = session.account, let name = session.clientName else { return false }
+        return cursors.place(of: ClientKey(account: account.name, client: name), in: room.storedKey) != nil
+    }
+
+    /// The account was put out of the room: none of its clients is there any more, connected or not.
+    func dropCursors(of account: String, in room: Room, for author: IRCSession) {
+        for client in cursors.drop(account: account, in: room.storedKey) {
+            author.lastKept = context.ledger.next
+            context.keep(.dropCursor(account: client.account, client: client.client, room.storedKey))
+        }
+    }
+
     /// The person left the room by their own wish, with this client among others.
     func dropCursor(_ room: Room, _ session: IRCSession, for author: IRCSession) {
         guard let client = session.following?.client, cursors.drop(client, in: room.storedKey) else { return }

@@ -18,13 +18,19 @@ enum AnswerProgress {
 }
 
 extension Bridge {
-    /// Whether the session may see what was said in the room: it is there, or its account was given the room by name.
+    /// Whether the session may see what was said in the room: it is there; or it could enter, and its account was given the
+    /// room by name, or this client of the account was there and did not leave: clients ask for what they missed before they
+    /// enter their rooms again.
     ///
-    /// An account that may enter every room must be in one to read it, as people in a room expect to see who is there.
+    /// An account that may enter every room must have been in one to read it, as people in a room expect to see who is there.
     ///
     /// Source: IRCv3 chathistory, "Security Considerations".
     func mayReadHistory(of room: Room, _ session: IRCSession) -> Bool {
-        session.rooms.contains(room.id) || session.account?.rooms?.contains(room.settings.name) == true
+        if session.rooms.contains(room.id) { return true }
+        guard let account = session.account, mayEnter(room, session), barrier(to: room, session) == nil else {
+            return false
+        }
+        return account.rooms != nil || isMember(of: room, session)
     }
 
     // MARK: - Requests
@@ -43,20 +49,21 @@ extension Bridge {
             }
             begin(
                 .page(
-                    room.id, subcommand: subcommand, target: target, pageQuery(selection, limit: limit, session)),
+                    room.id, subcommand: subcommand, target: target,
+                    pageQuery(selection, limit: limit, without: mutes(in: room, of: session), session)),
                 batch: ["chathistory", room.channel], session)
         }
     }
 
     func pageQuery(
-        _ selection: StoredPageQuery.Selection, limit: Int, _ session: IRCSession
+        _ selection: StoredPageQuery.Selection, limit: Int, without: StoredMutes = StoredMutes(), _ session: IRCSession
     ) -> StoredPageQuery {
         // They change what a page consists of: what is a line to some clients is nothing to others.
         let plays = session.caps.contains(.eventPlayback)
         return StoredPageQuery(
             selection, limit: min(limit, settings.limits.historyLimit),
             withTakenBack: plays && session.caps.contains(.messageRedaction),
-            withEvents: plays && session.caps.contains(.messageTags))
+            withEvents: plays && session.caps.contains(.messageTags), without: without)
     }
 
     /// Source: IRCv3 chathistory, "TARGETS".
@@ -235,13 +242,16 @@ extension Bridge {
             while let place = answer.placesLeft.last {
                 let key: StoredRoomKey
                 let archive: MemoryHistory?
+                var search = search
                 switch place {
                 case .room(let id):
-                    guard let room = room(id) else {
+                    guard let room = room(id), let session = sessions[answer.client] else {
                         answer.placesLeft.removeLast()
                         continue
                     }
                     (key, archive) = (room.storedKey, context.isDurable ? nil : room.archive)
+                    // The service says how many it leaves out.
+                    if answer.reading == nil { search.without = mutes(in: room, of: session) }
                 case .conversation(let view):
                     (key, archive) = (view.pair.storedKey, privateArchive(of: view))
                 }
@@ -249,7 +259,7 @@ extension Bridge {
                     searched(answer, search, archive.search(search))
                     continue
                 }
-                ask(answer) { read in .searchMessages(read, key, search) }
+                ask(answer) { [search] read in .searchMessages(read, key, search) }
                 return true
             }
             guard !answer.found.isEmpty else { return false }

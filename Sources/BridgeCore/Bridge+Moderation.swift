@@ -213,11 +213,9 @@ extension Bridge {
             else { continue }
             let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) }
             let clients = sessions(of: target.id).filter { $0.rooms.contains(room.id) }
-            for client in clients {
-                // What is said from now on is not for them.
-                dropCursor(room, client, for: session)
-                endFollowing(room.id, client)
-            }
+            // What is said from now on is not for them.
+            for client in clients { endFollowing(room.id, client) }
+            if let account = target.person.account { dropCursors(of: account, in: room, for: session) }
             tellEvent(
                 room, "KICK", [target.person.nick, why.flatMap { $0.isEmpty ? nil : $0 } ?? person.nick], by: person,
                 session)

@@ -192,14 +192,26 @@ extension Bridge {
         context.choices.hasMutes && context.choices.isMuted(muteTarget(person), by: choicesOwner(session))
     }
 
+    /// Whom the client does not hear, as what they said in the room is kept.
+    func mutes(in room: Room, of session: IRCSession) -> StoredMutes {
+        var mutes = StoredMutes()
+        guard context.choices.hasMutes else { return mutes }
+        mutes.foldsAsRFC1459 = settings.casemapping == .rfc1459
+        for mute in context.choices.mutes(of: choicesOwner(session)) {
+            switch mute.target {
+            case .account(let name): mutes.accounts.insert(name)
+            case .nick(let nick): mutes.nicks.insert(nick)
+            case .remote(let key):
+                guard key.backend == room.settings.backend else { continue }
+                if let id = key.id { mutes.ids.insert(id) } else if let name = key.name { mutes.names.insert(name) }
+            }
+        }
+        return mutes
+    }
+
     /// Whether the client muted who said something.
     func isMuted(_ message: StoredMessage, in room: Room, for session: IRCSession) -> Bool {
-        guard context.choices.hasMutes, message.kind == .message else { return false }
-        let target: PersonalChoices.Target =
-            message.author == nil
-            ? .remote(IdentityMap.remoteKey(message.sender, backend: room.settings.backend))
-            : message.account.map { .account($0) } ?? .nick(settings.casemapping.fold(message.nick))
-        return context.choices.isMuted(target, by: choicesOwner(session))
+        context.choices.hasMutes && mutes(in: room, of: session).cover(message)
     }
 
     func clientsMuting(_ person: Person) -> Set<ClientID> {

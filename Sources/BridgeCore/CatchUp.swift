@@ -91,6 +91,9 @@ struct CatchUp {
     private var isUnmarked = false
     /// The room was heard by an earlier process, and nothing was said in it to this day.
     private var isSilent = false
+    /// The gap began in an earlier process: the times of what was before it may have been ahead of our clock then, by as much
+    /// as is believed.
+    private var isFromBefore = false
     /// How many ids the ring had taken when the gap opened.
     private(set) var totalAtGap = 0
     /// Nothing was shown since the gap opened, so whatever is known was said before it.
@@ -140,6 +143,7 @@ struct CatchUp {
 
     mutating func closeGap() {
         gap = nil
+        isFromBefore = false
         isUnmarked = false
         retry = nil
         isDelayTold = false
@@ -154,6 +158,7 @@ struct CatchUp {
     ///   - isEmpty: it showed nothing at all, so there is nothing to find again.
     mutating func resume(after mark: Mark, later: Int, total: Int, isEmpty: Bool) {
         gap = .after(mark)
+        isFromBefore = true
         isSilent = isEmpty
         isUnmarked = isEmpty
         newest = newest ?? mark
@@ -288,7 +293,8 @@ struct CatchUp {
     /// right, even where ours is not.
     func since(_ mark: Mark, wall: ChatTimestamp) -> ChatTimestamp? {
         guard let at = mark.at else { return nil }
-        return min(said.min() ?? at, at, wall)
+        let since = min(said.min() ?? at, at, wall)
+        return isFromBefore && sendersTellTime ? HistoryPage.withoutLead(since) : since
     }
 
     /// As many of the oldest as tell what is older, whatever a few wrong clocks say.
@@ -309,6 +315,13 @@ struct CatchUp {
         let middle = times[(times.count - 1) / 2]
         horizon = middle
         horizonWall = wall
+    }
+
+    /// The same of what an earlier process took in: when it did is not known, only by how much a time that was shown can be
+    /// ahead of that.
+    mutating func remembered(before oldest: [ChatTimestamp], wall: ChatTimestamp) {
+        remembered(oldest: oldest, wall: wall)
+        if sendersTellTime, let horizon { horizonWall = min(wall, HistoryPage.withoutLead(horizon)) }
     }
 
     /// So many ids have gone through the ring: what it has forgotten counts as shown.

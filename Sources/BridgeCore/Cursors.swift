@@ -134,4 +134,10 @@ struct Cursors {
         }
         return true
     }
+
+    /// Drops those of all clients of an account. Returns whose there were.
+    mutating func drop(account: String, in room: StoredRoomKey) -> [ClientKey] {
+        let names = clients[IRCCasemapping.ascii.fold(account)] ?? []
+        return names.sorted().map { ClientKey(account: account, client: $0) }.filter { drop($0, in: room) }
+    }
 }

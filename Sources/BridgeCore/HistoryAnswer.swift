@@ -160,7 +160,6 @@ final class HistoryAnswer {
 struct KnownOrder: StoredOrder {
     let older: [StoredMessage]
     let kept: StoredPlaces
-    let keptSpans: [StoredReference: StoredSpan]
     let query: StoredPageQuery
 
     /// - Parameter asked: the query that the store answered.
@@ -168,23 +167,28 @@ struct KnownOrder: StoredOrder {
         self.older = older
         self.kept = kept
         query = asked
-        var spans: [StoredReference: StoredSpan] = [:]
-        for (reference, span) in zip(asked.references, kept.spans) { spans[reference] = span }
-        keptSpans = spans
     }
 
     private var border: Int64 { kept.beginning.first?.sequence ?? .max }
 
-    func span(of reference: StoredReference) -> StoredSpan? {
+    func span(of reference: StoredReference, index: Int) -> StoredSpan? {
+        let span = kept.spans.indices.contains(index) ? kept.spans[index] : nil
         switch reference {
-        case .beginning: return .beginning
+        case .beginning, .timeOrBeginning: return span
         case .message(let msgid):
-            guard let row = older.first(where: { $0.msgid == msgid }) else { return keptSpans[reference] }
+            guard let row = older.first(where: { $0.msgid == msgid }) else { return span }
             return StoredSpan(start: row.sequence, end: row.sequence &+ 1)
         case .time(let at):
-            guard let first = older.firstIndex(where: { $0.at >= at }) else { return keptSpans[reference] }
-            let end = older[first...].first { $0.at != at }?.sequence
-            return StoredSpan(start: older[first].sequence, end: end ?? border)
+            // Whoever bears this very time is meant, here or there.
+            let isKept = query.references.indices.contains(index) && query.references[index] == .timeOrBeginning(at)
+            if isKept, span != .beginning { return span }
+            guard let first = older.first(where: { $0.at >= at }) else { return span }
+            guard older.contains(where: { $0.at == at }) else {
+                return StoredSpan(start: first.sequence, end: first.sequence)
+            }
+            var place = StoredRows(older, for: query).span(of: reference, index: index)
+            if place?.end == .max { place?.end = border }
+            return place
         }
     }
 
@@ -208,9 +212,9 @@ struct KnownOrder: StoredOrder {
             !older.isEmpty || !kept.beginning.isEmpty || kept.sequences.isEmpty
         else { return false }
         let first = older.first?.sequence ?? kept.beginning.first?.sequence ?? .max
-        /// A time in front of everything known may be among what is older.
+        /// A time in front of everything known may be among what is older; one that something known bears is there.
         func isOpen(_ reference: StoredReference, _ span: StoredSpan) -> Bool {
-            if case .time = reference { span.start <= first } else { false }
+            if case .time = reference { span.start <= first && span.start == span.end } else { false }
         }
         switch query.selection {
         case .newest(let after, _):

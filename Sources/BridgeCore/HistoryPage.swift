@@ -47,15 +47,26 @@ struct HistoryPage {
         }
         let byTime = Self.steps(zip(times, times.dropFirst()))
         // A backend that sorts by times may have those of one moment the other way round, so they say nothing.
-        let placed = given.compactMap { message in place(message).map { (place: $0, at: message.at) } }
-        let byPlace = Self.steps(
-            zip(placed, placed.dropFirst()).lazy.filter { $0.at == nil || $0.at != $1.at }.map { ($0.place, $1.place) })
+        func steps(_ messages: some Sequence<ChatMessage>) -> (up: Int, down: Int) {
+            let placed = messages.compactMap { message in place(message).map { (place: $0, at: message.at) } }
+            return Self.steps(
+                zip(placed, placed.dropFirst()).lazy.filter { $0.at == nil || $0.at != $1.at }
+                    .map { ($0.place, $1.place) })
+        }
         // What is known is known in the order in which it came; times are the weaker witness. But ids of our own messages,
-        // and of what was never shown, are learned late: a few of them cannot turn round what is in the order of its times.
+        // and of what was never shown, are learned late: ours count only where there are no others, and a few of them cannot
+        // turn round what is in the order of its times.
+        var byPlace = steps(given.lazy.filter { !$0.isSelf })
+        if byPlace == (0, 0) { byPlace = steps(given) }
         let isReversed =
-            byTime.down == 0
-            ? byPlace.down >= Self.quorum && byPlace.up == 0
-            : byPlace.up == byPlace.down ? byTime.down > byTime.up : byPlace.down > byPlace.up
+            if byTime.down == 0 {
+                byPlace.down >= Self.quorum && byPlace.up == 0
+            } else if byPlace.up != byPlace.down {
+                byPlace.down > byPlace.up
+            } else {
+                // Histories are told oldest first. Where each sender has a clock, a few that are wrong prove nothing else.
+                byTime.down > byTime.up && (!sendersTellTime || byTime.down >= Self.quorum)
+            }
         let (along, against) = isReversed ? (byPlace.down, byPlace.up) : (byPlace.up, byPlace.down)
         isByArrival = (isReversed ? byTime.up : byTime.down) > 0 && along >= 3 * against
         let told = isReversed && isByArrival ? given.reversed() : given
@@ -86,7 +97,7 @@ struct HistoryPage {
     /// A time that was noted as past, by what is known of clocks now.
     func past(_ at: ChatTimestamp, wall: ChatTimestamp) -> ChatTimestamp { isOurClockBehind ? at : min(at, wall) }
 
-    /// A clock that is ahead of ours by more than this proves nothing; Kerberos allows clocks the same.
+    /// A clock that is ahead of ours by more than this, in milliseconds, proves nothing; Kerberos allows clocks the same.
     static let credibleLead: Int64 = 5 * 60 * 1000
     /// Fewer messages than these do not outvote our clock, or the order of the times.
     private static let quorum = 3
@@ -94,6 +105,12 @@ struct HistoryPage {
     private static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
         let (sum, over) = at.milliseconds.addingReportingOverflow(credibleLead)
         return over ? ChatTimestamp(milliseconds: .max) : ChatTimestamp(milliseconds: sum)
+    }
+
+    /// When something was heard at the earliest that bears this time.
+    static func withoutLead(_ at: ChatTimestamp) -> ChatTimestamp {
+        let (early, over) = at.milliseconds.subtractingReportingOverflow(credibleLead)
+        return ChatTimestamp(milliseconds: over ? .min : early)
     }
 
     private static func are(_ times: [ChatTimestamp], mostlyAfter limit: ChatTimestamp) -> Bool {

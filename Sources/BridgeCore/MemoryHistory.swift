@@ -49,7 +49,15 @@ struct MemoryHistory {
         }
     }
 
-    mutating func takeBack(msgid: String) { modify(msgid) { $0.takeBack() } }
+    /// With the message goes what was done to it.
+    mutating func takeBack(msgid: String) {
+        for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].isEvent(about: msgid)
+        {
+            byteCount -= rows[index].memoryByteCount
+            rows[index].takeBack()
+            byteCount += rows[index].memoryByteCount
+        }
+    }
 
     // MARK: - Questions, as the store answers them
 
@@ -78,14 +86,5 @@ extension StoredMessage {
         }
         for tag in clientTags { count += 64 + tag.name.utf8.count + (tag.value?.utf8.count ?? 0) }
         return count
-    }
-
-    /// The words go, their place stays.
-    mutating func takeBack() {
-        text = ""
-        sentAs = nil
-        attachments = []
-        clientTags = []
-        isTakenBack = true
     }
 }

@@ -57,11 +57,33 @@ final class OlderHistory {
     /// The oldest known message that the backend knows too.
     var mark: StoredMessage? { rows.first ?? beginning.first { $0.kind == .message } }
 
-    func contains(_ reference: StoredReference) -> Bool {
+    /// As many of the oldest known ones as tell when the rest was said, whatever a few wrong clocks say.
+    private static let witnesses = 15
+
+    /// By when all that is wanted was said, by the backend's clock or those of senders; nil: nothing is known of the room.
+    ///
+    /// - Parameter wall: our clock, where each sender has one of their own. Then the oldest known message may bear a time long
+    ///   before it came, and what is older a later one.
+    func until(wall: ChatTimestamp?) -> ChatTimestamp? {
+        guard let mark else { return nil }
+        guard let wall else { return mark.backendAt ?? mark.at }
+        let times = (rows.prefix(Self.witnesses) + beginning).lazy.filter { $0.kind == .message }
+            .prefix(Self.witnesses).map { $0.backendAt ?? $0.at }.sorted()
+        // Of a few known ones all may come again.
+        return times.count < Self.witnesses ? max(wall, times.last ?? wall) : times[times.count / 2]
+    }
+
+    /// What the store is asked for in the place of a reference: whatever stands here lies in front of all that it has.
+    func asked(_ reference: StoredReference) -> StoredReference {
         switch reference {
-        case .beginning: false
-        case .message(let msgid): rows.contains { $0.msgid == msgid }
-        case .time(let at): rows.contains { $0.at >= at }
+        case .beginning, .timeOrBeginning: reference
+        case .message(let msgid): rows.contains { $0.msgid == msgid } ? .beginning : reference
+        case .time(let at):
+            if rows.contains(where: { $0.at == at }) {
+                .beginning
+            } else {
+                rows.contains { $0.at > at } ? .timeOrBeginning(at) : reference
+            }
         }
     }
 

@@ -338,7 +338,12 @@ extension Room {
             IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
         ]
         let line = IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel])
-        enterEvent(line, at: at, context)
+        if case .remote(let key) = person.kind {
+            enterEvent(line, by: key.person, at: at, context)
+        } else {
+            let author = context.identities.puppetID(of: person, backend: settings.backend)
+            enterEvent(line, author: author, at: at, context)
+        }
         broadcast(line, and: deaf(to: person, context), context)
         tellReaction(reaction.emoji, reaction.operation, to: original, by: person, except: nil, context)
     }

@@ -6,13 +6,21 @@ import IRCProtocol
 extension Room {
     /// Enters a line about something that was done, as everybody was shown it. It must bear a msgid and a source, and its first
     /// parameter is the channel; nobody waits for it to be kept.
-    func enterEvent(_ line: IRCMessage, at: ChatTimestamp, _ context: BridgeContext) {
+    ///
+    /// - Parameters:
+    ///   - sender: who upstream did it, and `author` the upstream id of the IRC user who did; neither where also those are
+    ///     shown it who do not want to hear them.
+    func enterEvent(
+        _ line: IRCMessage, by sender: ChatPerson = ChatPerson(), author: ChatID? = nil, at: ChatTimestamp,
+        _ context: BridgeContext
+    ) {
         guard let msgid = line.tag("msgid")?.value, let source = line.source else { return }
         let event = StoredMessage(
-            kind: .event, sequence: Int64(recent.takePlace()), msgid: msgid, at: at,
+            kind: .event, sequence: Int64(recent.takePlace()), msgid: msgid, sender: sender, at: at,
             nick: String(source.prefix { $0 != "!" }), source: source, account: line.tag("account")?.value,
             text: ([line.command] + line.params.dropFirst()).joined(separator: "\n"),
-            clientTags: line.tags.filter(\.isClientOnly).map { StoredTag(name: $0.name, value: $0.value) })
+            clientTags: line.tags.filter(\.isClientOnly).map { StoredTag(name: $0.name, value: $0.value) },
+            author: author)
         if context.isDurable { context.keep(.message(storedKey, event)) } else { archive.append(event) }
     }
 }

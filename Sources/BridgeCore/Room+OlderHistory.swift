@@ -8,7 +8,7 @@ extension Room {
     /// What the store is asked for `query`: what stands among what is held lies in front of all that it has.
     func asked(_ query: StoredPageQuery) -> StoredPageQuery {
         guard let older else { return query }
-        return query.mapReferences { older.contains($0) ? .beginning : $0 }
+        return query.mapReferences(older.asked)
     }
 
     /// What is held of before the room's beginning, whose first message has this place; nothing where it was held in front of
@@ -71,7 +71,8 @@ extension Room {
         older.deadline = context.now.monotonic + OlderHistory.patience
         let mark = older.mark
         // What was said in the same moment may be older.
-        let before = (mark?.backendAt ?? mark?.at).map { at -> ChatTimestamp in
+        let wall = catchUp.sendersTellTime ? context.now.wall : nil
+        let before = older.until(wall: wall).map { at -> ChatTimestamp in
             let (next, over) = at.milliseconds.addingReportingOverflow(1)
             return ChatTimestamp(milliseconds: over ? .max : next)
         }

@@ -352,7 +352,7 @@ extension Room {
             tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
             command: command, params: [channel])
         guard let words else {
-            if isEvent { enterEvent(head, at: context.now.wall, context) }
+            if isEvent { enterEvent(head, author: member.puppet, at: context.now.wall, context) }
             broadcast(head, except: client, and: deaf(to: member.person, context), context)
             door.echo([head], to: client, label: label)
             return nil

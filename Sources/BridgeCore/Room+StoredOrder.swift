@@ -134,7 +134,9 @@ extension Room {
         var (stretch, unmarked): ([ChatTimestamp], [ChatTimestamp]) = ([], [])
         for (index, message) in messages.enumerated() {
             restore(message, context)
-            if let at = message.backendAt, at.milliseconds > .min, message.author == nil || !catchUp.sendersTellTime {
+            if let at = heardTime(of: message), at.milliseconds > .min,
+                message.author == nil || !catchUp.sendersTellTime
+            {
                 unmarked.append(ChatTimestamp(milliseconds: at.milliseconds - 1))
             }
             // Whatever came first had nothing in front of it. By the time that was shown: it was never later than our clock, by
@@ -149,7 +151,7 @@ extension Room {
         }
         // What the first history began with, or the store forgot what was before it. Just before it: in the same moment more
         // may have been said, and of what was shown all is known.
-        catchUp.remembered(oldest: stretch, wall: now)
+        catchUp.remembered(before: stretch, wall: now)
         if catchUp.newest == nil {
             // Nothing was ever said, or nothing that can be found again in a history.
             let (early, over) = until.milliseconds.subtractingReportingOverflow(clockTolerance)
@@ -183,7 +185,7 @@ extension Room {
         if message.author == nil || message.backendAt != nil {
             let isOurTime = message.author != nil && catchUp.sendersTellTime && catchUp.newest?.at != nil
             catchUp.saw(
-                id: message.upstreamID, at: isOurTime ? nil : message.backendAt, wall: context.now.wall)
+                id: message.upstreamID, at: isOurTime ? nil : heardTime(of: message), wall: context.now.wall)
         }
         if let id = message.upstreamID {
             catchUp.ringTurned(to: duplicates.total)
@@ -195,6 +197,11 @@ extension Room {
         } else if traits.messageIDOrigin == .server {
             restoreSent(message, text: wireText, context)
         }
+    }
+
+    /// By the backend's clock; by that of a sender, but not later than was believed when it came.
+    private func heardTime(of message: StoredMessage) -> ChatTimestamp? {
+        catchUp.sendersTellTime ? message.backendAt.map { min($0, message.at) } : message.backendAt
     }
 
     private func asFromWire(_ message: StoredMessage, text: String) -> ChatMessage {

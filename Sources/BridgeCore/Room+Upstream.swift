@@ -282,8 +282,7 @@ extension Room {
     /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.
     func shownTime(_ at: ChatTimestamp?, _ context: BridgeContext) -> ChatTimestamp {
         guard let at else { return context.now.wall }
-        let tolerance: Int64 = 5 * 60 * 1000
-        return at.milliseconds > context.now.wall.milliseconds + tolerance ? context.now.wall : at
+        return at.milliseconds > context.now.wall.milliseconds + HistoryPage.credibleLead ? context.now.wall : at
     }
 
     // MARK: - Typing

@@ -2,7 +2,7 @@
 //
 // A page is asked for by references. Where a reference stands, and what lies before and behind it, is a matter of the room's
 // order alone: of the places that messages were given as they were shown. Times may lie otherwise, since clocks may be wrong;
-// a time stands for a place, too.
+// a time stands for a place, too (StoredTimes.swift).
 
 /// A place in a room's order, as somebody outside names it.
 public enum StoredReference: Hashable, Sendable {
@@ -10,15 +10,17 @@ public enum StoredReference: Hashable, Sendable {
     case beginning
     /// By the bridge's id.
     case message(String)
-    /// In front of the first message, in the room's order, that bears this time or a later one. That message, and those right
-    /// behind it, belong to the place when they bear this very time: they are neither before it nor after it.
-    ///
-    /// So what lies before a time and what lies after it are all there is, whatever clocks said: nothing is missed by who
-    /// asks for both, though who asks for what came after a time may get something older again.
+    /// By time. Where messages bear this very time, they are meant, wherever in the order they stand; else it is the place in
+    /// front of the first message, in the room's order, that bears a later time. How, is at the head of StoredTimes.swift.
     case time(ChatTimestamp)
+    /// Like ``time(_:)`` where messages bear this very time; else in front of everything.
+    case timeOrBeginning(ChatTimestamp)
 }
 
-/// Places from `start` up to, not including, `end`: what belongs to a reference itself.
+/// Where a reference stands: what lies before it ends at `start`, what lies after it begins at `end`; neither includes them.
+///
+/// What is between them belongs to the reference itself. Of a time that messages far from each other bear, `end` may come
+/// before `start`: what is between those lies before it and after it.
 public struct StoredSpan: Equatable, Sendable {
     public var start: Int64
     public var end: Int64
@@ -51,19 +53,26 @@ public struct StoredPageQuery: Equatable, Sendable {
     public var limit: Int
     /// Also those that were taken back, of which only the place is left.
     public var withTakenBack: Bool
-    /// Also what was done and not said.
+    /// Also what was done and not said; never what was done to a message that was taken back.
     public var withEvents: Bool
+    /// Nothing that these said or did.
+    public var without: StoredMutes
 
-    public init(_ selection: Selection, limit: Int, withTakenBack: Bool = false, withEvents: Bool = false) {
+    public init(
+        _ selection: Selection, limit: Int, withTakenBack: Bool = false, withEvents: Bool = false,
+        without: StoredMutes = StoredMutes()
+    ) {
         self.selection = selection
         self.limit = limit
         self.withTakenBack = withTakenBack
         self.withEvents = withEvents
+        self.without = without
     }
 
     /// Whether a message of the room can be in the page.
     public func shows(_ row: StoredMessage) -> Bool {
-        (withTakenBack || !row.isTakenBack) && (withEvents || row.kind != .event)
+        let isThere = row.kind == .event ? withEvents && !row.isTakenBack : withTakenBack || !row.isTakenBack
+        return isThere && !without.cover(row)
     }
 
     /// In the order in which ``StoredPlaces/spans`` has them.
@@ -115,7 +124,9 @@ public protocol StoredOrder {
     associatedtype Failure: Error
 
     /// Where a reference stands; nil: there is no such message.
-    func span(of reference: StoredReference) throws(Failure) -> StoredSpan?
+    ///
+    /// - Parameter index: which of the query's references it is.
+    func span(of reference: StoredReference, index: Int) throws(Failure) -> StoredSpan?
     /// The oldest places from `lower` up to, not including, `upper`; ascending.
     func oldest(_ limit: Int, from lower: Int64, before upper: Int64) throws(Failure) -> [Int64]
     /// The newest of them; ascending.
@@ -128,7 +139,9 @@ extension StoredPageQuery {
         in order: Order
     ) throws(Order.Failure) -> (sequences: [Int64], spans: [StoredSpan?]) {
         var spans: [StoredSpan?] = []
-        for reference in references { spans.append(try order.span(of: reference)) }
+        for (index, reference) in references.enumerated() {
+            spans.append(try order.span(of: reference, index: index))
+        }
         let known = spans.compactMap(\.self)
         guard known.count == spans.count, limit > 0 else { return ([], spans) }
         switch selection {
@@ -161,10 +174,10 @@ extension StoredPageQuery {
 }
 
 /// Messages in memory as an order.
-public struct StoredRows: StoredOrder {
+public struct StoredRows: TimedOrder {
     /// By place, ascending.
     private let rows: [StoredMessage]
-    private let query: StoredPageQuery
+    public let query: StoredPageQuery
 
     /// - Parameter rows: in the order of their places.
     public init(_ rows: [StoredMessage], for query: StoredPageQuery) {
@@ -172,18 +185,24 @@ public struct StoredRows: StoredOrder {
         self.query = query
     }
 
-    public func span(of reference: StoredReference) -> StoredSpan? {
-        switch reference {
-        case .beginning: return .beginning
-        case .message(let msgid):
-            // New ones are asked about more often.
-            guard let place = rows.last(where: { $0.msgid == msgid })?.sequence else { return nil }
-            return StoredSpan(start: place, end: place &+ 1)
-        case .time(let at):
-            guard let first = rows.firstIndex(where: { $0.at >= at }) else { return .end }
-            let end = rows[first...].first { $0.at != at }?.sequence
-            return StoredSpan(start: rows[first].sequence, end: end ?? .max)
-        }
+    // New ones are asked about more often.
+    public func place(of msgid: String) -> Int64? { rows.last { $0.msgid == msgid }?.sequence }
+
+    public func firstPlace(notBefore at: ChatTimestamp) -> Int64? { rows.first { $0.at >= at }?.sequence }
+
+    public func oldestPlace(at: ChatTimestamp, from lower: Int64) -> Int64? {
+        rows.first { $0.at == at && $0.sequence >= lower }?.sequence
+    }
+
+    public func newestPlace(at: ChatTimestamp, through upper: Int64) -> Int64? {
+        rows.last { $0.at == at && $0.sequence <= upper }?.sequence
+    }
+
+    public func stretch(around place: Int64, at: ChatTimestamp) -> StoredSpan {
+        let before = rows.lastIndex { $0.sequence < place && $0.at != at }
+        let start = rows[(before.map { $0 + 1 } ?? 0)...].first?.sequence
+        let end = rows.first { $0.sequence > place && $0.at != at }?.sequence
+        return StoredSpan(start: start ?? place, end: end ?? .max)
     }
 
     private func places(from lower: Int64, before upper: Int64) -> some BidirectionalCollection<Int64> {
@@ -233,6 +252,8 @@ public struct StoredSearch: Equatable, Sendable {
     public var before: ChatTimestamp?
     /// At most so many: the oldest ones where ``after`` is given, else the newest.
     public var limit: Int
+    /// Nothing that these said.
+    public var without = StoredMutes()
 
     /// So many messages of a room are looked at: a few hundredths of a second, in which others wait for the disk.
     public static let maxLooked = 50_000
@@ -257,7 +278,7 @@ public struct StoredSearch: Equatable, Sendable {
     }
 
     private func matches(_ row: StoredMessage) -> Bool {
-        guard row.kind == .message || row.kind == .notice, !row.isTakenBack else { return false }
+        guard row.kind == .message || row.kind == .notice, !row.isTakenBack, !without.cover(row) else { return false }
         if let after, row.at < after { return false }
         if let before, row.at > before { return false }
         if let nick, Self.folded(row.nick) != Self.folded(nick) { return false }

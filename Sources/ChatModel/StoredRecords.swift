@@ -104,6 +104,25 @@ public struct StoredMessage: Equatable, Sendable {
     }
 }
 
+extension StoredMessage {
+    /// The tag by which an event names the message that it is about.
+    public static let replyTag = "+reply"
+
+    /// Whether it was done to that message.
+    public func isEvent(about msgid: String) -> Bool {
+        kind == .event && clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
+    }
+
+    /// The words go, their place stays.
+    public mutating func takeBack() {
+        text = ""
+        sentAs = nil
+        attachments = []
+        clientTags = []
+        isTakenBack = true
+    }
+}
+
 /// A message of an IRC user that was accepted and is not known to have arrived.
 public struct StoredOutboxEntry: Equatable, Sendable {
     public enum State: Int, Sendable, CaseIterable {

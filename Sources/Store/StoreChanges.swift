@@ -22,6 +22,7 @@ final class StoreChanges: @unchecked Sendable {
     private let learn: SQLiteStatement
     private let edit: SQLiteStatement
     private let takeBack: SQLiteStatement
+    private let takeBackEvents: SQLiteStatement
     private let marker: SQLiteStatement
     private let receipt: SQLiteStatement
     private let identity: SQLiteStatement
@@ -100,6 +101,13 @@ final class StoreChanges: @unchecked Sendable {
             """
             UPDATE messages SET text = '', sent_as = NULL, attachments = NULL, tags = NULL,
             flags = flags | \(StoredFlag.takenBack) WHERE room = ? AND msgid = ?
+            """)
+        // Only what came after it can be about it. The tags are a list as JSON, and no msgid has anything to escape.
+        takeBackEvents = try connection.prepare(
+            """
+            UPDATE messages SET text = '', tags = NULL, flags = flags | \(StoredFlag.takenBack)
+            WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
+            AND kind = \(StoredMessage.Kind.event.rawValue) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
         marker = try connection.prepare(
             "INSERT OR REPLACE INTO markers(room, key, reader, at, seq) VALUES(?, ?, ?, ?, ?)")
@@ -253,6 +261,9 @@ final class StoreChanges: @unchecked Sendable {
             values.add(rooms[index].id)
             values.add(msgid)
             try values.run(takeBack)
+            values.add(rooms[index].id)
+            values.add(msgid)
+            try values.run(takeBackEvents)
         case .marker(let key, let mark):
             let index = try room(key)
             values.add(rooms[index].id)

@@ -3,10 +3,16 @@ import ChatModel
 /// The statements behind pages and searches.
 struct StorePageStatements {
     let byMsgid: SQLiteStatement
-    let firstAt: SQLiteStatement
-    let firstOfAnotherTime: SQLiteStatement
+    let firstNotBefore: SQLiteStatement
+    let oldestAt: SQLiteStatement
+    let newestAt: SQLiteStatement
+    let nextOfAnotherTime: SQLiteStatement
+    let lastOfAnotherTime: SQLiteStatement
+    let next: SQLiteStatement
     let oldest: SQLiteStatement
     let newest: SQLiteStatement
+    let oldestVoices: SQLiteStatement
+    let newestVoices: SQLiteStatement
     let beginning: SQLiteStatement
     let searchForwards: SQLiteStatement
     let searchBackwards: SQLiteStatement
@@ -14,14 +20,34 @@ struct StorePageStatements {
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         byMsgid = try connection.prepare("SELECT seq FROM messages WHERE room = ? AND msgid = ?")
         // By the index alone, through all times from there on: where clocks go right that is what was said since.
-        firstAt = try connection.prepare(
+        firstNotBefore = try connection.prepare(
             "SELECT min(seq) FROM messages INDEXED BY messages_room_time WHERE room = ? AND at >= ?")
-        firstOfAnotherTime = try connection.prepare(
-            "SELECT seq FROM messages WHERE room = ? AND seq >= ? AND at <> ? ORDER BY seq LIMIT 1")
-        // The flags that a message must not have come last.
-        let visible = "room = ? AND seq >= ? AND seq < ? AND flags & ? = 0 AND kind <> ?"
+        // The index has the places of one time in their order.
+        func at(_ bound: String, _ direction: String) throws(SQLiteError) -> SQLiteStatement {
+            try connection.prepare(
+                """
+                SELECT seq FROM messages INDEXED BY messages_room_time WHERE room = ? AND at = ? AND seq \(bound) ?
+                ORDER BY seq \(direction) LIMIT 1
+                """)
+        }
+        oldestAt = try at(">=", "ASC")
+        newestAt = try at("<=", "DESC")
+        nextOfAnotherTime = try connection.prepare(
+            "SELECT seq FROM messages WHERE room = ? AND seq > ? AND at <> ? ORDER BY seq LIMIT 1")
+        lastOfAnotherTime = try connection.prepare(
+            "SELECT seq FROM messages WHERE room = ? AND seq < ? AND at <> ? ORDER BY seq DESC LIMIT 1")
+        next = try connection.prepare("SELECT seq FROM messages WHERE room = ? AND seq > ? ORDER BY seq LIMIT 1")
+        // The flags that a message must not have come last, and what was done to what was taken back is nowhere.
+        let visible = """
+            room = ? AND seq >= ? AND seq < ? AND flags & ? = 0 AND kind <> ?
+            AND NOT (kind = \(StoredMessage.Kind.event.rawValue) AND flags & \(StoredFlag.takenBack) <> 0)
+            """
         oldest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
         newest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
+        // For those who do not want to hear some: read until there are enough.
+        let voices = "seq, kind, sender_id, sender_name, nick, account, author"
+        oldestVoices = try connection.prepare("SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq")
+        newestVoices = try connection.prepare("SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq DESC")
         let columns = StoreColumns.message.joined(separator: ", ")
         beginning = try connection.prepare("SELECT \(columns) FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
         func search(_ direction: String) throws(SQLiteError) -> SQLiteStatement {
@@ -51,7 +77,7 @@ struct StorePageStatements {
 }
 
 /// One room's messages on disk, as an order.
-struct StoredRoomOrder: StoredOrder {
+struct StoredRoomOrder: TimedOrder {
     typealias Failure = SQLiteError
 
     let queries: StoreQueries
@@ -61,30 +87,47 @@ struct StoredRoomOrder: StoredOrder {
 
     private var values: SQLiteValues { queries.values }
 
-    func span(of reference: StoredReference) throws(SQLiteError) -> StoredSpan? {
-        switch reference {
-        case .beginning: return .beginning
-        case .message(let msgid):
-            values.add(room)
-            values.add(msgid)
-            return try values.integer(statements.byMsgid).map { StoredSpan(start: $0, end: $0 &+ 1) }
-        case .time(let at):
-            values.add(room)
-            values.add(at.milliseconds)
-            guard let start = try values.integer(statements.firstAt) else { return .end }
-            values.add(room)
-            values.add(start)
-            values.add(at.milliseconds)
-            return StoredSpan(start: start, end: try values.integer(statements.firstOfAnotherTime) ?? .max)
-        }
+    func place(of msgid: String) throws(SQLiteError) -> Int64? {
+        values.add(room)
+        values.add(msgid)
+        return try values.integer(statements.byMsgid)
+    }
+
+    func firstPlace(notBefore at: ChatTimestamp) throws(SQLiteError) -> Int64? {
+        values.add(room)
+        values.add(at.milliseconds)
+        return try values.integer(statements.firstNotBefore)
+    }
+
+    func oldestPlace(at: ChatTimestamp, from lower: Int64) throws(SQLiteError) -> Int64? {
+        try integer(statements.oldestAt, at.milliseconds, lower)
+    }
+
+    func newestPlace(at: ChatTimestamp, through upper: Int64) throws(SQLiteError) -> Int64? {
+        try integer(statements.newestAt, at.milliseconds, upper)
+    }
+
+    func stretch(around place: Int64, at: ChatTimestamp) throws(SQLiteError) -> StoredSpan {
+        let before = try integer(statements.lastOfAnotherTime, place, at.milliseconds)
+        let end = try integer(statements.nextOfAnotherTime, place, at.milliseconds)
+        values.add(room)
+        values.add(before ?? .min)
+        return StoredSpan(start: try values.integer(statements.next) ?? place, end: end ?? .max)
+    }
+
+    private func integer(_ statement: SQLiteStatement, _ a: Int64, _ b: Int64) throws(SQLiteError) -> Int64? {
+        values.add(room)
+        values.add(a)
+        values.add(b)
+        return try values.integer(statement)
     }
 
     func oldest(_ limit: Int, from lower: Int64, before upper: Int64) throws(SQLiteError) -> [Int64] {
-        try places(statements.oldest, limit, lower, upper)
+        try places(query.without.isEmpty ? statements.oldest : statements.oldestVoices, limit, lower, upper)
     }
 
     func newest(_ limit: Int, from lower: Int64, before upper: Int64) throws(SQLiteError) -> [Int64] {
-        try places(statements.newest, limit, lower, upper).reversed()
+        try places(query.without.isEmpty ? statements.newest : statements.newestVoices, limit, lower, upper).reversed()
     }
 
     private func places(
@@ -96,9 +139,13 @@ struct StoredRoomOrder: StoredOrder {
         values.add(upper)
         values.add(query.withTakenBack ? 0 : StoredFlag.takenBack)
         values.add(query.withEvents ? Self.noKind : Int64(StoredMessage.Kind.event.rawValue))
-        values.add(Int64(limit))
+        if query.without.isEmpty { values.add(Int64(limit)) }
         var found: [Int64] = []
-        try queries.each(statement) { found.append($0.integer(0)) }
+        let without = query.without
+        try queries.some(statement) { row in
+            if without.isEmpty || !without.cover(row.voice()) { found.append(row.integer(0)) }
+            return found.count < limit
+        }
         return found
     }
 
@@ -108,11 +155,7 @@ struct StoredRoomOrder: StoredOrder {
     func oldestOfAll() throws(SQLiteError) -> Int64? {
         values.add(room)
         values.add(Int64.min)
-        values.add(Int64.max)
-        values.add(Int64(0))
-        values.add(Self.noKind)
-        values.add(Int64(1))
-        return try values.integer(statements.oldest)
+        return try values.integer(statements.next)
     }
 
     func beginning() throws(SQLiteError) -> [StoredMessage] {
@@ -121,5 +164,15 @@ struct StoredRoomOrder: StoredOrder {
         var found: [StoredMessage] = []
         try queries.each(statements.beginning) { found.append($0.message()) }
         return found
+    }
+}
+
+extension SQLiteStatement {
+    /// A row of ``StorePageStatements/oldestVoices``, as far as it says whose the message is.
+    fileprivate func voice() -> StoredMessage {
+        StoredMessage(
+            kind: StoredMessage.Kind(rawValue: Int(integer(1))) ?? .message, sequence: integer(0), msgid: "",
+            sender: person(2), at: ChatTimestamp(milliseconds: 0), nick: text(4), source: "", account: optionalText(5),
+            text: "", author: optionalID(6))
     }
 }

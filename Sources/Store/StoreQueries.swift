@@ -152,9 +152,13 @@ final class StoreQueries: @unchecked Sendable {
             values.add(search.before?.milliseconds ?? .max)
             values.add(search.nick)
             values.add(search.text.flatMap { $0.isEmpty ? nil : StorePageStatements.pattern($0) })
-            values.add(Int64(search.limit))
+            values.add(Int64(search.without.isEmpty ? search.limit : StoredSearch.maxLooked))
             var found: [StoredMessage] = []
-            try each(search.after == nil ? pages.searchBackwards : pages.searchForwards) { found.append($0.message()) }
+            try some(search.after == nil ? pages.searchBackwards : pages.searchForwards) { row in
+                let message = row.message()
+                if !search.without.cover(message) { found.append(message) }
+                return found.count < search.limit
+            }
             if search.after == nil { found.reverse() }
             return found
         }
@@ -183,6 +187,13 @@ final class StoreQueries: @unchecked Sendable {
         defer { values.finish(statement) }
         try values.bind(to: statement)
         while try statement.step() { body(statement) }
+    }
+
+    /// Calls `body` for each row that `statement` answers to the values that were added, until it returns false.
+    func some(_ statement: SQLiteStatement, _ body: (SQLiteStatement) -> Bool) throws(SQLiteError) {
+        defer { values.finish(statement) }
+        try values.bind(to: statement)
+        while try statement.step(), body(statement) {}
     }
 
     /// The newest ones of the room that was added to ``values``, oldest first.

@@ -170,11 +170,10 @@ extension StoredState {
                 message.sentAs = nil
             }
         case .takeBack(let key, let msgid):
-            changeMessage(key, msgid) { message in
-                message.text = ""
-                message.sentAs = nil
-                message.attachments = []
-                message.isTakenBack = true
+            changeMessage(key, msgid) { $0.takeBack() }
+            guard let messages = rooms[key]?.messages else { return }
+            for index in messages.indices where messages[index].isEvent(about: msgid) {
+                rooms[key]?.messages[index].takeBack()
             }
         case .marker(let key, let marker):
             rooms[key, default: StoredRoom()].markers.removeAll { $0.reader == marker.reader }

@@ -2,6 +2,7 @@ import BridgeTestSupport
 import ChatModel
 import Dialects
 import Testing
+import WireBytes
 
 @testable import BridgeCore
 
@@ -13,17 +14,24 @@ private final class RandomRoom {
     /// What the client should find, in order.
     private(set) var expected: [String] = []
 
-    init(_ place: HistoryPlace, seed: UInt64) throws {
+    /// Clocks are wrong, and no two messages bear one time.
+    private let hasWrongClocks: Bool
+    private var times: Set<Int64> = []
+    private var wrongAtFirst = 0
+
+    init(_ place: HistoryPlace, seed: UInt64, hasWrongClocks: Bool = false) throws {
         random = SeededGenerator(seed: seed)
+        self.hasWrongClocks = hasWrongClocks
         let count = place.older == .none ? 0 : Int(random.next() % 700)
         var age = Int64(count) * 1000
         var older: [(text: String, age: Int64)] = []
         for index in 0..<count {
             // Some are said in one moment.
-            if random.next() % 4 > 0 { age -= Int64(random.next() % 1000) }
+            if random.next() % 4 > 0 || hasWrongClocks { age -= 1 + Int64(random.next() % 999) }
             older.append(("o\(index)", max(age, 0)))
         }
         stage = try HistoryStage(place, older: older)
+        times = Set(stage.log.map(\.at))
         expected = older.map(\.text)
         stage.enter()
         for _ in 0..<(1 + Int(random.next() % 150)) { say() }
@@ -41,16 +49,65 @@ private final class RandomRoom {
     private func say() {
         number += 1
         expected.append("n\(number)")
+        guard !hasWrongClocks else { return sayByWrongClock() }
         stage.say("n\(number)")
         if random.next() % 3 > 0 { stage.harness.advance(by: .milliseconds(1 + Int64(random.next() % 3000))) }
     }
 
-    /// Words and ids of a page.
-    private func page(_ line: String) -> [(words: String, msgid: String)] {
+    private func sayByWrongClock() {
+        // Nothing that is missing is told of at this moment.
+        stage.harness.advance(by: .milliseconds(1 + Int64(random.next() % 3000)))
+        let wall = stage.harness.clock.now.wall.milliseconds
+        // What is further ahead is shown as said now.
+        var clock: Int64 = [0, 0, -3_600_000, 200_000, 90_000_000].randomElement(using: &random) ?? 0
+        if clock < 0 { clock += Int64(random.next() % 3_600_000) }
+        // Where the backend is asked for what is older by a time, most clocks of those who spoke first must be right.
+        if number <= 15 {
+            if clock < 0, wrongAtFirst == 7 { clock = 0 }
+            if clock < 0 { wrongAtFirst += 1 }
+        }
+        while !times.insert(wall + (clock > 300_000 ? 0 : clock)).inserted { clock -= 1 }
+        stage.say("n\(number)", clock: clock)
+    }
+
+    /// Words, ids and times of a page.
+    private func page(_ line: String) -> [(words: String, msgid: String, time: String)] {
         stage.ask("CHATHISTORY " + line).compactMap { line in
             guard let words = HistoryStage.words(line) else { return nil }
-            return (words, HistoryStage.tag("msgid", line) ?? "")
+            return (words, HistoryStage.tag("msgid", line) ?? "", HistoryStage.tag("time", line) ?? "")
         }
+    }
+
+    /// Every page in turn by the times of messages, from the newest one back.
+    func backwardsByTime() -> [String] {
+        var last = page("LATEST #lobby * \(limit())")
+        var found = last.map(\.words)
+        while let first = last.first, found.count <= expected.count {
+            let at = "timestamp=" + first.time
+            let isBetween = random.next() % 4 == 0
+            last = page(
+                isBetween
+                    ? "BETWEEN #lobby \(at) timestamp=1990-01-01T00:00:00.000Z \(limit())"
+                    : "BEFORE #lobby \(at) \(limit())")
+            found = last.map(\.words) + found
+        }
+        return found
+    }
+
+    /// Every page in turn by the times of messages, from the oldest one on.
+    func forwardsByTime() -> [String] {
+        var last = page("AFTER #lobby timestamp=1990-01-01T00:00:00.000Z \(limit())")
+        var found = last.map(\.words)
+        while let end = last.last, found.count <= expected.count {
+            let at = "timestamp=" + end.time
+            let isBetween = random.next() % 4 == 0
+            last = page(
+                isBetween
+                    ? "BETWEEN #lobby \(at) timestamp=2090-01-01T00:00:00.000Z \(limit())"
+                    : "AFTER #lobby \(at) \(limit())")
+            found += last.map(\.words)
+        }
+        return found
     }
 
     private func limit() -> Int { 1 + Int(random.next() % 60) }
@@ -121,5 +178,90 @@ struct HistoryLawTests {
         #expect(on.short <= 2, "\(row)")
         for _ in 0..<5 { #expect(room.around(), "\(row)") }
         #expect(room.stage.harness.violations == [], "\(row)")
+    }
+
+    @Test(
+        "who leafs by the times of messages gets each message once and in order too, whatever clocks say, where no two bear one",
+        arguments: cases)
+    func leafingByTime(_ row: Case) throws {
+        let room = try RandomRoom(row.place, seed: row.seed, hasWrongClocks: true)
+        #expect(room.backwardsByTime() == room.expected, "\(row)")
+        #expect(room.forwardsByTime() == room.expected, "\(row)")
+        #expect(room.stage.harness.violations == [], "\(row)")
+    }
+
+    /// All pages that somebody gets who goes on from the end of each by its time.
+    private func leaf(
+        _ rows: [StoredMessage], limit: Int, isForwards: Bool
+    ) -> (found: Set<Int64>, pages: Int) {
+        func at(_ place: Int64) -> StoredReference { .time(rows[Int(place)].at) }
+        func page(_ end: Int64?) -> [Int64] {
+            let selection: StoredPageQuery.Selection =
+                isForwards ? .oldest(after: end.map(at) ?? .beginning) : .newest(after: nil, before: end.map(at))
+            return StoredPlaces(StoredPageQuery(selection, limit: limit), of: rows).sequences
+        }
+        var found: Set<Int64> = []
+        var last = page(nil)
+        var pages = 1
+        while let end = isForwards ? last.last : last.first, pages <= rows.count {
+            found.formUnion(last)
+            last = page(end)
+            pages += 1
+        }
+        return (found, pages)
+    }
+
+    private func rows(_ times: [Int64]) -> [StoredMessage] {
+        times.enumerated().map { place, at in
+            StoredMessage(
+                sequence: Int64(place), msgid: "m\(place)", at: ChatTimestamp(milliseconds: at), nick: "ann",
+                source: "ann",
+                text: "")
+        }
+    }
+
+    @Test("whoever leafs by times comes to an end, whatever messages bear the same", arguments: LawSeeds.seeds(300))
+    func ending(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let most = Int64(1 + random.next() % 30)
+        let rows = rows((0..<Int(random.next() % 120)).map { _ in Int64(random.next() % UInt64(most)) })
+        let limit = 1 + Int(random.next() % 12)
+        for isForwards in [true, false] {
+            #expect(leaf(rows, limit: limit, isForwards: isForwards).pages <= rows.count + 1, "seed \(seed)")
+        }
+    }
+
+    @Test(
+        "whoever leafs by times misses nothing where those who bear the same are within a page, and not next to each other",
+        arguments: LawSeeds.seeds(300))
+    func jitter(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var times: [Int64] = []
+        for place in 0..<Int(random.next() % 120) {
+            // Clocks that differ by seconds, and count no less.
+            var at = Int64(place / 2) + Int64(random.next() % 3)
+            while at == times.last { at = Int64(place / 2) + Int64(random.next() % 3) }
+            times.append(at)
+        }
+        let rows = rows(times)
+        let limit = 7 + Int(random.next() % 12)
+        for isForwards in [true, false] {
+            let found = leaf(rows, limit: limit, isForwards: isForwards).found
+            #expect(found.sorted() == rows.map(\.sequence), "seed \(seed)")
+        }
+    }
+
+    @Test("from a time that stays nothing is left out, however far from each other those are who bear it")
+    func staying() {
+        let rows = rows([5] + Array(100..<200) + [5] + Array(200..<210))
+        func page(_ selection: StoredPageQuery.Selection) -> [Int64] {
+            StoredPlaces(StoredPageQuery(selection, limit: 500), of: rows).sequences
+        }
+        let at = StoredReference.time(ChatTimestamp(milliseconds: 5))
+        let end = StoredReference.time(ChatTimestamp(milliseconds: 209))
+        #expect(page(.newest(after: at, before: nil)) == Array(1..<112))
+        #expect(page(.between(end, at)) == Array(1..<111))
+        #expect(page(.between(at, end)) == Array(1..<111))
+        #expect(page(.oldest(after: at)) == Array(1..<112))
     }
 }

@@ -110,9 +110,25 @@ struct HistoryTests {
         }
         _ = stage.raw()
         #expect(stage.page("CHATHISTORY LATEST #lobby * 10") == ["a", "b", "c", "d", "e"])
-        // What is before a time and what is after it are all there is.
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("c")) 10") == ["a"])
-        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("c")) 10") == ["b", "c", "d", "e"])
+        var times: [String: String] = [:]
+        for line in stage.ask("CHATHISTORY LATEST #lobby * 10") {
+            if let text = HistoryStage.words(line), let time = HistoryStage.tag("time", line) {
+                times[text] = "timestamp=" + time
+            }
+        }
+        // A time that a message bears is that message: what is before it and what is after it are all there is.
+        for (index, text) in ["a", "b", "c", "d", "e"].enumerated() {
+            guard let shown = times[text] else { return #expect(Bool(false), "\(text) has no time") }
+            let before = ["a", "b", "c", "d", "e"].prefix(index)
+            let after = ["a", "b", "c", "d", "e"].dropFirst(index + 1)
+            #expect(stage.page("CHATHISTORY BEFORE #lobby \(shown) 10") == Array(before))
+            #expect(stage.page("CHATHISTORY AFTER #lobby \(shown) 10") == Array(after))
+            #expect(stage.page("CHATHISTORY LATEST #lobby \(shown) 10") == Array(after))
+            #expect(stage.page("CHATHISTORY AROUND #lobby \(shown) 1") == [text])
+        }
+        // One that none bears stands in front of the first with a later one, wherever that is.
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time(stage.log[2].at + 1)) 10") == ["a"])
+        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time(stage.log[2].at + 1)) 10") == ["b", "c", "d", "e"])
     }
 
     @Test("messages of one moment are one place for a time, and several for ids", arguments: HistoryPlace.own)

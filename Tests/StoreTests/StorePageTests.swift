@@ -22,6 +22,39 @@ struct StorePageTests {
         try await ask { stage.store.search(.lobby, search, $0) }.map(\.sequence)
     }
 
+    /// Somebody says it: upstream with an id or a name or neither, or here with an account or a nick.
+    private func speak(_ row: inout StoredMessage, _ random: inout SeededGenerator) {
+        let number = Int.random(in: 0..<2, using: &random)
+        row.sender = ChatPerson()
+        row.author = nil
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0...1:
+            let ids = ["0e5a7f3c-1111-4222-8333-abcdefabcdef", "0E5A7F3C-1111-4222-8333-ABCDEFABCDEF"]
+            row.sender = ChatPerson(id: ChatID(ids[number]), name: "Remy")
+        case 2: row.sender = ChatPerson(name: "Remy")
+        case 3: break
+        default:
+            row.sender = ChatPerson(id: ChatID("puppet"), name: "Ann")
+            row.author = ChatID("puppet")
+            row.account = number == 0 ? "ann" : nil
+            row.nick = number == 0 ? "ann" : "Bo[b]"
+        }
+    }
+
+    private func mutes(_ random: inout SeededGenerator) -> StoredMutes {
+        var mutes = StoredMutes()
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: mutes.ids = [ChatID("0e5a7f3c-1111-4222-8333-abcdefabcdef")]
+        case 1: mutes.names = ["Remy", StoredMutes.nameless]
+        case 2: mutes.accounts = ["ann"]
+        case 3:
+            mutes.nicks = [Bool.random(using: &random) ? "bo[b]" : "bo{b}"]
+            mutes.foldsAsRFC1459 = Bool.random(using: &random)
+        default: break
+        }
+        return mutes
+    }
+
     @Test("the disk finds the pages that memory finds, whatever the clocks", arguments: LawSeeds.seeds(12))
     func pages(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
@@ -34,15 +67,17 @@ struct StorePageTests {
             row.isTakenBack = Int.random(in: 0..<5, using: &random) == 0
             if row.isTakenBack { row.text = "" }
             if Int.random(in: 0..<5, using: &random) == 0 { row.kind = .event }
+            speak(&row, &random)
             rows.append(row)
         }
         // Another room's messages are in none of it.
         await stage.submitAndSettle(
             rows.map { .message(.lobby, $0) } + (0..<5).map { .message(.attic, .plain($0, at: 1010)) })
         func reference() -> StoredReference {
-            switch Int.random(in: 0..<10, using: &random) {
+            switch Int.random(in: 0..<12, using: &random) {
             case 0: .beginning
             case 1: .message("unknown")
+            case 10...11: .timeOrBeginning(ChatTimestamp(milliseconds: 995 + Int64.random(in: 0...50, using: &random)))
             case 2...5: .message(rows.randomElement(using: &random)?.msgid ?? "none")
             default: .time(ChatTimestamp(milliseconds: 995 + Int64.random(in: 0...50, using: &random)))
             }
@@ -59,7 +94,7 @@ struct StorePageTests {
                 }
             let query = StoredPageQuery(
                 selection, limit: Int.random(in: 0...12, using: &random), withTakenBack: Bool.random(using: &random),
-                withEvents: Bool.random(using: &random))
+                withEvents: Bool.random(using: &random), without: mutes(&random))
             #expect(try await places(stage, .lobby, query) == StoredPlaces(query, of: rows), "seed \(seed): \(query)")
         }
     }
@@ -86,6 +121,9 @@ struct StorePageTests {
             row.nick = ["remy", "Remy", "linguini"].randomElement(using: &random) ?? ""
             row.isTakenBack = Int.random(in: 0..<6, using: &random) == 0
             if Int.random(in: 0..<9, using: &random) == 0 { row.kind = .gap }
+            let nick = row.nick
+            speak(&row, &random)
+            row.nick = nick
             rows.append(row)
         }
         await stage.submitAndSettle(rows.map { .message(.lobby, $0) })
@@ -97,6 +135,7 @@ struct StorePageTests {
                 Bool.random(using: &random) ? ["REMY", "linguini", "nobody"].randomElement(using: &random) : nil
             search.after = Bool.random(using: &random) ? ChatTimestamp(milliseconds: from) : nil
             search.before = Bool.random(using: &random) ? ChatTimestamp(milliseconds: to) : nil
+            search.without = mutes(&random)
             #expect(
                 try await found(stage, search) == search.find(in: rows).map(\.sequence), "seed \(seed): \(search)")
         }
@@ -110,5 +149,58 @@ struct StorePageTests {
             let query = StoredPageQuery(.newest(after: nil, before: nil), limit: 1)
             #expect(try await places(stage, .lobby, query).sequences == [place])
         }
+    }
+
+    @Test("people who are not to be heard are known by what stays theirs")
+    func muted() {
+        func row(
+            _ sender: ChatPerson, author: ChatID? = nil, account: String? = nil, nick: String = "Bo[b]",
+            kind: StoredMessage.Kind = .message
+        ) -> StoredMessage {
+            StoredMessage(
+                kind: kind, sequence: 0, msgid: "m", sender: sender, at: ChatTimestamp(milliseconds: 0), nick: nick,
+                source: nick, account: account, text: "", author: author)
+        }
+        let (lower, upper) = ("0e5a7f3c-1111-4222-8333-abcdefabcdef", "0E5A7F3C-1111-4222-8333-ABCDEFABCDEF")
+        var mutes = StoredMutes()
+        mutes.ids = [ChatID(lower)]
+        mutes.names = ["Remy"]
+        mutes.accounts = ["ann"]
+        mutes.nicks = ["bo[b]"]
+        let puppet = ChatID("p")
+        #expect(mutes.cover(row(ChatPerson(id: ChatID(upper), name: "x"))))
+        #expect(mutes.cover(row(ChatPerson(name: "Remy"))))
+        #expect(!mutes.cover(row(ChatPerson(id: ChatID("other"), name: "Remy"))))
+        #expect(mutes.cover(row(ChatPerson(id: puppet), author: puppet)))
+        #expect(!mutes.cover(row(ChatPerson(id: puppet), author: puppet, nick: "bo{b}")))
+        #expect(mutes.cover(row(ChatPerson(id: ChatID(lower)), author: puppet, account: "ann", nick: "x")))
+        #expect(!mutes.cover(row(ChatPerson(id: ChatID(lower)), author: puppet, account: "bob")))
+        #expect(!mutes.cover(row(ChatPerson(id: ChatID(lower)), kind: .gap)))
+        mutes.foldsAsRFC1459 = true
+        mutes.nicks = ["bo{b}|^"]
+        #expect(mutes.cover(row(ChatPerson(id: puppet), author: puppet, nick: "BO[b]\\~")))
+    }
+
+    @Test("with a message that is taken back goes what was done to it, and nothing else")
+    func takenBack() async throws {
+        let stage = try StoreStage()
+        func event(_ place: Int64, about msgid: String) -> StoredMessage {
+            var event = StoredMessage.plain(place)
+            event.kind = .event
+            event.text = "TAGMSG"
+            event.clientTags = [StoredTag(name: "+reply", value: msgid), StoredTag(name: "+draft/react", value: "x")]
+            return event
+        }
+        let rows: [StoredMessage] = [
+            .plain(0), .plain(1), event(2, about: "m0"), event(3, about: "m1"), event(4, about: "m"),
+        ]
+        await stage.submitAndSettle(
+            rows.map { .message(.lobby, $0) } + rows.map { .message(.attic, $0) }
+                + [.takeBack(.lobby, msgid: rows[0].msgid)])
+        let query = StoredPageQuery(.newest(after: nil, before: nil), limit: 9, withTakenBack: true, withEvents: true)
+        let isAbout = rows[2].clientTags[0].value == rows[0].msgid
+        try #require(isAbout)
+        #expect(try await places(stage, .lobby, query).sequences == [0, 1, 3, 4])
+        #expect(try await places(stage, .attic, query).sequences == [0, 1, 2, 3, 4])
     }
 }

@@ -1,0 +1,47 @@
+/// People whom somebody does not want to hear, as what they said is kept.
+///
+/// An IRC user is known by the account, or where they have none by the nick; somebody upstream by the id, or where there is
+/// none by the name.
+public struct StoredMutes: Equatable, Sendable {
+    /// Ids of people upstream.
+    public var ids: Set<ChatID> = []
+    /// Names of people upstream who have no id.
+    public var names: Set<String> = []
+    public var accounts: Set<String> = []
+    /// Of IRC users without an account; folded.
+    public var nicks: Set<String> = []
+    /// Nicks are folded as RFC 1459 has it: `[]\~` are the upper case of `{}|^`.
+    public var foldsAsRFC1459 = false
+
+    public init() {}
+
+    public var isEmpty: Bool { ids.isEmpty && names.isEmpty && accounts.isEmpty && nicks.isEmpty }
+
+    /// Whether one of these said it, or did it; nobody did what is missing.
+    public func cover(_ row: StoredMessage) -> Bool {
+        guard !isEmpty, row.kind != .gap else { return false }
+        guard row.author == nil else {
+            if let account = row.account { return accounts.contains(account) }
+            return !nicks.isEmpty && nicks.contains(folded(row.nick))
+        }
+        if let id = row.sender.id { return ids.contains(id) }
+        if let name = row.sender.name { return names.contains(name) }
+        // Of what was done it may not be known who did it; what was said without a name is one person's.
+        return row.kind == .message && names.contains(Self.nameless)
+    }
+
+    /// Stands for people upstream who have neither an id nor a name.
+    public static let nameless = "unknown"
+
+    private func folded(_ nick: String) -> String {
+        String(
+            decoding: nick.utf8.map { byte in
+                switch byte {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte | 0x20
+                case UInt8(ascii: "[")...UInt8(ascii: "]"): foldsAsRFC1459 ? byte | 0x20 : byte
+                case UInt8(ascii: "~"): foldsAsRFC1459 ? UInt8(ascii: "^") : byte
+                default: byte
+                }
+            }, as: UTF8.self)
+    }
+}
