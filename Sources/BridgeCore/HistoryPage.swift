@@ -53,19 +53,21 @@ struct HistoryPage {
                 zip(placed, placed.dropFirst()).lazy.filter { $0.at == nil || $0.at != $1.at }
                     .map { ($0.place, $1.place) })
         }
-        // What is known is known in the order in which it came; times are the weaker witness. But ids of our own messages,
-        // and of what was never shown, are learned late: ours count only where there are no others, and a few of them cannot
-        // turn round what is in the order of its times.
+        // What is known is known in the order in which it came; times are the weaker witness. But ids of our own messages are
+        // learned late, as those of what was never shown are: a few of them cannot turn round what is in the order of its
+        // times, and ours say nothing where their times say nothing either.
         var byPlace = steps(given.lazy.filter { !$0.isSelf })
-        if byPlace == (0, 0) { byPlace = steps(given) }
+        if byPlace == (0, 0), !sendersTellTime { byPlace = steps(given) }
         let isReversed =
             if byTime.down == 0 {
                 byPlace.down >= Self.quorum && byPlace.up == 0
             } else if byPlace.up != byPlace.down {
                 byPlace.down > byPlace.up
+            } else if sendersTellTime {
+                // Histories are told oldest first. Where each sender has a clock, some that are wrong prove nothing else.
+                byTime.down >= Self.quorum && byTime.down > 3 * byTime.up
             } else {
-                // Histories are told oldest first. Where each sender has a clock, a few that are wrong prove nothing else.
-                byTime.down > byTime.up && (!sendersTellTime || byTime.down >= Self.quorum)
+                byTime.down > byTime.up
             }
         let (along, against) = isReversed ? (byPlace.down, byPlace.up) : (byPlace.up, byPlace.down)
         isByArrival = (isReversed ? byTime.up : byTime.down) > 0 && along >= 3 * against

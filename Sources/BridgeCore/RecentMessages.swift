@@ -176,6 +176,9 @@ struct RecentMessages {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
+    /// Whether a line bears this very time.
+    func hasLine(at: ChatTimestamp) -> Bool { ring.contains { $0.at == at } }
+
     /// What was said at a place in the order, where that is remembered.
     func entry(sequence: Int) -> Entry? {
         ring.first { $0.sequence == sequence && !$0.isGap }

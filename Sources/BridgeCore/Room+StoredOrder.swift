@@ -71,8 +71,13 @@ extension Room {
     }
 
     /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
+    /// The time of a line says that what came behind it may be missing, so it is none but the newest one's: a line from a
+    /// clock that was ahead bears the time at which it came.
     private func heard(until seen: ChatTimestamp) -> ChatTimestamp {
-        historySource == .none ? seen : max(seen, recent.newest?.at ?? seen)
+        guard historySource != .none, let newest = recent.newest?.at else { return seen }
+        guard newest < seen, recent.hasLine(at: seen) else { return max(seen, newest) }
+        let (next, over) = seen.milliseconds.addingReportingOverflow(1)
+        return ChatTimestamp(milliseconds: over ? seen.milliseconds : next)
     }
 
     private func keepLive(until: ChatTimestamp, _ context: BridgeContext) {
