@@ -190,6 +190,9 @@ extension Bridge: ClientDoor {
         case .backlog, .history: return (nil, nil)
         case .service(let listing): return serviceStep(listing, session)
         case .untold(let id, let after): return untoldStep(id, after, session)
+        case .rejoin(let account, let position):
+            rejoinStep(account, from: position, session)
+            return (nil, nil)
         }
     }
 

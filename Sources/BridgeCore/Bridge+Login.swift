@@ -271,6 +271,7 @@ extension Bridge {
         registered(session)
         welcome(session)
         for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
+        bringBack(session)
         if let away {
             setAway(away, session)
         } else {
@@ -295,6 +296,7 @@ extension Bridge {
         let receipts = receiptsChoice(of: session)
         for id in session.rooms {
             guard let room = room(id) else { continue }
+            rememberMembership(room, session)
             room.identityChanged(
                 session.id, clientName: session.clientName, receipts: receipts, context)
             if !room.isLoading { follow(room, session, from: Int64(room.recent.lastSequence), nil) }
@@ -303,6 +305,7 @@ extension Bridge {
         reply(line, session)
         tellPeers(of: session, line)
         if account.isAdmin { promote(personID, session) }
+        bringBack(session)
     }
 
     /// The client leaves the person that it was, and is the account's other clients' from now on.
@@ -360,6 +363,7 @@ extension Bridge {
         }
         tellPrefixes(since: prefixes, session)
         settleAway(of: shared, by: session)
+        bringBack(session)
     }
 
     // MARK: - Rights

@@ -215,7 +215,10 @@ extension Bridge {
             let clients = sessions(of: target.id).filter { $0.rooms.contains(room.id) }
             // What is said from now on is not for them.
             for client in clients { endFollowing(room.id, client) }
-            if let account = target.person.account { dropCursors(of: account, in: room, for: session) }
+            if let account = target.person.account {
+                dropCursors(of: account, in: room, for: session)
+                forgetMembership(of: account, in: room.storedKey, for: session)
+            }
             tellEvent(
                 room, "KICK", [target.person.nick, why.flatMap { $0.isEmpty ? nil : $0 } ?? person.nick], by: person,
                 session)

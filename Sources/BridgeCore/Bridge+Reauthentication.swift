@@ -68,6 +68,7 @@ extension Bridge {
         }
         tellPrefixes(since: prefixes, session)
         showStaying(oldID, rooms, session)
+        bringBack(session)
     }
 
     /// What stands in front of a person's nick in each of these rooms.

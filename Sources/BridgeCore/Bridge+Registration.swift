@@ -168,6 +168,7 @@ extension Bridge {
         // In the same order, so that there is never an account with the past of another.
         forgetChoices(ofEarlier: making.name)
         forgetConversations(ofEarlier: making.name)
+        forgetMemberships(ofEarlier: making.name)
     }
 
     /// Orders are on disk: accounts among them are made.

@@ -94,6 +94,7 @@ extension Bridge {
         registered(session)
         welcome(session)
         if let away { setAway(away, session) }
+        bringBack(session)
     }
 
     func registered(_ session: IRCSession) {
@@ -213,6 +214,7 @@ extension Bridge {
             hasReadMarker: session.caps.contains(.readMarker), receipts: receiptsChoice(of: session),
             isHeld: backlog != nil, context)
         session.rooms.append(room.id)
+        rememberMembership(room, session)
         if !room.isLoading { follow(room, session, from: newest, backlog) }
         if isNew { entered(personID, room, isFirst: isFirst, session) }
         guard !isSilent, let person = context.identities[personID] else { return }
@@ -237,8 +239,12 @@ extension Bridge {
     }
 
     private func part(_ channel: String, reason: String?, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel) else {
+            forgetMembership(channel: channel, session)
+            return noSuchChannel(channel, session)
+        }
         guard session.rooms.contains(room.id) else {
+            forgetMembership(channel: channel, session)
             return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
         }
         part(room, reason: reason, isAsked: true, session)
@@ -253,6 +259,9 @@ extension Bridge {
         for client in sessions(of: personID) {
             if isAsked, client.rooms.contains(room.id) { dropCursor(room, client, for: session) }
             endFollowing(room.id, client)
+        }
+        if isAsked, let account = person.account {
+            forgetMembership(of: account, in: room.storedKey, for: session)
         }
         reply(line, session)
         room.broadcast(line, except: session.id, context)

@@ -108,6 +108,7 @@ extension Bridge {
         case .show: readMessage(words, row, session)
         case .notices: chooseNotices(words.first, row, session)
         case .receipts: chooseReceipts(words.first, row, session)
+        case .rejoin: chooseRejoining(words.first, row, session)
         case .mute: mute(words.first, session)
         case .unmute: unmute(words[0], session)
         case .whoami: whoAmI(session)

@@ -19,6 +19,7 @@ extension Bridge {
         loadSettledRooms()
         makeUpForLosses()
         keepLostCursors()
+        keepLostMemberships()
         goOnWithBacklogs()
     }
 
@@ -31,6 +32,7 @@ extension Bridge {
         registrationsLost(ticket)
         storeDidLose(changes, ticket)
         cursorsLost(changes)
+        membershipsLost(changes)
         goOnWithBacklogs()
     }
 
@@ -224,7 +226,9 @@ struct UnkeptChanges {
                 messages[key] = Period(from: min(period.from, from), to: max(period.to, now))
             // Refused aloud; told anew by what comes later; too late to be of use to a client that has come back since; or
             // owed by the ledger.
-            case .accept, .live, .cursor, .dropCursor, .outboxState, .leaveOutbox, .account: break
+            case .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState, .leaveOutbox,
+                .account:
+                break
             case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount,
                 .forgetConversation, .nick, .forgetNick, .choices:
                 if again.count < Self.capacity { again.append(change) }

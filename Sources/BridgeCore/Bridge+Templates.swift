@@ -20,6 +20,8 @@ struct WaitingJoins {
     }
 
     private var joins: [(client: ClientID, channel: String)] = []
+    /// Clients that come back to rooms of their accounts as soon as the list is there; at most all that are connected.
+    private var returning: Set<ClientID> = []
     /// Folded names.
     private var channels: [ClientID: Set<String>] = [:]
 
@@ -34,13 +36,27 @@ struct WaitingJoins {
         return .added
     }
 
+    mutating func append(returning client: ClientID) { returning.insert(client) }
+
+    var hasReturning: Bool { !returning.isEmpty }
+
+    /// In the order in which they connected.
+    mutating func takeReturning() -> [ClientID] {
+        defer { returning = [] }
+        return returning.sorted { $0.rawValue < $1.rawValue }
+    }
+
     /// The client is gone.
     mutating func forget(_ client: ClientID) {
+        returning.remove(client)
         if channels.removeValue(forKey: client) != nil { joins.removeAll { $0.client == client } }
     }
 
     mutating func takeAll() -> [(client: ClientID, channel: String)] {
-        defer { self = WaitingJoins() }
+        defer {
+            joins = []
+            channels = [:]
+        }
         return joins
     }
 }
@@ -80,6 +96,14 @@ struct BackendListing {
 
     func entry(folded channel: String) -> Entry? { indices[channel].map { entries[$0] } }
 
+    /// What a room is called today that the backend knows by this id or name; nil: it is not found by that.
+    func channel(of upstreamRoom: String, casemapping: IRCCasemapping) -> String? {
+        guard let id = Self.channel(upstreamRoom), let entry = entry(folded: casemapping.fold(id)),
+            entry.room.id == upstreamRoom || entry.room.id.isEmpty && entry.room.name == upstreamRoom
+        else { return nil }
+        return entry.channel
+    }
+
     /// `#general-chat` for "General Chat"; nil when nothing is left of the name.
     static func channel(_ name: String) -> String? {
         var text = ""
@@ -118,13 +142,15 @@ extension Bridge {
     }
 
     /// The room that a channel leads to by the template, opened when it is not yet. Nil after telling the client why not.
-    func templateRoom(_ channel: String, _ session: IRCSession) -> Room? {
+    ///
+    /// - Parameter isComingBack: the client did not ask, so it is told nothing.
+    func templateRoom(_ channel: String, _ session: IRCSession, isComingBack: Bool = false) -> Room? {
         guard let template = settings.template, session.person != nil, phase == .running else {
-            noSuchChannel(channel, session)
+            if !isComingBack { noSuchChannel(channel, session) }
             return nil
         }
         func refuse(_ numeric: IRCNumeric, _ why: String) -> Room? {
-            refuseJoin(channel, numeric, why, session)
+            if !isComingBack { refuseJoin(channel, numeric, why, session) }
             return nil
         }
         guard let typed = Self.templateName(channel) else {
@@ -144,6 +170,10 @@ extension Bridge {
             upstreamRoom = entry.room.id.isEmpty ? entry.room.name : entry.room.id
         } else if templateBackendListsRooms {
             // A name that the backend does not have looks to it like a token that is wrong; so this must be known first.
+            if isComingBack {
+                awaitReturn(session)
+                return nil
+            }
             switch waitingJoins.append(channel, folded: settings.casemapping.fold(channel), of: session.id) {
             case .added, .known: break
             case .full:
@@ -204,7 +234,9 @@ extension Bridge {
 
     func backendRoomsChanged() {
         knownTemplateListing = nil
-        guard !waitingJoins.isEmpty, templateListing != nil else { return }
+        guard templateListing != nil else { return }
+        defer { bringBackWaiting() }
+        guard !waitingJoins.isEmpty else { return }
         context.timers.cancel(.roomsList)
         let waiting = waitingJoins.takeAll()
         for (client, channel) in waiting {

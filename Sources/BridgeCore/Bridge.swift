@@ -88,6 +88,10 @@ public final class Bridge {
     let service: PersonID
     /// Cursors whose changes found no room in the store.
     var lostCursors: Set<LostCursor> = []
+    /// The rooms in which accounts are.
+    var memberships = Memberships()
+    /// Changes of these that found no room in the store.
+    var lostMemberships: Set<LostMembership> = []
     /// Backlogs that cannot be read before the disk has what was said.
     var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
     /// Whose question to the store this is.
@@ -170,6 +174,7 @@ public final class Bridge {
         // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
         restoreAccounts(stored.accounts)
         restoreChoices(stored.choices)
+        restoreMemberships(stored.memberships)
         restoreConversations(stored)
         context.identities.restore(stored.identities, now: now)
         for room in rooms {
@@ -416,6 +421,7 @@ public final class Bridge {
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
             case .roomsList: refuseWaitingJoins()
+            case .returns: returnsTimerFired()
             case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }
             case .following(let id): if let session = sessions[id] { followingTimerFired(session) }
             case .history(let id): if let session = sessions[id] { historyTimerFired(session) }

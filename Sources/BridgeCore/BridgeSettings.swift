@@ -39,6 +39,8 @@ public struct BridgeSettings: Sendable {
     public var bearerBackend: String?
     /// Who may say for whom it connects, with WEBIRC.
     public var gateways: [GatewaySettings] = []
+    /// Whether who logs in is in the rooms of its account again, where the person has not chosen otherwise.
+    public var rejoins = true
     /// Files that the bridge serves; nil: none.
     public var media: MediaSettings?
     /// Longest wait at shutdown for queues to empty.

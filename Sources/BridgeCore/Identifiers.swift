@@ -87,6 +87,8 @@ enum TimerKey: Hashable {
     case linger(RoomID)
     /// Joins have waited long enough for a backend's list of rooms.
     case roomsList
+    /// A backend whose list of rooms people wait for to come back is asked again.
+    case returns
     /// The backend has not said yet as whom it sees an account's own link.
     case ownIdentity(RoomID)
     /// A room's IRC users are asked whether they have received what was said.

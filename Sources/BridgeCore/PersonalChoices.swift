@@ -44,6 +44,8 @@ struct PersonalChoices {
     private var receiptChoices: [Owner: ReceiptPolicy] = [:]
     /// Who is told at once of their readers.
     private var noticed: Set<Owner> = []
+    /// Whether accounts come back to their rooms, by the account's name.
+    private var rejoinChoices: [String: Bool] = [:]
 
     /// Whether anybody muted anybody.
     var hasMutes: Bool { muteCount > 0 }
@@ -108,6 +110,19 @@ struct PersonalChoices {
         return true
     }
 
+    // MARK: - Rooms
+
+    /// Whether the account comes back to its rooms; nil: it has not said.
+    func rejoins(_ account: String) -> Bool? { rejoinChoices[account] }
+
+    /// False where too many have chosen.
+    @discardableResult
+    mutating func setRejoins(_ isOn: Bool, _ account: String) -> Bool {
+        guard rejoinChoices[account] != nil || rejoinChoices.count < Self.maxChoosers else { return false }
+        rejoinChoices[account] = isOn
+        return true
+    }
+
     // MARK: - Connections
 
     /// The connection is gone.
@@ -138,6 +153,7 @@ struct PersonalChoices {
         let owner = Owner.account(account)
         return StoredChoices(
             account: account, receipts: receipts(of: owner)?.rawValue, wantsNotices: wantsNotices(owner),
+            rejoins: rejoins(account),
             mutes: mutes(of: owner).map { StoredMute(target: $0.target.stored, nick: $0.nick) })
     }
 
@@ -146,11 +162,15 @@ struct PersonalChoices {
         let owner = Owner.account(account)
         if let policy = kept.receipts.flatMap({ ReceiptPolicy(rawValue: $0) }) { setReceipts(policy, of: owner) }
         if kept.wantsNotices { setNotices(true, of: owner) }
+        if let rejoins = kept.rejoins { setRejoins(rejoins, account) }
         for mute in kept.mutes { _ = self.mute(Mute(target: Target(mute.target), nick: mute.nick), for: owner) }
     }
 
     /// The account's name is somebody else's now.
-    mutating func forget(account: String) { forget(.account(account)) }
+    mutating func forget(account: String) {
+        forget(.account(account))
+        rejoinChoices[account] = nil
+    }
 }
 
 extension PersonalChoices.Target {

@@ -14,6 +14,7 @@ enum ServiceCommand: String, CaseIterable {
     case show
     case notices
     case receipts
+    case rejoin
     case mute
     case unmute
     case whoami
@@ -111,6 +112,13 @@ enum ServiceCommandTable {
                 "off: they hear nothing. default: as the room or the configuration has it.",
                 "Your choice holds for all clients of your account, and outlasts the bridge where that keeps what is said;"
                     + " without an account it holds for this connection.",
+            ]),
+        Row(
+            .rejoin, takes: "[on|off]", "says whether you are in your rooms again when you log in",
+            details: [
+                "on: your account stays in the rooms that you join, until you PART them or are kicked, also while you are away.",
+                "off: each client joins by itself; what was remembered is forgotten.",
+                "Your choice holds for all clients of your account, and outlasts the bridge where that keeps what is said.",
             ]),
         Row(
             .mute, takes: "[<person>]", "hides what somebody says from you, or lists whom you muted",

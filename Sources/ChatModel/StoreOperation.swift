@@ -52,6 +52,9 @@ public enum StoreOperation: Equatable, Sendable {
     case forgetNick(folded: String)
     /// Enters what an account chose, in the place of all that it chose before.
     case choices(StoredChoices)
+    /// Enters that an account is in a room, in the place of what was known of that.
+    case membership(StoredMembership)
+    case endMembership(account: String, StoredRoomKey)
 
     /// Whether somebody waits to hear that it is kept.
     public var isAcceptance: Bool { if case .accept = self { true } else { false } }

@@ -90,16 +90,42 @@ public struct StoredChoices: Equatable, Sendable {
     public var receipts: String?
     /// Whether it is told at once who got and read what it said.
     public var wantsNotices: Bool
+    /// Whether it is in its rooms again when it logs in; nil: it has not said.
+    public var rejoins: Bool?
     /// In the order in which they were chosen.
     public var mutes: [StoredMute]
 
-    public init(account: String, receipts: String? = nil, wantsNotices: Bool = false, mutes: [StoredMute] = []) {
+    public init(
+        account: String, receipts: String? = nil, wantsNotices: Bool = false, rejoins: Bool? = nil,
+        mutes: [StoredMute] = []
+    ) {
         self.account = account
         self.receipts = receipts
         self.wantsNotices = wantsNotices
+        self.rejoins = rejoins
         self.mutes = mutes
     }
 
     /// Nothing is chosen: nothing need be kept.
-    public var isEmpty: Bool { receipts == nil && !wantsNotices && mutes.isEmpty }
+    public var isEmpty: Bool { receipts == nil && !wantsNotices && rejoins == nil && mutes.isEmpty }
+}
+
+// MARK: - Rooms
+
+/// A room in which an account is, also while nobody is logged in to it.
+public struct StoredMembership: Hashable, Sendable {
+    /// As written.
+    public var account: String
+    public var room: StoredRoomKey
+    /// As which IRC users knew it then, with its `#`.
+    public var channel: String
+    /// Greater than that of the rooms that the account entered before.
+    public var position: Int64
+
+    public init(account: String, room: StoredRoomKey, channel: String, position: Int64) {
+        self.account = account
+        self.room = room
+        self.channel = channel
+        self.position = position
+    }
 }

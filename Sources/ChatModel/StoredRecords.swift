@@ -313,11 +313,13 @@ public struct StoredState: Equatable, Sendable {
     /// Those that were entered last come last.
     public var nicks: [StoredNick]
     public var choices: [StoredChoices]
+    /// Those of one account stand together, in the order of their positions.
+    public var memberships: [StoredMembership]
 
     public init(
         rooms: [StoredRoomKey: StoredRoom] = [:], identities: [StoredIdentity] = [], cursors: [StoredCursor] = [],
         accounts: [StoredAccount] = [], conversations: [StoredConversation] = [], nicks: [StoredNick] = [],
-        choices: [StoredChoices] = []
+        choices: [StoredChoices] = [], memberships: [StoredMembership] = []
     ) {
         self.rooms = rooms
         self.identities = identities
@@ -326,5 +328,6 @@ public struct StoredState: Equatable, Sendable {
         self.conversations = conversations
         self.nicks = nicks
         self.choices = choices
+        self.memberships = memberships
     }
 }

@@ -316,6 +316,8 @@ final class StoreChanges: @unchecked Sendable {
         case .nick(let known): try personal.keep(known, values)
         case .forgetNick(let folded): try personal.forget(nick: folded, values)
         case .choices(let chosen): try personal.keep(chosen, values)
+        case .membership(let known): try personal.keep(known, values)
+        case .endMembership(let account, let key): try personal.end(account, key, values)
         }
     }
 

@@ -9,6 +9,8 @@ struct StorePersonalChanges {
     private let forgetNick: SQLiteStatement
     private let choices: SQLiteStatement
     private let forgetChoices: SQLiteStatement
+    private let membership: SQLiteStatement
+    private let endMembership: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         nick = try connection.prepare(
@@ -18,8 +20,12 @@ struct StorePersonalChanges {
             """)
         forgetNick = try connection.prepare("DELETE FROM nicks WHERE nick = ?")
         choices = try connection.prepare(
-            "INSERT OR REPLACE INTO choices(account, receipts, notices, mutes) VALUES(?, ?, ?, ?)")
+            "INSERT OR REPLACE INTO choices(account, receipts, notices, rejoin, mutes) VALUES(?, ?, ?, ?, ?)")
         forgetChoices = try connection.prepare("DELETE FROM choices WHERE account = ?")
+        membership = try connection.prepare(
+            "INSERT OR REPLACE INTO memberships(account, backend, room, channel, position) VALUES(?, ?, ?, ?, ?)")
+        endMembership = try connection.prepare(
+            "DELETE FROM memberships WHERE account = ? AND backend = ? AND room = ?")
     }
 
     func keep(_ known: StoredNick, _ values: SQLiteValues) throws(SQLiteError) {
@@ -39,8 +45,25 @@ struct StorePersonalChanges {
         guard !chosen.isEmpty else { return _ = try values.run(forgetChoices) }
         values.add(chosen.receipts)
         values.add(Int64(chosen.wantsNotices ? 1 : 0))
+        if let rejoins = chosen.rejoins { values.add(Int64(rejoins ? 1 : 0)) } else { values.addNull() }
         values.add(chosen.mutes)
         try values.run(choices)
+    }
+
+    func keep(_ known: StoredMembership, _ values: SQLiteValues) throws(SQLiteError) {
+        values.add(known.account)
+        values.add(known.room.backend)
+        values.add(known.room.room)
+        values.add(known.channel)
+        values.add(known.position)
+        try values.run(membership)
+    }
+
+    func end(_ account: String, _ room: StoredRoomKey, _ values: SQLiteValues) throws(SQLiteError) {
+        values.add(account)
+        values.add(room.backend)
+        values.add(room.room)
+        try values.run(endMembership)
     }
 }
 
@@ -49,6 +72,7 @@ struct StorePersonalQueries {
     private let conversations: SQLiteStatement
     private let nicks: SQLiteStatement
     private let choices: SQLiteStatement
+    private let memberships: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         let said =
@@ -62,7 +86,11 @@ struct StorePersonalQueries {
             FROM rooms WHERE backend = '' AND room <> '' ORDER BY newest DESC, room
             """)
         nicks = try connection.prepare("SELECT nick, shown, account FROM nicks ORDER BY position")
-        choices = try connection.prepare("SELECT account, receipts, notices, mutes FROM choices ORDER BY account")
+        choices = try connection.prepare(
+            "SELECT account, receipts, notices, rejoin, mutes FROM choices ORDER BY account")
+        memberships = try connection.prepare(
+            "SELECT account, backend, room, channel, position FROM memberships ORDER BY account, position, backend, room"
+        )
     }
 
     func add(to state: inout StoredState, _ queries: StoreQueries) throws(SQLiteError) {
@@ -81,11 +109,18 @@ struct StorePersonalQueries {
             found.choices.append(
                 StoredChoices(
                     account: row.text(0), receipts: row.optionalText(1), wantsNotices: row.integer(2) != 0,
-                    mutes: row.mutes(3)))
+                    rejoins: row.optionalInteger(3).map { $0 != 0 }, mutes: row.mutes(4)))
+        }
+        try queries.each(memberships) { row in
+            found.memberships.append(
+                StoredMembership(
+                    account: row.text(0), room: StoredRoomKey(backend: row.text(1), room: row.text(2)),
+                    channel: row.text(3), position: row.integer(4)))
         }
         state.conversations = found.conversations
         state.nicks = found.nicks
         state.choices = found.choices
+        state.memberships = found.memberships
     }
 }
 

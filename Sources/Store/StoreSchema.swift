@@ -145,6 +145,18 @@ enum StoreSchema {
             mutes TEXT
         ) STRICT, WITHOUT ROWID;
         """,
+        """
+        CREATE TABLE memberships(
+            account TEXT NOT NULL,
+            backend TEXT NOT NULL,
+            room TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            position INTEGER NOT NULL,
+            PRIMARY KEY(account, backend, room)
+        ) STRICT, WITHOUT ROWID;
+
+        ALTER TABLE choices ADD COLUMN rejoin INTEGER;
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -206,6 +206,12 @@ extension StoredState {
         case .choices(let chosen):
             choices.removeAll { $0.account == chosen.account }
             if !chosen.isEmpty { choices.append(chosen) }
+        case .membership(let known):
+            memberships.removeAll { $0.account == known.account && $0.room == known.room }
+            memberships.append(known)
+            memberships.sort { ($0.account, $0.position) < ($1.account, $1.position) }
+        case .endMembership(let account, let room):
+            memberships.removeAll { $0.account == account && $0.room == room }
         }
     }
 

@@ -23,6 +23,14 @@ struct AccountConfigurationTests {
         #expect(settings.registration == .nobody && settings.saslMechanisms == SASLMechanism.allCases)
     }
 
+    @Test("accounts come back to their rooms as is written", arguments: [true, false])
+    func rejoin(_ isOn: Bool) throws {
+        #expect(try BridgeSettings(try load(withRoom("")), instanceID: "tests").rejoins)
+        let configuration = try load(withRoom("[identity]\nrejoin = \(isOn)"))
+        #expect(try BridgeSettings(configuration, instanceID: "tests").rejoins == isOn)
+        #expect(problems(withRoom("[identity]\nrejoin = \"yes\"")).count == 1)
+    }
+
     @Test(
         "who may make an account is what is written",
         arguments: [("off", RegistrationPolicy.nobody), ("local", .local), ("on", .everybody)])

@@ -50,8 +50,8 @@ def cannot_start(world, **options):
     raise AssertionError("it started")
 
 
-def log_in_as(world, name, password, nick, *channels):
-    link = log_in(world, name, password, nick, "sasl " + " ".join(MODERN))
+def log_in_as(world, name, password, nick, *channels, caps=MODERN):
+    link = log_in(world, name, password, nick, "sasl " + " ".join(caps))
     link.expect("903")
     link.send("CAP END")
     link.expect("001")

@@ -35,6 +35,7 @@ import outages
 import peer
 import private
 import proxies
+import rejoin
 import relaying
 import restarts
 import roughness
@@ -46,7 +47,7 @@ import surface
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private,
+    private, rejoin,
 ]
 
 

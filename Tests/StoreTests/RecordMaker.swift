@@ -74,6 +74,7 @@ struct RecordMaker {
     mutating func choices(of account: String) -> StoredChoices {
         StoredChoices(
             account: account, receipts: maybeText(), wantsNotices: chance(),
+            rejoins: chance() ? chance() : nil,
             mutes: (0..<max(0, Int.random(in: -2...3, using: &random))).map { _ in
                 let target: StoredMute.Target =
                     switch Int.random(in: 0..<3, using: &random) {

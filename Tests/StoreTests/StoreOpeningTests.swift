@@ -123,6 +123,15 @@ struct StoreOpeningTests {
             author: ChatID("b"), reader: ChatPerson(id: ChatID("r1"), name: "Remy"), deliveredSequence: 5,
             readSequence: 4)
         let earlier = version < 3 ? [] : [StoredAccount(name: "bea", password: "hash of hers", madeAt: at(600))]
+        let nicks = version < 4 ? [] : [StoredNick(folded: "beatrix", nick: "Beatrix", account: "bea")]
+        let choices =
+            version < 4
+            ? []
+            : [
+                StoredChoices(
+                    account: "bea", receipts: "off", wantsNotices: true,
+                    mutes: [StoredMute(target: .nick("cleo"), nick: "Cleo")])
+            ]
         #expect(
             state
                 == StoredState(
@@ -138,7 +147,7 @@ struct StoreOpeningTests {
                             backend: "chat", person: ChatPerson(id: ChatID("p1"), name: "Päivi"), nick: "paivi",
                             realname: "Päivi P.", lastSeen: at(0))
                     ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)],
-                    accounts: earlier))
+                    accounts: earlier, nicks: nicks, choices: choices))
 
         // What they had no place for can be kept now.
         let stage = try StoreStage(folder)
@@ -147,17 +156,20 @@ struct StoreOpeningTests {
         let account = StoredAccount(name: "ann", password: "hash", madeAt: at(0))
         let nick = StoredNick(folded: "annie", nick: "Annie", account: "ann")
         let chosen = StoredChoices(
-            account: "ann", receipts: "off", wantsNotices: true,
+            account: "ann", receipts: "off", wantsNotices: true, rejoins: false,
             mutes: [StoredMute(target: .account("bob"), nick: "bobby")])
+        let membership = StoredMembership(account: "ann", room: lobby, channel: "#lobby", position: 1)
         let key = StoredRoomKey.conversation("ann", "bob")
         await stage.submitAndSettle([
             .receipt(lobby, receipt), .account(account), .nick(nick), .choices(chosen), .message(key, .plain(0)),
+            .membership(membership),
         ])
         #expect(try await stage.room(lobby).receipts == [receipt] + (version < 2 ? [] : [known]))
         stage.store.close(within: .seconds(10))
         let after = try stored(folder)
         #expect(after.accounts == [account] + earlier)
-        #expect(after.nicks == [nick] && after.choices == [chosen])
+        #expect(after.nicks == nicks + [nick] && after.choices == [chosen] + choices)
+        #expect(after.memberships == [membership])
         #expect(
             after.conversations == [
                 StoredConversation(key: key, newestAt: StoredMessage.plain(0).at, nextSequence: 1)

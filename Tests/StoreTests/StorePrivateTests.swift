@@ -124,7 +124,7 @@ struct StorePrivateTests {
     func choices() async throws {
         let stage = try StoreStage()
         let some = StoredChoices(
-            account: "ann", receipts: "off", wantsNotices: true,
+            account: "ann", receipts: "off", wantsNotices: true, rejoins: true,
             mutes: [
                 StoredMute(target: .remote(backend: "b", ChatPerson(id: ChatID("1"), name: nil)), nick: "Remy"),
                 StoredMute(target: .remote(backend: "b", ChatPerson(id: nil, name: "Lin")), nick: "Lin"),
@@ -134,5 +134,31 @@ struct StorePrivateTests {
         await stage.submitAndSettle([.choices(StoredChoices(account: "ann", receipts: "marker")), .choices(other)])
         await stage.submitAndSettle([.choices(some), .choices(StoredChoices(account: "bob"))])
         #expect(try reopened(stage).choices == [some])
+    }
+
+    @Test("rooms of accounts come in the order in which they were entered, and go by account, backend and room")
+    func memberships() async throws {
+        let stage = try StoreStage()
+        func membership(
+            _ account: String, _ room: String, _ position: Int64, backend: String = "b", channel: String? = nil
+        ) -> StoredMembership {
+            StoredMembership(
+                account: account, room: StoredRoomKey(backend: backend, room: room), channel: channel ?? "#" + room,
+                position: position)
+        }
+        await stage.submitAndSettle([
+            .membership(membership("bob", "x", 1)), .membership(membership("ann", "z", 1)),
+            .membership(membership("ann", "y", 2)), .membership(membership("ann", "y", 3, backend: "other")),
+            .membership(membership("ann", "a", 4)), .membership(membership("ann", "z", 1, channel: "#zoo")),
+        ])
+        await stage.submitAndSettle([
+            .endMembership(account: "ann", StoredRoomKey(backend: "b", room: "y")),
+            .endMembership(account: "cleo", StoredRoomKey(backend: "b", room: "z")),
+        ])
+        #expect(
+            try reopened(stage).memberships == [
+                membership("ann", "z", 1, channel: "#zoo"), membership("ann", "y", 3, backend: "other"),
+                membership("ann", "a", 4), membership("bob", "x", 1),
+            ])
     }
 }

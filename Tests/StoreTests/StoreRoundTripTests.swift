@@ -43,11 +43,17 @@ struct StoreRoundTripTests {
             state.nicks.append(
                 StoredNick(folded: "\(index)" + maker.text(), nick: maker.text(), account: maker.text()))
             state.choices.append(maker.choices(of: "\(index)" + maker.text()))
+            state.memberships.append(
+                StoredMembership(
+                    account: "\(index)" + maker.text(),
+                    room: StoredRoomKey(backend: maker.text(), room: maker.text()), channel: maker.text(),
+                    position: Int64(index)))
         }
         operations += room.markers.map { .marker(key, $0) } + room.receipts.map { .receipt(key, $0) }
         operations += state.identities.map { .identity($0) } + state.cursors.map { .cursor($0) }
         operations += state.accounts.map { .account($0) }
         operations += state.nicks.map { .nick($0) } + state.choices.map { .choices($0) }
+        operations += state.memberships.map { .membership($0) }
         operations.append(.live(key, until: room.liveUntil ?? maker.time()))
         room.nextSequence = max(20, first + 19 * step + 1)
 
@@ -74,6 +80,7 @@ struct StoreRoundTripTests {
         #expect(Set(found.cursors.map(spelled)) == Set(state.cursors.map(spelled)))
         #expect(Set(found.accounts.map(spelled)) == Set(state.accounts.map(spelled)))
         #expect(found.nicks.map(spelled) == state.nicks.map(spelled))
+        #expect(Set(found.memberships.map(spelled)) == Set(state.memberships.map(spelled)))
         #expect(Set(found.choices.map(spelled)) == Set(state.choices.filter { !$0.isEmpty }.map(spelled)))
     }
 

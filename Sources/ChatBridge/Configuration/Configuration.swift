@@ -224,6 +224,8 @@ struct IdentityConfiguration: Equatable, Sendable {
 
     var requireLogin = RequireLogin.remote
     var registration = Registration.off
+    /// Whether who logs in is in the rooms of its account again.
+    var rejoin = true
     /// Names of ``SASLMechanism``, in the order in which they are offered.
     var sasl = SASLMechanism.allCases
     /// The backend that says whose a token is; empty: none.

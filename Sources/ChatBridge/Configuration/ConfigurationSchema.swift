@@ -222,6 +222,8 @@ enum ConfigurationSchema {
             "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback) | always"),
         ConfigurationKey(
             "registration", \.registration, .choice, "who may make an account: off | local (on loopback) | on"),
+        ConfigurationKey(
+            "rejoin", \.rejoin, .boolean, "accounts are in their rooms again when they log in, until they leave them"),
         ConfigurationKey("sasl", \.sasl, .mechanisms, "ways to log in; [] for none but PASS"),
         ConfigurationKey(
             "bearer", \.bearer, .string(ConfigurationChecks.oneLine),

@@ -43,6 +43,7 @@ extension BridgeSettings {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon)
         bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
+        rejoins = configuration.identity.rejoin
         gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
     }
 }

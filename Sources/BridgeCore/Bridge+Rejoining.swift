@@ -1,0 +1,228 @@
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// An account is in its rooms whether or not one of its clients is here: whoever logs in is there again, without a JOIN. What
+// puts an account into a room is a JOIN of any of its clients, what takes it out a PART or a KICK; a connection that ends, by
+// QUIT or otherwise, changes nothing, nor does the end of the process where something is kept.
+//
+// A client comes back to one room after the other, as its queue takes what it is told, and each is entered as by a JOIN: so
+// what it missed comes behind the names, from its own cursor. Rooms that cannot be entered are passed over in silence, as nobody
+// asked: those that are gone for good, or are not the account's any more, are forgotten; those that are only shut, or whose
+// backend does not say yet which rooms it has, are not.
+
+/// A change of an account's rooms that found no room in the store.
+struct LostMembership: Hashable {
+    var account: String
+    var room: StoredRoomKey
+}
+
+extension Bridge {
+    /// About what a client is told of a room that it enters, in bytes: JOIN, topic, read marker. Names and whatever else is
+    /// long count by themselves.
+    static let entranceByteCount = 1024
+
+    /// Whether clients of the account come back to its rooms: as the person chose, else as the configuration has it.
+    func rejoins(_ account: String) -> Bool { context.choices.rejoins(account) ?? settings.rejoins }
+
+    // MARK: - Which rooms
+
+    /// The client is in the room, and so is its account.
+    func rememberMembership(_ room: Room, _ session: IRCSession) {
+        guard let account = session.account?.name, rejoins(account) else { return }
+        switch memberships.add(room.storedKey, channel: room.channel, to: account) {
+        case .known: break
+        case .added: keepMembership(of: account, in: room.storedKey, for: session)
+        case .full:
+            guard makeRoomForMembership(of: account, session),
+                memberships.add(room.storedKey, channel: room.channel, to: account) == .added
+            else { return }
+            keepMembership(of: account, in: room.storedKey, for: session)
+        }
+    }
+
+    /// The account's oldest room in which it is not gives way. False: there is none such.
+    private func makeRoomForMembership(of account: String, _ session: IRCSession) -> Bool {
+        let present = Set(session.rooms.compactMap { room($0)?.storedKey })
+        guard let oldest = memberships.rooms(of: account).first(where: { !present.contains($0.room) }) else {
+            return false
+        }
+        forgetMembership(of: account, in: oldest.room, for: session)
+        return true
+    }
+
+    /// The account is not in the room any more.
+    ///
+    /// - Parameter author: whoever sees to that, and waits for the disk at the next PING.
+    func forgetMembership(of account: String, in room: StoredRoomKey, for author: IRCSession?) {
+        guard memberships.remove(room, from: account) else { return }
+        keepMembership(of: account, in: room, for: author)
+    }
+
+    /// Somebody leaves a room in which they are not: they do not want to come back to it either.
+    func forgetMembership(channel: String, _ session: IRCSession) {
+        guard let account = session.account?.name else { return }
+        let folded = settings.casemapping.fold(channel)
+        let meant = memberships.rooms(of: account).first { settings.casemapping.fold($0.channel) == folded }
+        if let meant { forgetMembership(of: account, in: meant.room, for: session) }
+    }
+
+    /// Has the store keep how it stands.
+    private func keepMembership(of account: String, in room: StoredRoomKey, for author: IRCSession?) {
+        if context.isDurable { author?.lastKept = context.ledger.next }
+        if let membership = memberships.membership(of: account, in: room) {
+            context.keep(.membership(membership))
+        } else {
+            context.keep(.endMembership(account: account, room))
+        }
+    }
+
+    // MARK: - Coming back
+
+    /// Has the client enter the rooms of its account in which it is not.
+    func bringBack(_ session: IRCSession) {
+        guard let account = session.account?.name, rejoins(account), session.person != nil else { return }
+        let present = Set(session.rooms.compactMap { room($0)?.storedKey })
+        guard let first = memberships.rooms(of: account).first(where: { !present.contains($0.room) }) else { return }
+        session.appendLongAnswer(.rejoin(account: account, from: first.position))
+    }
+
+    /// Has the client enter one of the rooms, and goes on behind what it is told of that.
+    func rejoinStep(_ account: String, from position: Int64, _ session: IRCSession) {
+        // It may be somebody else since, or have chosen otherwise.
+        guard session.account?.name == account, rejoins(account), phase == .running,
+            let next = memberships.first(of: account, from: position)
+        else { return }
+        walkedCount += 1
+        if let room = room(of: next, session), !session.rooms.contains(room.id) {
+            session.undrainedBytes += Self.entranceByteCount
+            enter(room, session)
+            for other in sessions(of: session.person) where other !== session {
+                enter(room, other)
+                // Not pulled from here: that one may be on its way back too, and would pull this one.
+                if other.hasLongAnswers { context.emit(.notifyWhenDrained(other.id)) }
+            }
+        }
+        session.appendLongAnswer(.rejoin(account: account, from: next.position + 1))
+    }
+
+    /// The room, where the client may enter it now.
+    private func room(of membership: StoredMembership, _ session: IRCSession) -> Room? {
+        guard let known = openRoom(membership) else { return templateRoom(of: membership, session) }
+        guard let person = session.person.flatMap({ context.identities[$0] }) else { return nil }
+        guard mayEnter(known, session) else {
+            forgetMembership(of: membership.account, in: membership.room, for: nil)
+            return nil
+        }
+        guard barrier(to: known, session) != nil else { return known }
+        if known.moderation.isBanned(person) {
+            forgetMembership(of: membership.account, in: membership.room, for: nil)
+        }
+        return nil
+    }
+
+    private func openRoom(_ membership: StoredMembership) -> Room? {
+        if let called = room(channel: membership.channel), called.storedKey == membership.room { return called }
+        // The configuration may call it otherwise today.
+        return rooms.first { $0.storedKey == membership.room }
+    }
+
+    private func templateRoom(of membership: StoredMembership, _ session: IRCSession) -> Room? {
+        guard let template = settings.template, template.backend == membership.room.backend else {
+            forgetMembership(of: membership.account, in: membership.room, for: nil)
+            return nil
+        }
+        // The name may lead elsewhere today.
+        guard room(channel: membership.channel) == nil else { return nil }
+        let renamed = templateListing?.channel(of: membership.room.room, casemapping: settings.casemapping)
+        return templateRoom(renamed ?? membership.channel, session, isComingBack: true)
+    }
+
+    /// The backend said which rooms it has: who waited for that goes on.
+    func bringBackWaiting() {
+        context.timers.cancel(.returns)
+        for client in waitingJoins.takeReturning() {
+            guard let session = sessions[client] else { continue }
+            bringBack(session)
+            pullLongAnswers(session)
+            processInput(session)
+        }
+    }
+
+    /// The client comes back when the backend says which rooms it has. Nobody asked and nobody is told, so that may take as long
+    /// as the backend is away.
+    func awaitReturn(_ session: IRCSession) {
+        waitingJoins.append(returning: session.id)
+        if context.timers[.returns] == nil {
+            context.timers.set(.returns, at: context.now.monotonic + Self.roomsListInterval)
+        }
+        askForTemplateRooms()
+    }
+
+    func returnsTimerFired() {
+        guard waitingJoins.hasReturning else { return }
+        askForTemplateRooms()
+        context.timers.set(.returns, at: context.now.monotonic + Self.roomsListInterval)
+    }
+
+    // MARK: - Over the end of the process
+
+    /// Takes up what an earlier process kept. After the accounts.
+    func restoreMemberships(_ stored: [StoredMembership]) {
+        // The configuration may write the name otherwise today.
+        for kept in stored { memberships.restore(kept, of: accounts[kept.account]?.name ?? kept.account) }
+    }
+
+    /// Somebody made an account of this name: the rooms of one that had it before are not theirs.
+    func forgetMemberships(ofEarlier name: String) {
+        let folded = AccountBook.fold(name)
+        for account in memberships.accounts(where: { AccountBook.fold($0) == folded }) {
+            for kept in memberships.rooms(of: account) { forgetMembership(of: account, in: kept.room, for: nil) }
+        }
+    }
+
+    func membershipsLost(_ changes: [StoreOperation]) {
+        for change in changes {
+            switch change {
+            case .membership(let kept): lostMemberships.insert(LostMembership(account: kept.account, room: kept.room))
+            case .endMembership(let account, let room):
+                lostMemberships.insert(LostMembership(account: account, room: room))
+            default: break
+            }
+        }
+    }
+
+    /// There is room again: what was lost is said again, as it stands now.
+    func keepLostMemberships() {
+        guard !lostMemberships.isEmpty else { return }
+        let lost = lostMemberships.sorted {
+            ($0.account, $0.room.backend, $0.room.room) < ($1.account, $1.room.backend, $1.room.room)
+        }
+        lostMemberships = []
+        for change in lost { keepMembership(of: change.account, in: change.room, for: nil) }
+    }
+
+    // MARK: - What people choose
+
+    func chooseRejoining(_ word: String?, _ row: ServiceCommandTable.Row, _ session: IRCSession) {
+        guard let account = session.account?.name else {
+            return say("Rooms are remembered for accounts, and you are not logged in.", to: session)
+        }
+        switch word.map(IRCCasemapping.ascii.fold) {
+        case nil: break
+        case "on":
+            guard context.choices.setRejoins(true, account) else { return sayFull(to: session) }
+            keepChoices(of: session)
+            for room in session.rooms.compactMap({ room($0) }) { rememberMembership(room, session) }
+        case "off":
+            guard context.choices.setRejoins(false, account) else { return sayFull(to: session) }
+            keepChoices(of: session)
+            for kept in memberships.rooms(of: account) { forgetMembership(of: account, in: kept.room, for: session) }
+        default: return say("Usage: \(row.usage)", to: session)
+        }
+        say(
+            rejoins(account)
+                ? "When you log in you are in your rooms again, until you leave them."
+                : "When your last client is gone you are in no room; the next one joins by itself.", to: session)
+    }
+}

@@ -1,0 +1,159 @@
+"""Accounts are in their rooms again when they log in: nobody joins, and nothing of what was said is lost or comes twice."""
+
+from accounts import account
+from peer import MODERN
+from restarts import MEMORY, folder, kill, log_in_as, settle
+from world import scenario
+
+ROOMS = ("lobby", "kitchen")
+
+
+def tables(identity="", more=""):
+    return "[identity]\n%s\n%s%s" % (identity, account("alice", "secret"), more)
+
+
+def places(client, *wanted):
+    """Where the first lines stand that `wanted` like, each a command and a word in its parameters."""
+    found = []
+    for command, word in wanted:
+        at = [n for n, line in enumerate(client.lines) if line.command == command and word in line.params]
+        assert at, "no %s %s" % (command, word)
+        found.append(at[0])
+    return found
+
+
+def entered(client):
+    """The rooms that the client was told it entered, in order."""
+    client.barrier()
+    own = [line for line in client.lines if line.command == "JOIN" and line.source.startswith(client.nick + "!")]
+    return [line.params[0] for line in own]
+
+
+@scenario
+def killed_and_back_in_the_rooms_with_what_was_missed(world):
+    """The relay is killed; who logs in to the next is in the rooms, and gets what was said meanwhile behind the names, once
+    and in order. A client that asks for history is sent nothing by itself, and gets the same when it asks."""
+    directory = folder(world)
+    world.start(rooms=ROOMS, directory=directory, tables=tables())
+    bob, remy = world.irc("bob"), world.person("Remy")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#kitchen", "#lobby")
+    remy.say("heard")
+    alice.expect_text("heard")
+    alice.expect("PING", lambda line: line.params[-1].startswith("cb-"))
+    alice.barrier()
+    # The connection ends without a word.
+    alice.close()
+    missed = ["missed %d" % n for n in range(20)]
+    for text in missed:
+        remy.say(text)
+        bob.expect_text(text)
+    settle(bob, "kept")
+    kill(world)
+    world.start(rooms=ROOMS, directory=directory, tables=tables())
+
+    alice = log_in_as(world, "alice@phone", "secret", "alice")
+    for text in missed + ["kept"]:
+        alice.expect_text(text)
+    remy.say("live")
+    alice.expect_text("live")
+    assert entered(alice) == ["#kitchen", "#lobby"], entered(alice)
+    assert alice.texts("Remy") == missed + ["live"], alice.texts("Remy")
+    order = places(alice, ("JOIN", "#lobby"), ("MARKREAD", "#lobby"), ("366", "#lobby"), ("PRIVMSG", missed[0]))
+    assert order == sorted(order), order
+    # As clients do that keep their list of rooms.
+    alice.send("JOIN #lobby", "JOIN #kitchen")
+    assert entered(alice) == ["#kitchen", "#lobby"], entered(alice)
+    assert alice.texts("Remy") == missed + ["live"], alice.texts("Remy")
+
+    asking = list(MODERN) + ["draft/chathistory"]
+    desk = log_in_as(world, "alice@desk", "secret", "alice", caps=asking)
+    desk.expect("366", lambda line: line.params[1] == "#lobby")
+    assert entered(desk) == ["#kitchen", "#lobby"], entered(desk)
+    assert desk.texts("Remy") == [], desk.texts("Remy")
+    desk.send("CHATHISTORY LATEST #lobby * 50")
+    desk.expect_text("live")
+    assert desk.texts("Remy") == ["heard"] + missed + ["live"], desk.texts("Remy")
+
+
+@scenario
+def left_rooms_stay_left(world):
+    """PART counts, also when the relay is killed right behind the answer to a PING; QUIT does not."""
+    directory = folder(world)
+    world.start(rooms=ROOMS, directory=directory, tables=tables())
+    alice = log_in_as(world, "alice", "secret", "alice", "#lobby", "#kitchen")
+    alice.send("PART #lobby")
+    alice.barrier()
+    kill(world)
+    world.start(rooms=ROOMS, directory=directory, tables=tables())
+    alice = log_in_as(world, "alice", "secret", "alice")
+    alice.expect("366", lambda line: line.params[1] == "#kitchen")
+    assert entered(alice) == ["#kitchen"], entered(alice)
+    alice.send("QUIT")
+    alice.expect("ERROR")
+    alice = log_in_as(world, "alice", "secret", "alice")
+    alice.expect("366", lambda line: line.params[1] == "#kitchen")
+
+
+@scenario
+def in_memory_they_come_back_while_the_process_lives(world):
+    directory = folder(world)
+    world.start(rooms=ROOMS, directory=directory, tables=MEMORY + "\n" + tables())
+    alice = log_in_as(world, "alice", "secret", "alice", "#kitchen")
+    alice.send("QUIT")
+    alice.expect("ERROR")
+    alice = log_in_as(world, "alice", "secret", "alice")
+    alice.expect("366", lambda line: line.params[1] == "#kitchen")
+    alice.barrier()
+    kill(world)
+    world.start(rooms=ROOMS, directory=directory, tables=MEMORY + "\n" + tables())
+    alice = log_in_as(world, "alice", "secret", "alice")
+    assert entered(alice) == [], entered(alice)
+
+
+@scenario
+def who_does_not_want_it_is_in_no_room(world):
+    """By the configuration, and by what the person says to the bridge, which is kept."""
+    directory = folder(world)
+    off, on = tables("rejoin = false"), tables("rejoin = true")
+    world.start(rooms=ROOMS, directory=directory, tables=off)
+    alice = log_in_as(world, "alice", "secret", "alice", "#kitchen")
+    alice.barrier()
+    kill(world)
+    world.start(rooms=ROOMS, directory=directory, tables=off)
+    alice = log_in_as(world, "alice", "secret", "alice")
+    assert entered(alice) == [], entered(alice)
+    alice.join("#lobby")
+    alice.send("PRIVMSG *bridge :rejoin on")
+    alice.barrier()
+    kill(world)
+    world.start(rooms=ROOMS, directory=directory, tables=off)
+    alice = log_in_as(world, "alice", "secret", "alice")
+    alice.expect("366", lambda line: line.params[1] == "#lobby")
+    alice.send("PRIVMSG *bridge :rejoin off")
+    alice.barrier()
+    kill(world)
+    world.start(rooms=ROOMS, directory=directory, tables=on)
+    alice = log_in_as(world, "alice", "secret", "alice")
+    assert entered(alice) == [], entered(alice)
+
+
+@scenario
+def rooms_of_the_template_come_back(world):
+    """Rooms that were opened by joining them are opened again by whoever was in them."""
+    directory = folder(world)
+    wild = '[[rooms]]\nname = "*"\nurl = "%s"\ndialect = "envelope"\n' % world.relay.url("{room}")
+    world.start(directory=directory, tables=tables() + wild)
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#attic")
+    remy = world.person("Remy", "attic")
+    world.relay.wait_for_bridge("attic")
+    remy.say("up here")
+    alice.expect_text("up here")
+    alice.barrier()
+    kill(world)
+    world.start(directory=directory, tables=tables() + wild)
+    alice = log_in_as(world, "alice@phone", "secret", "alice")
+    alice.expect("366", lambda line: line.params[1] == "#attic")
+    world.relay.wait_for_bridge("attic")
+    remy.say("still here")
+    alice.expect_text("still here")
+    assert alice.texts("Remy").count("still here") == 1
