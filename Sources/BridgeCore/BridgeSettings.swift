@@ -40,6 +40,10 @@ public struct BridgeSettings: Sendable {
     /// Who may say for whom it connects, with WEBIRC.
     public var gateways: [GatewaySettings] = []
     /// Whether who logs in is in the rooms of its account again, where the person has not chosen otherwise.
+    ///
+    /// True, as people expect whose client keeps no list of rooms, and as other clients of the account find it while one is
+    /// here. Clients that join by themselves notice nothing: a JOIN of a room that one is in is not answered. What can surprise
+    /// is a program that joined once, was told of other rooms since, and never sent a PART; it says `rejoin off`.
     public var rejoins = true
     /// Files that the bridge serves; nil: none.
     public var media: MediaSettings?

@@ -27,7 +27,7 @@ final class BacklogStage {
     private(set) var said: [Int: [String]] = [:]
 
     init(
-        rooms: Int = 1, limits: LimitSettings? = nil, store: StoreStage? = StoreStage(),
+        rooms: Int = 1, limits: LimitSettings? = nil, store: StoreStage? = StoreStage(), rejoins: Bool = true,
         _ change: (inout DialectTraits) -> Void = { _ in }
     ) throws {
         let rooms = try (0..<rooms).map { index in
@@ -43,12 +43,14 @@ final class BacklogStage {
                 name: $0,
                 password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
         }
-        settings = BridgeSettings(
+        var settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts,
             limits: limits
                 ?? LimitSettings(
                     acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
             rooms: rooms)
+        settings.rejoins = rejoins
+        self.settings = settings
         harness = BridgeHarness(settings: settings, store: store)
         harness.start()
     }

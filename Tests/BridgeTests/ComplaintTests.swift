@@ -87,20 +87,25 @@ struct ComplaintTests {
         #expect(stage.sent().compactMap { $0["text"]?.string } == ["from here"])
     }
 
-    @Test("history before JOIN: nothing of a room comes before the client is in it")
-    func historyFirst() throws {
-        let stage = try BacklogStage()
+    @Test("history before JOIN: nothing of a room comes before the client is in it", arguments: [true, false])
+    func historyFirst(rejoins: Bool) throws {
+        let stage = try BacklogStage(rejoins: rejoins)
         stage.enter(1, "alice@phone", caps: BacklogStage.caps)
         stage.leave(1)
         stage.say("missed")
         stage.connect(2, "alice@phone", caps: BacklogStage.caps)
-        _ = stage.raw(2)
+        let welcome = stage.raw(2)
+        let end = try #require(welcome.firstIndex { $0.contains(" 422 ") })
         stage.harness.send(2, "JOIN #lobby")
-        let lines = stage.raw(2)
+        // Who is back in the room has all of it behind the welcome, and nothing of the JOIN.
+        let lines = welcome[(end + 1)...] + stage.raw(2)
+        #expect(lines.count { $0.contains(" JOIN ") } == 1)
+        #expect(lines.count { $0.hasSuffix(":missed") } == 1)
+        #expect((welcome.count > end + 1) == rejoins)
         let join = try #require(lines.firstIndex { $0.contains(" JOIN ") })
         let names = try #require(lines.firstIndex { $0.contains(" 366 ") })
         let missed = try #require(lines.firstIndex { $0.hasSuffix(":missed") })
-        #expect(join == 0 && join < names && names < missed)
+        #expect(join == lines.startIndex && join < names && names < missed)
     }
 
     @Test("auto-read that silences phones: nobody has read what was only delivered")

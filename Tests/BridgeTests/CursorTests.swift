@@ -27,7 +27,8 @@ struct CursorTests {
         let key = stage.room.storedKey
         #expect(
             stage.takeOrders() == [
-                .cursor(StoredCursor(account: "alice", client: "phone", room: key, sequence: 2))
+                .membership(StoredMembership(account: "alice", room: key, channel: "#lobby", position: 1)),
+                .cursor(StoredCursor(account: "alice", client: "phone", room: key, sequence: 2)),
             ])
         #expect(stage.session(1)?.lastKept != nil)
     }

@@ -145,7 +145,7 @@ struct HistoryRightsTests {
         "a client that lost its connection asks for what it missed before it enters again; who left, was put out or is banned does not"
     )
     func members() throws {
-        let stage = try HistoryStage(.store, rooms: 2)
+        let stage = try HistoryStage(.store, rooms: 2, rejoins: false)
         // Who enters first is an operator.
         stage.enter(9, "skinner")
         stage.enter(1, "ann@phone")

@@ -59,7 +59,7 @@ final class HistoryStage {
 
     init(
         _ place: HistoryPlace, rooms: Int = 1, limit: Int = 500, older: [(text: String, age: Int64)] = [],
-        store: StoreStage = StoreStage()
+        store: StoreStage = StoreStage(), rejoins: Bool = true
     ) throws {
         self.place = place
         var dialect = StubDialect { $0.older = place.older }
@@ -78,7 +78,7 @@ final class HistoryStage {
                 password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1),
                 rooms: name == "bob" ? ["lobby"] : nil)
         }
-        settings = BridgeSettings(
+        var settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts,
             limits: LimitSettings(
                 acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil,
@@ -86,6 +86,8 @@ final class HistoryStage {
             rooms: rooms,
             backends: [BackendSettings(name: "b", dialect: made, httpBase: try HTTPURL(parsing: "http://chat.example"))]
         )
+        settings.rejoins = rejoins
+        self.settings = settings
         harness = BridgeHarness(settings: settings, store: place.isDurable ? store : nil)
         for (text, age) in older {
             log.append(Said(id: "m\(log.count)", text: text, at: harness.clock.now.wall.milliseconds - age))

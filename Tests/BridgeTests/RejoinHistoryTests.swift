@@ -64,9 +64,9 @@ struct RejoinHistoryTests {
         stage.say(["a1", "a2"])
         stage.crash()
         stage.connect(2, "alice@phone", caps: Self.caps + " draft/chathistory")
-        #expect(stage.heard(2) == [])
+        #expect(withoutGaps(stage.heard(2)) == [])
         stage.harness.send(2, "CHATHISTORY LATEST #lobby * 10")
-        #expect(stage.heard(2) == ["ann: a0", "ann: a1", "ann: a2"])
+        #expect(withoutGaps(stage.heard(2)) == ["ann: a0", "ann: a1", "ann: a2"])
     }
 
     @Test("each client of an account gets what it missed itself")
@@ -83,8 +83,8 @@ struct RejoinHistoryTests {
         stage.crash()
         stage.connect(3, "alice@desk", caps: Self.caps)
         stage.connect(4, "alice@phone", caps: Self.caps)
-        #expect(stage.heard(3) == ["ann: a1"])
-        #expect(stage.heard(4) == ["ann: a0", "ann: a1"])
+        #expect(withoutGaps(stage.heard(3)) == ["ann: a1"])
+        #expect(withoutGaps(stage.heard(4)) == ["ann: a0", "ann: a1"])
     }
 
     @Test("what fails of one's own is told behind the JOIN")

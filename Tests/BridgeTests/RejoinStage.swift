@@ -109,6 +109,11 @@ final class RejoinStage {
     }
 }
 
+/// The lines without those that tell of what a backend without a history may have said while no process was there.
+func withoutGaps(_ lines: [String]) -> [String] {
+    lines.filter { !$0.contains("is missing: the backend keeps no history") }
+}
+
 /// The channels that lines of JOIN tell of, in order.
 func joined(_ lines: [String]) -> [String] {
     lines.compactMap { $0.firstMatch(of: #/^(?:@\S+ )?:\S+ JOIN (#\S+)/#).map { String($0.1) } }

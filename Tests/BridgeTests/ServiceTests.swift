@@ -26,8 +26,8 @@ struct ServiceCommandTests {
         "a slip of the fingers, or the beginning of a name, is understood as a suggestion and nothing else",
         arguments: [
             ("hlep", "help"), ("helpp", "help"), ("hel", "help"), ("his", "history"), ("HISTROY", "history"),
-            ("sean", "seen"), ("unmut", "unmute"), ("wh", "who"), ("who", nil), ("whoam", "whoami"), ("re", "receipts"),
-            ("rec", "receipts"), ("recon", nil), ("x", nil), ("", nil), ("hello there", nil), ("größe", nil),
+            ("sean", "seen"), ("unmut", "unmute"), ("wh", "who"), ("who", nil), ("whoam", "whoami"), ("re", nil),
+            ("rej", "rejoin"), ("rec", "receipts"), ("recon", nil), ("x", nil), ("", nil), ("hello there", nil), ("größe", nil),
             (String(repeating: "help", count: 1000), nil),
         ] as [(String, String?)])
     func suggestions(_ word: String, _ command: String?) {

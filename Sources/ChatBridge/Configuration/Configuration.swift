@@ -224,7 +224,7 @@ struct IdentityConfiguration: Equatable, Sendable {
 
     var requireLogin = RequireLogin.remote
     var registration = Registration.off
-    /// Whether who logs in is in the rooms of its account again.
+    /// Whether who logs in is in the rooms of its account again; why by default: ``BridgeSettings/rejoins``.
     var rejoin = true
     /// Names of ``SASLMechanism``, in the order in which they are offered.
     var sasl = SASLMechanism.allCases
