@@ -380,7 +380,9 @@ struct AccountRegistrationTests {
         harness.connect(1)
         for line in ["CAP LS 302", "NICK ann", "REGISTER * * long-enough"] { harness.send(1, line) }
         let outside = harness.takeLines(1)
-        let offer = outside.joined(separator: " ").split(separator: " ").first { $0.hasPrefix("draft/account-registration") }
+        let offer = outside.joined(separator: " ").split(separator: " ").first {
+            $0.hasPrefix("draft/account-registration")
+        }
         #expect(offer == "draft/account-registration=custom-account-name")
         #expect(outside.last == ":bridge FAIL REGISTER COMPLETE_CONNECTION_REQUIRED * :Connect first")
         for line in ["USER u 0 * :r", "CAP END"] { harness.send(1, line) }
