@@ -27,7 +27,8 @@ struct ServiceCommandTests {
         arguments: [
             ("hlep", "help"), ("helpp", "help"), ("hel", "help"), ("his", "history"), ("HISTROY", "history"),
             ("sean", "seen"), ("unmut", "unmute"), ("wh", "who"), ("who", nil), ("whoam", "whoami"), ("re", nil),
-            ("rej", "rejoin"), ("rec", "receipts"), ("recon", nil), ("x", nil), ("", nil), ("hello there", nil), ("größe", nil),
+            ("rej", "rejoin"), ("rec", "receipts"), ("recon", nil), ("x", nil), ("", nil), ("hello there", nil),
+            ("größe", nil),
             (String(repeating: "help", count: 1000), nil),
         ] as [(String, String?)])
     func suggestions(_ word: String, _ command: String?) {
