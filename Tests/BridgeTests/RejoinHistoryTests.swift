@@ -136,6 +136,31 @@ struct RejoinTemplateTests {
         #expect(joined(stage.logIn(2, "remy@phone")) == ["#cellar", "#lobby", "#roof"])
     }
 
+    @Test("what was missed in one comes once, behind its names, after what is kept of it was read")
+    func missed() throws {
+        let stage = try RejoinStage { try? Self.settings(lists: false, &$0) }
+        func say(_ id: String, _ text: String) {
+            let link = stage.harness.bridge.rooms.last?.id.index ?? 0
+            stage.harness.sendFrame(
+                link, #"{"kind":"message","id":"\#(id)","sender":{"id":"s","name":"skinner"},"text":"\#(text)"}"#)
+        }
+        stage.logIn(1, "remy@phone")
+        _ = stage.send(1, "JOIN #cellar")
+        say("1", "heard")
+        stage.harness.advance(by: .seconds(5))
+        stage.harness.disconnect(1)
+        say("2", "missed")
+        stage.restart()
+        let told = withoutGaps(stage.logIn(2, "remy@phone")).map { $0.replacing(#/\[\d\d:\d\d\] /#, with: "") }
+        #expect(
+            told == [
+                ":remy!~u@bridge JOIN #cellar", ":bridge 353 remy = #cellar :@remy",
+                ":bridge 366 remy #cellar :End of /NAMES list", ":skinner!chat@b PRIVMSG #cellar :missed",
+            ])
+        say("3", "live")
+        #expect(stage.heard(2).filter { $0.contains("PRIVMSG") } == [":skinner!chat@b PRIVMSG #cellar :live"])
+    }
+
     @Test("what the backend lists is waited for in silence, as long as it takes, and found by its id")
     func listed() throws {
         let stage = try RejoinStage { try? Self.settings(lists: true, &$0) }

@@ -251,6 +251,26 @@ struct RejoinTests {
         #expect(Set(stage.kept("lin")) == ["#kitchen", "#lobby", "#attic"])
     }
 
+    @Test("a labelled login is answered once, and what it brings along comes whole")
+    func labelled() throws {
+        let stage = try RejoinStage()
+        stage.logIn(1, "remy@phone")
+        _ = stage.send(1, "JOIN #attic,#kitchen")
+        stage.harness.disconnect(1)
+        stage.harness.connect(2)
+        for line in ["CAP REQ :batch labeled-response message-tags", "NICK guest", "USER u 0 * :r", "CAP END"] {
+            stage.harness.send(2, line)
+        }
+        _ = stage.heard(2)
+        let told = stage.send(2, "@label=one PRIVMSG *bridge :login remy pw")
+        #expect(told.filter { $0.contains("label=one") }.count == 1)
+        #expect(joined(told) == ["#attic", "#kitchen"])
+        #expect(told.filter { $0.contains(" 366 ") }.count == 2)
+        let (begun, ended) = (told.filter { $0.contains(" BATCH +") }, told.filter { $0.contains(" BATCH -") })
+        #expect(begun.count == ended.count)
+        #expect(stage.send(2, "@label=two PING x") == ["@label=two :bridge PONG bridge x"])
+    }
+
     @Test("who joins another client of the account is where that one is, and where the account is besides")
     func merged() throws {
         let stage = try RejoinStage()
