@@ -46,6 +46,14 @@ def leaf_on(client, limit, channel="#lobby"):
     return found
 
 
+def differences(expected, found):
+    """What is missing, what is there twice, and where the order first differs."""
+    first = next((n for n, pair in enumerate(zip(expected, found)) if pair[0] != pair[1]), min(len(expected), len(found)))
+    return "missing %r, not said %r, twice %r, from %d on %r instead of %r" % (
+        [text for text in expected if text not in found], [text for text in found if text not in expected],
+        [text for text in sorted(set(found)) if found.count(text) > 1], first, found[first:first + 4], expected[first:first + 4])
+
+
 @scenario
 def pages_over_a_restart(world):
     """Each message once, with its id and its time, whoever asks and whichever process was there when it was said."""
@@ -75,14 +83,15 @@ def pages_over_a_restart(world):
     for limit in (7, 50, 500):
         for lines in (leaf_back(bob, limit), leaf_on(bob, limit)):
             words = [line for line in lines if line.command == "PRIVMSG"]
-            assert texts(words) == said, "%r" % [text for text in texts(words) if text not in said]
+            assert texts(words) == said, differences(said, texts(words))
             for line in words:
                 assert live.get(line.params[-1], (line.tags["msgid"], line.tags["time"])) == (
                     line.tags["msgid"], line.tags["time"]), line.raw
     middle = live["down 1.3"]
     for reference in ("msgid=" + middle[0], "timestamp=" + middle[1]):
         around = texts(ask(bob, "CHATHISTORY AROUND #lobby %s 3" % reference))
-        assert "down 1.3" in around and len(around) == 3, around
+        assert "down 1.3" in around and len(around) == 3, "%s: %r, %r" % (
+            reference, around, [(text, live[text]) for text in said[45:60] if text in live])
     assert texts(ask(bob, "SEARCH text=DOWN\\s1.3;in=#lobby")) == ["down 1.3"]
     return "%d messages" % len(said)
 
