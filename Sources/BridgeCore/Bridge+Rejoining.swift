@@ -34,6 +34,11 @@ extension Bridge {
         case .known: break
         case .added: keepMembership(of: account, in: room.storedKey, for: session)
         case .full:
+            if memberships.isFullForTheFirstTime() {
+                context.note(
+                    .warn, "memberships-full",
+                    "too many rooms of accounts are remembered; who enters more joins them by hand the next time")
+            }
             guard makeRoomForMembership(of: account, session),
                 memberships.add(room.storedKey, channel: room.channel, to: account) == .added
             else { return }

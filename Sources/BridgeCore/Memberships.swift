@@ -18,6 +18,14 @@ struct Memberships {
 
     private var rooms: [String: [StoredMembership]] = [:]
     private(set) var count = 0
+    private var isFullTold = false
+
+    /// Whether the limit of all rooms together is reached, the first time that somebody asks then.
+    mutating func isFullForTheFirstTime() -> Bool {
+        guard count >= Self.maxRoomsInAll, !isFullTold else { return false }
+        isFullTold = true
+        return true
+    }
 
     /// In the order in which the rooms were entered first.
     ///

@@ -379,6 +379,8 @@ struct RejoinTests {
         }
         #expect(outcomes.last == .full && outcomes.dropLast().allSatisfy { $0 == .added })
         #expect(memberships.count == Memberships.maxRoomsInAll)
+        let told = (0..<2).map { _ in memberships.isFullForTheFirstTime() }
+        #expect(told == [true, false])
         let isRemoved = memberships.remove(StoredRoomKey(backend: "b", room: "0"), from: "a0")
         #expect(isRemoved)
         let outcome = memberships.add(StoredRoomKey(backend: "b", room: "z"), channel: "#c", to: "z")
