@@ -37,6 +37,7 @@ import private
 import proxies
 import relaying
 import restarts
+import retracting
 import roughness
 import scale
 import service
@@ -46,7 +47,7 @@ import surface
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private,
+    private, retracting,
 ]
 
 
