@@ -6,8 +6,8 @@ import IRCProtocol
 extension Bridge {
     /// Source: IRCv3 message-redaction.
     func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
+        guard channel.hasPrefix("#") else { return redactPrivate(channel, msgid, reason: reason, session) }
         guard let room = room(channel: channel), session.rooms.contains(room.id) else {
-            // What was said in private is on the other side already, and no backend can be asked to take it back.
             return reply(
                 .fail(
                     "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),

@@ -162,6 +162,11 @@ extension Bridge: ClientDoor {
                 }
                 continue
             }
+            if case .redaction(let redaction) = session.longAnswers[0] {
+                guard case .over = writeRedaction(redaction, session) else { return }
+                session.replaceFirstLongAnswer(nil)
+                continue
+            }
             let (line, rest) = step(session.longAnswers[0], session)
             session.replaceFirstLongAnswer(rest)
             if let line {
@@ -187,7 +192,7 @@ extension Bridge: ClientDoor {
         case .list(let next, let filter): return listStep(next, filter, session)
         case .backendList(let next, let filter): return backendListStep(next, filter, session)
         case .metadata(let id, let cursor, let batch): return metadataStep(id, cursor, batch, session)
-        case .backlog, .history: return (nil, nil)
+        case .backlog, .history, .redaction: return (nil, nil)
         case .service(let listing): return serviceStep(listing, session)
         case .untold(let id, let after): return untoldStep(id, after, session)
         case .rejoin(let account, let position):

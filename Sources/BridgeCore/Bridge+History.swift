@@ -330,6 +330,7 @@ extension Bridge {
     }
 
     func historyTimerFired(_ session: IRCSession) {
+        if case .redaction(let redaction) = session.longAnswers.first { return redactionTimedOut(redaction, session) }
         guard case .history(let answer) = session.longAnswers.first else { return }
         switch answer.phase {
         case .begun, .writing, .failed: return

@@ -124,13 +124,20 @@ extension Bridge {
         guard id != service else { return toService(verb, words, clientTags, from: person, session) }
         guard isLocal(target) else { return toUpstreamPerson(verb, target, words?.text, session) }
         guard verb != .tagmsg || !clientTags.isEmpty else { return }
+        if verb == .tagmsg, let gone = reactsToTakenBack(clientTags) {
+            return reply(
+                ActionRefusal.unknownMessage.line("TAGMSG", target.nick, gone, from: settings.serverName), session)
+        }
         let msgid = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
         var tags = [
             IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), IRCTag("msgid", msgid),
         ]
         if let account = person.account { tags.append(IRCTag("account", account)) }
         if person.isBot { tags.append(IRCTag("bot")) }
-        keepPrivate(verb, words, clientTags, msgid: msgid, from: person, to: target, session)
+        let pair = keepPrivate(verb, words, clientTags, msgid: msgid, from: person, to: target, session)
+        if verb != .tagmsg, let author = session.person {
+            rememberPrivate(msgid: msgid, from: author, person, to: id, target, in: pair)
+        }
         let head = IRCMessage(
             tags: tags + clientTags, source: person.source, command: verb.rawValue, params: [target.nick])
         let said = words.map { MessageRendering.utterance(head, $0) }

@@ -52,7 +52,7 @@ extension Bridge {
     // MARK: - Who is who
 
     /// The account, or the visitors, that a nick stands for; nil: nobody that anybody has a conversation with.
-    private func account(behind nick: String) -> String? {
+    func account(behind nick: String) -> String? {
         if let (_, person) = context.identities.person(nick: nick) { return isLocal(person) ? party(person) : nil }
         return accounts[nick]?.name ?? conversations.holder(of: settings.casemapping.fold(nick))
     }
@@ -61,7 +61,7 @@ extension Bridge {
         person.account ?? PrivateConversations.visitor(settings.casemapping.fold(person.nick))
     }
 
-    private func name(of account: String) -> String {
+    func name(of account: String) -> String {
         accounts[account]?.name ?? conversations.name(of: account) ?? account
     }
 
@@ -94,12 +94,14 @@ extension Bridge {
     // MARK: - What is said
 
     /// Keeps what one IRC user said to another, or did, if it belongs to an account.
+    ///
+    /// - Returns: where it is kept; nil: nowhere.
     func keepPrivate(
         _ verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag], msgid: String, from person: Person,
         to target: Person, _ session: IRCSession
-    ) {
+    ) -> PrivateConversations.Pair? {
         guard person.account != nil || target.account != nil, let kind = Self.kind(of: verb, words, clientTags) else {
-            return
+            return nil
         }
         let (author, reader) = (party(person), party(target))
         let pair = PrivateConversations.Pair(author, reader)
@@ -120,6 +122,7 @@ extension Bridge {
             conversations.append(message, to: pair)
         }
         keepConversationChanges()
+        return pair
     }
 
     /// Nil: that is nothing to keep. Of what is done only reactions are, as in rooms; questions of programs to each other
@@ -224,6 +227,13 @@ extension Bridge {
             message.source = person.source
         }
         let target = isToPartner ? view.partner : session.displayNick
+        if message.isTakenBack {
+            // Only who said it can have taken it back; and from whom it comes says in which window it was.
+            let time = IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds))
+            return [
+                IRCMessage(tags: [time], source: message.source, command: "REDACT", params: [target, message.msgid])
+            ]
+        }
         if message.kind == .event { return [message.eventLine(in: target)] }
         return privateRenderer(target: target, for: session).lines(of: message)
     }

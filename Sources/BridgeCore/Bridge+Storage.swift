@@ -122,12 +122,14 @@ extension Bridge {
     public func messagesRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, now: Now) {
         context.now = now
         if let answer = historyReads.removeValue(forKey: id) { return historyRead(id, outcome, answer) }
+        if let asker = redactionReads.removeValue(forKey: id) { return redactionRead(id, outcome, asker) }
         backlogRead(id, outcome)
     }
 
     /// The answer to `.findPlaces`.
     public func placesFound(_ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, now: Now) {
         context.now = now
+        if let asker = redactionReads.removeValue(forKey: id) { return redactionPlaced(id, outcome, asker) }
         guard let answer = historyReads.removeValue(forKey: id) else { return }
         historyPlaced(id, outcome, answer)
     }

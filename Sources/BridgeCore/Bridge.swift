@@ -52,6 +52,7 @@ public final class Bridge {
     var whowas = WhowasMemory()
     var privateMarkers = PrivateMarkers()
     var conversations = PrivateConversations()
+    var privateMessages = RecentPrivateMessages()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
     private static let rememberedAddresses = 10_000
     private var addressUse: [String: AddressUse] = [:]
@@ -98,6 +99,8 @@ public final class Bridge {
     var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
     /// Whose question to the store this is.
     var historyReads: [StoreReadID: HistoryAnswer] = [:]
+    /// Whose question to the store this is.
+    var redactionReads: [StoreReadID: (client: ClientID, redaction: PrivateRedaction)] = [:]
     private(set) var backends: [BackendAccount] = []
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
@@ -620,6 +623,7 @@ public final class Bridge {
         monitors.forget(session.id)
         metadata.forget(session.id)
         context.choices.forget(session.id)
+        privateMessages.forget(session.id)
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.history(session.id))

@@ -19,6 +19,8 @@ enum LongAnswer {
     case backlog(RoomID)
     /// What the client asked to see of what was said before.
     case history(HistoryAnswer)
+    /// A private message is taken back that has to be looked up.
+    case redaction(PrivateRedaction)
     /// What `*bridge` lists.
     case service(ServiceListing)
     /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.

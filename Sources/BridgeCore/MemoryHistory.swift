@@ -61,6 +61,8 @@ struct MemoryHistory {
 
     // MARK: - Questions, as the store answers them
 
+    func message(_ msgid: String) -> StoredMessage? { kept.last { $0.msgid == msgid } }
+
     func places(_ query: StoredPageQuery) -> StoredPlaces { StoredPlaces(query, of: Array(kept)) }
 
     /// The first `limit` messages whose place is greater than `after` and at most `through`.

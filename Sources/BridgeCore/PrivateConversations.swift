@@ -158,6 +158,13 @@ struct PrivateConversations {
         if memoryBytes > Self.maxMemoryBytes { forgetQuietest(besides: pair) }
     }
 
+    /// The words of a message that is kept here go.
+    mutating func takeBack(_ msgid: String, in pair: Pair) {
+        guard let before = conversations[pair]?.archive?.byteCount else { return }
+        conversations[pair]?.archive?.takeBack(msgid: msgid)
+        memoryBytes += (conversations[pair]?.archive?.byteCount ?? before) - before
+    }
+
     /// A sixteenth at once, so that it need not be looked for them with each message.
     private mutating func forgetQuietest(besides pair: Pair) {
         for quiet in conversations.keys.sorted(by: { newest($0) < newest($1) }) where quiet != pair {

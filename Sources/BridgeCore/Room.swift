@@ -216,7 +216,8 @@ final class Room {
     /// What the wire can say of IRC users' coming and going.
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
     /// Lines about taken-back messages for clients that do not know REDACT.
-    var takenBackBudget = TokenBucket(rate: 0.2, burst: 5)
+    var takenBackBudget = Room.takenBackWords
+    static let takenBackWords = TokenBucket(rate: 0.2, burst: 5)
     /// Lines about reactions for clients without tags.
     var reactionBudget = TokenBucket(rate: 0.2, burst: 5)
     /// When the backend was last told that the one account types.

@@ -32,7 +32,7 @@ public enum IRCHelp {
         .notice: "<#room>|<nick>[,…] :<text>",
         .tagmsg: "<#room>|<nick>[,…]",
         .markread: "<#room> [timestamp=<time>]",
-        .redact: "<#room> <msgid> [:<reason>]",
+        .redact: "<#room>|<nick> <msgid> [:<reason>]",
         .batch: "+<reference> draft/multiline <#room>|<nick> or -<reference>",
         .chathistory: "LATEST|BEFORE|AFTER|AROUND|BETWEEN <#room> <from> [<to>] <limit> or TARGETS <from> <to> <limit>",
         .search: "<key>=<value>[;<key>=<value>…]",

@@ -14,6 +14,8 @@ struct PrivateHistoryLawTests {
         let stage: PrivateStage
         /// What was said, by the accounts of a conversation in order; a visitor's is a blank and the nick.
         var said: [[String]: [String]] = [:]
+        /// What accounts said that is not taken back.
+        var own: [(account: String, key: [String], text: String, msgid: String)] = []
         /// Clients that are here, and their accounts.
         var accounts: [UInt64: String?] = [:]
         var lastClient: UInt64 = 0
@@ -43,7 +45,26 @@ struct PrivateHistoryLawTests {
             lastText += 1
             stage.send(from, "PRIVMSG \(nick(to)) :t\(lastText)")
             guard accounts[from] ?? nil != nil || accounts[to] ?? nil != nil else { return }
-            said[[party(from), party(to)].sorted(), default: []].append("t\(lastText)")
+            let key = [party(from), party(to)].sorted()
+            said[key, default: []].append("t\(lastText)")
+            guard let account = accounts[from] ?? nil else { return }
+            let line = stage.page(from, "CHATHISTORY LATEST \(nick(to)) * 1").first ?? ""
+            own.append((account, key, "t\(lastText)", HistoryStage.tag("msgid", line) ?? ""))
+        }
+
+        /// Whoever asks: what accounts say to each other is taken back by the account that said it, by the other's name.
+        mutating func takeBack() {
+            guard let client = client(), !own.isEmpty else { return }
+            let index = roll(own.count)
+            let message = own[index]
+            let partner = message.key.first { $0 != message.account } ?? message.account
+            guard !partner.hasPrefix(" ") else { return }
+            let isOwn = accounts[client] ?? nil == message.account
+            let answer = stage.send(client, "REDACT \(partner) \(message.msgid)")
+            #expect(answer.contains { $0.contains(" FAIL REDACT ") } == !isOwn, "\(answer)")
+            guard isOwn else { return }
+            own.remove(at: index)
+            said[message.key]?.removeAll { $0 == message.text }
         }
 
         func party(_ client: UInt64) -> String { (accounts[client] ?? nil) ?? " \(nick(client).lowercased())" }
@@ -68,6 +89,7 @@ struct PrivateHistoryLawTests {
                     stage.send(client, "PRIVMSG *bridge :logout")
                     accounts[client] = .some(nil)
                 }
+            case 11..<13: takeBack()
             case 10 where restarts:
                 stage.restart()
                 accounts = [:]
@@ -95,10 +117,13 @@ struct PrivateHistoryLawTests {
                 let targets = stage.targets(client)
                 #expect(Set(targets).count == targets.count)
                 let own = said.filter { account.map($0.key.contains) ?? false }
-                let found = Set(targets.map { words(stage.latest(client, $0)) })
+                let pages = targets.map { words(stage.latest(client, $0)) }
+                let found = Set(pages)
+                // Where everything was taken back nothing tells one from another.
+                let empty = pages.count { $0.isEmpty } - (found.contains([]) ? 1 : 0)
                 // An account's own name is always its own. A visitor's nick is whose it was last.
                 let certain = own.filter { $0.key.allSatisfy { !$0.hasPrefix(" ") } }
-                #expect(targets.count >= certain.count && targets.count == found.count)
+                #expect(targets.count >= certain.count && targets.count == found.count + empty)
                 #expect(found.isSuperset(of: certain.values) && found.isSubset(of: own.values))
                 #expect(
                     words(stage.words(client, "SEARCH text=t;limit=100")).allSatisfy { text in

@@ -57,6 +57,7 @@ struct RedactionTests {
         stage.harness.send(2, "REDACT #lobby \(msgid)")
         stage.harness.send(2, "@label=x REDACT #lobby nosuch")
         stage.harness.send(2, "REDACT alice \(msgid)")
+        stage.harness.send(2, "REDACT #attic \(msgid)")
         stage.harness.send(2, "REDACT #lobby :a b")
         stage.harness.send(2, "REDACT #lobby")
         stage.harness.send(3, "REDACT #lobby \(msgid)")
@@ -64,7 +65,8 @@ struct RedactionTests {
             stage.happened() == [
                 "C2< :bridge FAIL REDACT REDACT_FORBIDDEN #lobby \(msgid) :Only your own messages can be taken back",
                 "C2< @label=x :bridge FAIL REDACT UNKNOWN_MSGID #lobby nosuch :No such message, or it is too old",
-                "C2< :bridge FAIL REDACT INVALID_TARGET alice :Messages can be taken back only in a room that you are in",
+                "C2< :bridge FAIL REDACT UNKNOWN_MSGID alice \(msgid) :No such message, or it is too old",
+                "C2< :bridge FAIL REDACT INVALID_TARGET #attic :Messages can be taken back only in a room that you are in",
                 "C2< :bridge FAIL REDACT UNKNOWN_MSGID #lobby * :No such message, or it is too old",
                 "C2< :bridge 461 bob REDACT :Not enough parameters",
                 "C3< :bridge NOTICE carol :REDACT REDACT_FORBIDDEN #lobby \(msgid): Only your own messages can be taken back",

@@ -38,6 +38,7 @@ import proxies
 import rejoin
 import relaying
 import restarts
+import retracting
 import roughness
 import scale
 import service
@@ -47,7 +48,7 @@ import surface
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, rejoin,
+    private, rejoin, retracting,
 ]
 
 

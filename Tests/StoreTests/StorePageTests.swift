@@ -6,12 +6,6 @@ import Testing
 
 @Suite("Pages and searches")
 struct StorePageTests {
-    private func ask<Answer: Sendable>(
-        _ question: (@escaping @Sendable (Result<Answer, StoreFailure>) -> Void) -> Void
-    ) async throws -> Answer {
-        try await withCheckedContinuation { continuation in question { continuation.resume(returning: $0) } }.get()
-    }
-
     private func places(_ stage: StoreStage, _ key: StoredRoomKey, _ query: StoredPageQuery) async throws
         -> StoredPlaces
     {

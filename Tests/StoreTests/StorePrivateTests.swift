@@ -77,6 +77,53 @@ struct StorePrivateTests {
         #expect(state.rooms[.attic]?.nextSequence == 8 && state.rooms[.attic]?.messages == [.plain(7)])
     }
 
+    @Test("what is taken back in a conversation is gone for good, and its place is found by its id")
+    func takenBack() async throws {
+        let stage = try StoreStage()
+        func row(_ place: Int64) -> StoredMessage {
+            var message = StoredMessage.plain(place, at: place + 1)
+            message.account = "Ann"
+            message.text = "words \(place)"
+            return message
+        }
+        var reaction = StoredMessage.plain(3, at: 4)
+        reaction.kind = .event
+        reaction.text = "TAGMSG"
+        reaction.clientTags = [StoredTag(name: StoredMessage.replyTag, value: row(1).msgid)]
+        let rows = [row(0), row(1), row(2), reaction]
+        await stage.submitAndSettle(
+            rows.map { .message(Self.ours, $0) } + [.message(Self.theirs, row(1))])
+        await stage.submitAndSettle([.takeBack(Self.ours, msgid: row(1).msgid)])
+        var gone = row(1)
+        gone.takeBack()
+        reaction.takeBack()
+        #expect(try await stage.messages(Self.ours) == [row(0), gone, row(2), reaction])
+        #expect(try await stage.messages(Self.theirs) == [row(1)])
+        // As somebody asks who wants to take it back.
+        let query = StoredPageQuery(.around(.message(row(1).msgid)), limit: 1, withTakenBack: true)
+        #expect(try await ask { stage.store.findPlaces(Self.ours, query, $0) }.sequences == [1])
+        for (text, found) in [("words 1", []), ("words", [row(0), row(2)])] as [(String, [StoredMessage])] {
+            let search = StoredSearch(text: text, limit: 9)
+            #expect(try await ask { stage.store.search(Self.ours, search, $0) } == found)
+        }
+        let state = try reopened(stage)
+        let known = state.conversations.first { $0.key == Self.ours }
+        #expect(known?.nextSequence == 4 && known?.newestAt == row(2).at && known?.speakers == ["Ann"])
+    }
+
+    @Test("a conversation of which everything was taken back is still one")
+    func allTakenBack() async throws {
+        let stage = try StoreStage()
+        await stage.submitAndSettle([
+            .message(Self.ours, .plain(0, at: 1)), .takeBack(Self.ours, msgid: StoredMessage.plain(0).msgid),
+            .takeBack(Self.ours, msgid: "never"), .takeBack(Self.theirs, msgid: "never"),
+        ])
+        #expect(
+            try reopened(stage).conversations == [
+                StoredConversation(key: Self.ours, newestAt: ChatTimestamp(milliseconds: 1), nextSequence: 1)
+            ])
+    }
+
     @Test("a conversation has so many messages and no more")
     func bounded() async throws {
         let stage = try StoreStage()

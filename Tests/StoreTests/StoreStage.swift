@@ -180,6 +180,13 @@ extension StoredMessage {
     }
 }
 
+/// The answer to a question to a store.
+func ask<Answer: Sendable>(
+    _ question: (@escaping @Sendable (Result<Answer, StoreFailure>) -> Void) -> Void
+) async throws -> Answer {
+    try await withCheckedContinuation { continuation in question { continuation.resume(returning: $0) } }.get()
+}
+
 extension StoredOutboxEntry {
     static func plain(
         _ id: String, in room: StoredRoomKey = .lobby, state: State = .queued, text: String = "hello"
