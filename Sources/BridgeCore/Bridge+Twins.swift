@@ -11,15 +11,15 @@ extension Bridge {
     func isNamed(_ session: IRCSession) -> Bool {
         guard let family = family(of: session) else { return true }
         askTwins(family.others, session)
-        if family.names.count > 1, var newcomer = newcomers[session.id], !newcomer.isPatienceOver,
+        if family.names.count > 1, let newcomer = newcomers[session.id],
             family.others.contains(where: { !newcomer.answered.contains($0.id) })
         {
-            if !newcomer.isWaiting {
-                newcomer.isWaiting = true
-                newcomers[session.id] = newcomer
-                context.timers.set(.naming(session.id), at: context.now.monotonic + Newcomer.patience)
+            let deadline = newcomer.deadline ?? context.now.monotonic + Newcomer.patience
+            if context.now.monotonic < deadline {
+                newcomers[session.id]?.deadline = deadline
+                context.timers.set(.naming(session.id), at: deadline)
+                return false
             }
-            return false
         }
         takeName(session, family)
         return true
@@ -39,18 +39,21 @@ extension Bridge {
         context.timers.cancel(.naming(session.id))
     }
 
-    func namingTimerFired(_ session: IRCSession) {
-        newcomers[session.id]?.isPatienceOver = true
+    func namingTimerFired(_ session: IRCSession) { goOn(session) }
+
+    private func goOn(_ session: IRCSession) {
         goOnRegistering(session)
+        pullLongAnswers(session)
+        processInput(session)
     }
 
     /// A client is gone: it waits no longer, and nobody waits for it.
     func forgetTwin(_ session: IRCSession) {
         guard !newcomers.isEmpty else { return }
         hasName(session)
-        let waiting = newcomers.filter { $0.value.isWaiting && $0.value.asked.contains(session.id) }.keys
-        for client in waiting.sorted(by: { $0.rawValue < $1.rawValue }) {
-            if let newcomer = sessions[client] { goOnRegistering(newcomer) }
+        // Not at once: somebody may be telling others of it.
+        for (client, newcomer) in newcomers where newcomer.deadline != nil && newcomer.asked.contains(session.id) {
+            context.timers.set(.naming(client), at: context.now.monotonic)
         }
     }
 
@@ -89,7 +92,7 @@ extension Bridge {
         guard older.state != .closed, newer.state != .closed else { return }
         if newer.person == nil {
             newcomers[newer.id]?.answered.insert(older.id)
-            if newcomers[newer.id]?.isWaiting == true { goOnRegistering(newer) }
+            if newcomers[newer.id]?.deadline != nil { goOn(newer) }
         } else if newer.person == older.person {
             distinguish(older, newer)
         }

@@ -1,4 +1,4 @@
-import IRCProtocol
+import WireBytes
 
 // Clients of one account that go by the same name: one that came again, or two programs that both call themselves `ann`.
 //
@@ -85,8 +85,6 @@ struct Newcomer {
     /// Who was asked whether they are there.
     var asked: Set<ClientID> = []
     var answered: Set<ClientID> = []
-    /// Its registration waits.
-    var isWaiting = false
-    /// It waited long enough.
-    var isPatienceOver = false
+    /// Until when its registration waits; nil: it does not.
+    var deadline: MonotonicInstant?
 }
