@@ -36,7 +36,7 @@ extension Bridge {
 
     /// Whether an account may be made before the client is let in. Not where a password keeps strangers out: whoever makes an
     /// account would not need it.
-    var registersBeforeConnect: Bool { settings.password == nil }
+    var registersBeforeConnect: Bool { settings.registersBeforeConnect && settings.password == nil }
 
     /// The ways to log in that can succeed on a connection like this.
     func mechanisms(for origin: ClientOrigin) -> [SASLMechanism] {

@@ -23,7 +23,8 @@ extension Bridge {
         if case .remote = person.kind {
             reply(session.numeric(.rplWhoisServer, person.nick, person.host, "On the chat backend"), session)
         } else {
-            reply(session.numeric(.rplWhoisServer, person.nick, settings.serverName, "On IRC"), session)
+            let description = settings.description.isEmpty ? "On IRC" : settings.description
+            reply(session.numeric(.rplWhoisServer, person.nick, settings.serverName, description), session)
         }
         if let away = person.away { reply(session.numeric(.rplAway, person.nick, away), session) }
         if operators.contains(id) {

@@ -41,10 +41,8 @@ extension Bridge {
         guard settings.registration == .everybody || settings.registration == .local && session.origin.isListenerLocal,
             context.isDurable, session.origin.allowsLogin
         else { return unknownCommand("REGISTER", session) }
-        guard mayRegisterNow(session) else {
-            return refuseRegistration("REGISTER", "COMPLETE_CONNECTION_REQUIRED", nil, "Connect first", session)
-        }
         let shown = NickMaker.prefix(of: UpstreamSession.printable(wanted), maxBytes: 64)
+        guard mayRegisterNow(session) else { return registrationIsEarly("REGISTER", shown, session) }
         func refuse(_ code: String, _ text: String, of name: String? = nil) {
             refuseRegistration("REGISTER", code, name ?? shown, text, session)
         }
@@ -77,15 +75,18 @@ extension Bridge {
     /// Nothing that is made here has to be confirmed, so no code is right.
     func verifyAccount(_ wanted: String, _ session: IRCSession) {
         guard offersRegistration(to: session.origin) else { return unknownCommand("VERIFY", session) }
-        guard mayRegisterNow(session) else {
-            return refuseRegistration("VERIFY", "COMPLETE_CONNECTION_REQUIRED", nil, "Connect first", session)
-        }
         let shown = NickMaker.prefix(of: UpstreamSession.printable(wanted), maxBytes: 64)
+        guard mayRegisterNow(session) else { return registrationIsEarly("VERIFY", shown, session) }
         if let account = session.account {
             return refuseRegistration(
                 "VERIFY", "ALREADY_AUTHENTICATED", shown, "You are logged in as \(account.name)", session)
         }
         refuseRegistration("VERIFY", "INVALID_CODE", shown, "No account here waits to be confirmed", session)
+    }
+
+    /// With the account, which the draft leaves out and servers send: clients read the last parameter.
+    private func registrationIsEarly(_ verb: String, _ name: String, _ session: IRCSession) {
+        refuseRegistration(verb, "COMPLETE_CONNECTION_REQUIRED", name, "Connect first", session)
     }
 
     private func unknownCommand(_ verb: String, _ session: IRCSession) {
@@ -96,12 +97,12 @@ extension Bridge {
     }
 
     private func refuseRegistration(
-        _ verb: String, _ code: String, _ name: String?, _ text: String, _ session: IRCSession
+        _ verb: String, _ code: String, _ name: String, _ text: String, _ session: IRCSession
     ) {
         reply(
             IRCMessage(
                 source: settings.serverName, command: "FAIL",
-                params: [verb, code] + (name.map { [$0.isEmpty ? "*" : $0] } ?? []) + [text]), session)
+                params: [verb, code, name.isEmpty ? "*" : name, text]), session)
     }
 
     private func mayRegisterNow(_ session: IRCSession) -> Bool {

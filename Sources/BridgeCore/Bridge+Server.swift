@@ -68,7 +68,8 @@ extension Bridge {
             if IRCMask(mask).matches(settings.serverName) {
                 reply(
                     session.numeric(
-                        .rplLinks, settings.serverName, settings.serverName, "0 \(settings.network)"), session)
+                        .rplLinks, settings.serverName, settings.serverName,
+                        "0 \(settings.description.isEmpty ? settings.network : settings.description)"), session)
             }
             let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 64)
             reply(session.numeric(.rplEndOfLinks, shown.isEmpty ? "*" : shown, "End of /LINKS list"), session)

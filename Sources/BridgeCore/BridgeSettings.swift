@@ -12,6 +12,8 @@ public struct BridgeSettings: Sendable {
     public var version: String
     /// The URL of an image that stands for the network; nil: there is none.
     public var icon: String?
+    /// What stands for the server in LINKS and WHOIS; empty: nothing is said of it.
+    public var description = ""
     /// Lines of the message of the day; empty: there is none.
     public var motd: [String]
     /// Part of our people's ids upstream, so that two bridges never share a person.
@@ -23,6 +25,8 @@ public struct BridgeSettings: Sendable {
     public var requireLogin: LoginRequirement
     /// Who may make an account of their own. Needs a store.
     public var registration: RegistrationPolicy
+    /// Whether an account may be made before the client is let in.
+    public var registersBeforeConnect = true
     /// Iterations of passwords that are hashed here.
     public var passwordIterations: Int
     /// Ways to log in; in the order in which they are shown.

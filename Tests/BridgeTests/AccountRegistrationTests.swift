@@ -361,10 +361,31 @@ struct AccountRegistrationTests {
         }
         #expect(
             harness.takeLines(1).dropFirst() == [
-                ":bridge FAIL REGISTER COMPLETE_CONNECTION_REQUIRED :Connect first",
-                ":bridge FAIL VERIFY COMPLETE_CONNECTION_REQUIRED :Connect first",
+                ":bridge FAIL REGISTER COMPLETE_CONNECTION_REQUIRED * :Connect first",
+                ":bridge FAIL VERIFY COMPLETE_CONNECTION_REQUIRED ann :Connect first",
             ])
         for line in ["PASS sesame", "USER u 0 * :r", "CAP END"] { harness.send(1, line) }
+        _ = harness.takeLines(1)
+        harness.send(1, "REGISTER * * long-enough")
+        #expect(harness.takeLines(1).first == ":bridge REGISTER SUCCESS ann :Account created")
+    }
+
+    @Test("where accounts are made only inside, the offer says so, and outside nobody makes one")
+    func onlyInside() throws {
+        var settings = try Self.settings(.everybody)
+        settings.registersBeforeConnect = false
+        let harness = BridgeHarness(settings: settings, store: StoreStage())
+        harness.start()
+        _ = harness.takeOutputs()
+        harness.connect(1)
+        for line in ["CAP LS 302", "NICK ann", "REGISTER * * long-enough"] { harness.send(1, line) }
+        let outside = harness.takeLines(1)
+        let offer = outside.joined(separator: " ").split(separator: " ").first {
+            $0.hasPrefix("draft/account-registration")
+        }
+        #expect(offer == "draft/account-registration=custom-account-name")
+        #expect(outside.last == ":bridge FAIL REGISTER COMPLETE_CONNECTION_REQUIRED * :Connect first")
+        for line in ["USER u 0 * :r", "CAP END"] { harness.send(1, line) }
         _ = harness.takeLines(1)
         harness.send(1, "REGISTER * * long-enough")
         #expect(harness.takeLines(1).first == ":bridge REGISTER SUCCESS ann :Account created")

@@ -38,6 +38,8 @@ struct ServerConfiguration: Equatable, Sendable {
     var name = "chatbridge.local"
     /// ISUPPORT NETWORK.
     var network = "chatbridge"
+    /// What stands for the server in LINKS and WHOIS; empty: the network's name, and nothing.
+    var description = ""
     /// URL of an image that stands for the network; empty for none.
     var icon = ""
     /// Message of the day, lines apart by newlines; empty for none.
@@ -224,6 +226,8 @@ struct IdentityConfiguration: Equatable, Sendable {
 
     var requireLogin = RequireLogin.remote
     var registration = Registration.off
+    /// Whether an account may be made before the client is let in.
+    var registrationBeforeConnect = true
     /// Names of ``SASLMechanism``, in the order in which they are offered.
     var sasl = SASLMechanism.allCases
     /// The backend that says whose a token is; empty: none.

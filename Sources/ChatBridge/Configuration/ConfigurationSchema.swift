@@ -48,6 +48,9 @@ enum ConfigurationSchema {
             "name", \.name, .string(ConfigurationChecks.serverName), "server name on IRC; default: host name"),
         ConfigurationKey("network", \.network, .string(ConfigurationChecks.network), "ISUPPORT NETWORK"),
         ConfigurationKey(
+            "description", \.description, .string(ConfigurationChecks.oneLine), "what LINKS and WHOIS say of the server"
+        ),
+        ConfigurationKey(
             "icon", \.icon, .string(ConfigurationChecks.icon),
             "https:// address of an image that stands for the network"),
         ConfigurationKey("motd", \.motd, .string(), group: "motd", "message of the day; or motd_file = \"/path\""),
@@ -222,6 +225,9 @@ enum ConfigurationSchema {
             "require_login", \.requireLogin, .choice, "never | remote (on listeners beyond loopback) | always"),
         ConfigurationKey(
             "registration", \.registration, .choice, "who may make an account: off | local (on loopback) | on"),
+        ConfigurationKey(
+            "registration_before_connect", \.registrationBeforeConnect, .boolean,
+            "whether a client may make it before it is let in"),
         ConfigurationKey("sasl", \.sasl, .mechanisms, "ways to log in; [] for none but PASS"),
         ConfigurationKey(
             "bearer", \.bearer, .string(ConfigurationChecks.oneLine),

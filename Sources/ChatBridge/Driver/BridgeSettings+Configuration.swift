@@ -42,6 +42,8 @@ extension BridgeSettings {
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
             }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon)
+        description = configuration.server.description
+        registersBeforeConnect = configuration.identity.registrationBeforeConnect
         bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
         gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
     }
