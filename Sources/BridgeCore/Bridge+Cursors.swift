@@ -129,7 +129,7 @@ extension Bridge {
         guard let other = gone.first(where: { $0.client != client })?.client else { return }
         context.note(
             .info, "client-forgotten", "an account has too many clients; the one unused for longest is forgotten",
-            ["account": other.account, "client": other.client])
+            ["account": other.account, "client": TwinName(other.client).shown])
     }
 
     func keep(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession?) {

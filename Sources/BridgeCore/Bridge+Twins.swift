@@ -52,7 +52,8 @@ extension Bridge {
         guard !newcomers.isEmpty else { return }
         hasName(session)
         // Not at once: somebody may be telling others of it.
-        for (client, newcomer) in newcomers where newcomer.deadline != nil && newcomer.asked.contains(session.id) {
+        let waiting = newcomers.filter { $0.value.deadline != nil && $0.value.asked.contains(session.id) }.keys
+        for client in waiting.sorted(by: { $0.rawValue < $1.rawValue }) {
             context.timers.set(.naming(client), at: context.now.monotonic)
         }
     }
@@ -107,7 +108,11 @@ extension Bridge {
         }
         let possible = family.names.filter { !isTaken($0) }
         let mark = session.caps.rawValue
-        let alike = possible.filter { $0.mark == nil || $0.mark == mark }
+        var alike = possible.filter { $0.mark == nil || $0.mark == mark }
+        if alike.count > 1 {
+            let current = alike.filter { !isLeftBehind($0, session) }
+            if !current.isEmpty { alike = current }
+        }
         if family.names.isEmpty {
             session.setClientName(family.base)
         } else if alike.count > 1 {
@@ -118,6 +123,17 @@ extension Bridge {
             let name = TwinName(base: family.base, number: nextNumber(family.names), mark: mark)
             session.setClientName(name.text)
             enterLeast(of: possible, as: name, session)
+        }
+    }
+
+    /// The name's client has missed more of a room than a client that comes again is given. Others of its kind do not wait for it
+    /// any longer: it may never come, and as long as they do they get a part again each time.
+    private func isLeftBehind(_ name: TwinName, _ session: IRCSession) -> Bool {
+        guard let account = session.account?.name, settings.limits.backlog > 0 else { return false }
+        let places = cursors.places(of: ClientKey(account: account, client: name.text))
+        return places.contains { key, place in
+            guard let room = rooms.first(where: { $0.storedKey == key }) else { return false }
+            return Int64(room.recent.newest(settings.limits.backlog, after: Int(clamping: place)).start) > place
         }
     }
 

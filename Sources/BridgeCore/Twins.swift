@@ -20,7 +20,8 @@ import WireBytes
 // | none       | a new number, at the least places of those without somebody who answered, if there are any                |
 //
 // Where there are several, nobody knows whose place is whose. So nobody misses anything, and who had got more gets a part again,
-// with the same msgids, what it said itself included.
+// with the same msgids, what it said itself included. A name does not count among the several when its client has missed more than
+// a client that comes again is given: programs that are gone for good would have the others get a part again for ever.
 //
 // What happens between an older and a newer connection of a family:
 //

@@ -339,6 +339,29 @@ struct TwinTests {
         #expect(stage.heard(4) == ["alice: again two"])
     }
 
+    @Test("nobody waits for a program that has missed more than it would be given")
+    func leftBehind() throws {
+        let limits = LimitSettings(
+            acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil, backlog: 3)
+        let stage = try BacklogStage(limits: limits)
+        stage.enter(1, "alice@ann", caps: Self.caps)
+        stage.enter(2, "alice@ann", caps: Self.caps)
+        stage.leave(2)
+        for text in ["m0", "m1", "m2"] { stage.say(text) }
+        stage.harness.advance(by: .seconds(3))
+        stage.leave(1)
+        stage.enter(3, "alice@ann", caps: Self.caps)
+        #expect(stage.heard(3) == ["ann: m0", "ann: m1", "ann: m2"])
+        stage.say("m3")
+        stage.harness.advance(by: .seconds(3))
+        stage.leave(3)
+        stage.enter(4, "alice@ann", caps: Self.caps)
+        #expect(stage.heard(4) == [])
+        // The other comes all the same: while this one is there it has what it left.
+        stage.enter(5, "alice@ann", caps: Self.caps)
+        #expect(stage.heard(5) == ["bridge: *** 1 older message was left out.", "ann: m1", "ann: m2", "ann: m3"])
+    }
+
     @Test("a program that nobody knows takes nobody's place")
     func unknown() throws {
         let stage = try twins(Self.caps, Self.caps + " away-notify")
