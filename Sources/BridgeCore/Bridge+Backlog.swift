@@ -189,7 +189,8 @@ extension Bridge {
         of message: StoredMessage, for session: IRCSession, _ backlog: Backlog, _ room: Room
     ) -> [IRCMessage] {
         if !session.caps.contains(.echoMessage), message.author != nil, let client = message.client,
-            let account = message.account, session.following?.client == ClientKey(account: account, client: client)
+            let account = message.account, let own = session.following?.client,
+            own.account == IRCCasemapping.ascii.fold(account), TwinName.isSame(own.client, client)
         {
             return []
         }

@@ -7,11 +7,13 @@ import WireBytes
 // A connection follows the cursor in each room that it enters: what it was given since then, in order and without a hole,
 // is in `Followed.written`, or is the whole room while it gets live lines. Now and then a PING asks; its PONG proves that
 // the client has all that was written before, and moves the cursor there. Several connections of one client (a new one,
-// and an old one that hangs) each move the same cursor, forward only, by what they were given themselves.
+// and an old one that hangs) each move the same cursor, forward only, by what they were given themselves. Once they are known for
+// two clients, each has its own; see ``TwinName``.
 
 /// What one connection of a client with cursors has got of its rooms.
 final class Following {
-    let client: ClientKey
+    /// Another, when others of the same name turn up.
+    var client: ClientKey
     var rooms: [RoomID: Followed] = [:]
     /// Rooms of which it still gets what was said before, in the order in which it entered them.
     var backlogs: [Backlog] = []
@@ -105,7 +107,7 @@ extension Bridge {
         guard let place = cursors.place(of: following.client, in: room.storedKey) else {
             following.rooms[room.id] = Followed(
                 stay: following.lastStay, written: newest, isLive: true, received: newest)
-            return makeCursor(room, session, following, at: newest)
+            return enterCursor(following.client, room.storedKey, at: newest, for: session)
         }
         cursors.use(following.client, in: room.storedKey)
         // Who logged in after entering has not got what was said before; the cursor waits for the next time. Whoever can ask
@@ -116,21 +118,21 @@ extension Bridge {
         if place < newest { askSoon(session, following) }
     }
 
-    private func makeCursor(_ room: Room, _ session: IRCSession, _ following: Following, at place: Int64) {
-        let client = following.client
-        let present = Set(sessions(of: session.person).compactMap { $0.following?.client.client })
-        let gone = cursors.enter(client, in: room.storedKey, at: place, present: present)
-        keep(client, room.storedKey, at: place, for: session)
+    func enterCursor(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession) {
+        let account = session.account.flatMap { person(of: $0) }
+        let present = Set(sessions(of: session.person ?? account).compactMap { $0.following?.client.client })
+        let gone = cursors.enter(client, in: room, at: place, present: present)
+        keep(client, room, at: place, for: session)
         for (client, room) in gone {
             context.keep(.dropCursor(account: client.account, client: client.client, room))
         }
         guard let other = gone.first(where: { $0.client != client })?.client else { return }
         context.note(
             .info, "client-forgotten", "an account has too many clients; the one unused for longest is forgotten",
-            ["account": other.account, "client": other.client])
+            ["account": other.account, "client": TwinName(other.client).shown])
     }
 
-    private func keep(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession?) {
+    func keep(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession?) {
         session?.lastKept = context.ledger.next
         context.keep(
             .cursor(StoredCursor(account: client.account, client: client.client, room: room, sequence: place)))

@@ -185,6 +185,7 @@ extension Bridge {
         session.account = account
         session.setClientName(client)
         moveChoices(of: session, to: account)
+        if person != nil { nameLateComer(session) }
         if person != nil { becomeAccount(session, account) }
     }
 

@@ -35,6 +35,7 @@ extension Bridge {
         stopFollowing(session)
         session.account = account
         session.setClientName(clientName)
+        nameLateComer(session)
         // Answers that are on their way are about none of what follows.
         if let lastStay { following(session)?.lastStay = lastStay }
         if let shared {

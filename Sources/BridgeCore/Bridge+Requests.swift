@@ -74,7 +74,7 @@ extension Bridge {
 
     private func register(_ session: IRCSession) {
         guard session.state == .registering, let nick = session.nick, let user = session.user else { return }
-        guard admit(session) else { return }
+        guard admit(session), isNamed(session) else { return }
         if let account = session.account, let here = person(of: account) {
             return attach(session, to: here)
         }
@@ -98,6 +98,7 @@ extension Bridge {
     }
 
     func registered(_ session: IRCSession) {
+        hasName(session)
         session.forgetUnusedLogin()
         context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
         context.note(

@@ -13,7 +13,7 @@ extension Bridge {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         say("You are \(person.source), called \"\(person.realname)\".", to: session)
         if let account = session.account {
-            let name = session.clientName.map { ", this client is \($0)" } ?? ""
+            let name = session.clientName.map { ", this client is \(TwinName($0).shown)" } ?? ""
             say("Your account is \(account.name)\(name).", to: session)
             let others = person.clients.count - 1
             if others > 0 {

@@ -87,6 +87,8 @@ public final class Bridge {
     var cursors: Cursors
     /// `*bridge`.
     let service: PersonID
+    /// Clients that wait for their names.
+    var newcomers: [ClientID: Newcomer] = [:]
     /// Cursors whose changes found no room in the store.
     var lostCursors: Set<LostCursor> = []
     /// The rooms in which accounts are.
@@ -403,6 +405,7 @@ public final class Bridge {
             switch key {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
+            case .naming(let id): if let session = sessions[id] { namingTimerFired(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
             case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
@@ -618,6 +621,7 @@ public final class Bridge {
     private func forget(_ session: IRCSession) {
         session.state = .closed
         sessions.remove(session.id)
+        forgetTwin(session)
         waitingJoins.forget(session.id)
         stopFollowing(session)
         monitors.forget(session.id)

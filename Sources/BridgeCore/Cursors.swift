@@ -75,6 +75,15 @@ struct Cursors {
     /// How many clients of an account have cursors.
     func clientCount(of account: String) -> Int { clients[IRCCasemapping.ascii.fold(account)]?.count ?? 0 }
 
+    /// The names of an account's clients that have cursors.
+    func clients(of account: String) -> Set<String> { clients[IRCCasemapping.ascii.fold(account)] ?? [] }
+
+    /// All cursors of a client, in the order of the rooms' names.
+    func places(of client: ClientKey) -> [(room: StoredRoomKey, place: Int64)] {
+        (places[client] ?? [:]).map { ($0.key, $0.value.sequence) }
+            .sorted { ($0.room.backend, $0.room.room) < ($1.room.backend, $1.room.room) }
+    }
+
     /// The place in the room's order up to which the client has everything; nil: it has no cursor there.
     func place(of client: ClientKey, in room: StoredRoomKey) -> Int64? { places[client]?[room]?.sequence }
 
@@ -114,6 +123,13 @@ struct Cursors {
         let use = nextUse()
         places[client]?[room] = Place(sequence: sequence, usedAt: use)
         return true
+    }
+
+    /// Sets a cursor that there is, also back.
+    mutating func put(_ client: ClientKey, in room: StoredRoomKey, at sequence: Int64) {
+        guard places[client]?[room] != nil else { return }
+        let use = nextUse()
+        places[client]?[room] = Place(sequence: sequence, usedAt: use)
     }
 
     /// The client was here.

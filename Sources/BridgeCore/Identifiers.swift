@@ -47,6 +47,8 @@ enum TimerKey: Hashable {
     case clientLiveness(ClientID)
     /// The client's flood budget allows another line.
     case clientBudget(ClientID)
+    /// A client has waited long enough for others of its name.
+    case naming(ClientID)
     /// A wrong password has waited long enough for its answer.
     case loginAnswer(ClientID)
     /// An account has taken too long to be made.

@@ -599,6 +599,17 @@ struct Outbox {
         return expired
     }
 
+    /// What a connection said is another client's than was thought.
+    mutating func renameClient(_ client: ClientID, to name: String) {
+        for list in OutboxLists.Name.allCases {
+            var slot = lists.first(list)
+            while let at = slot {
+                lists.modify(at) { if $0.origin.client == client { $0.origin.clientName = name } }
+                slot = lists.next(after: at)
+            }
+        }
+    }
+
     /// Empties the outbox.
     mutating func takeAll() -> [OutboxEntry] {
         let all = entries

@@ -28,16 +28,20 @@ extension Room {
     func authorClient(_ origin: OutboxEntry.Origin, _ context: BridgeContext) -> ClientID? {
         if let client = origin.client, !context.isDurable || door.isHere(client) { return client }
         guard let author = puppets[origin.puppet]?.person else { return nil }
-        return clients(of: author, context).first { locals[$0]?.clientName == origin.clientName }
+        return clients(of: author, context).first {
+            TwinName.isSame(locals[$0]?.clientName, origin.clientName)
+        }
     }
 
     /// Other connections of the client through which a message came: an old one that hangs, or the one that took its place.
-    /// To them the message is their own.
+    /// To them the message is their own, until they are known for clients of their own; see ``TwinName``.
     func twins(
         of client: ClientID?, _ origin: OutboxEntry.Origin, _ context: BridgeContext
     ) -> [ClientID] {
         guard let name = origin.clientName, let author = puppets[origin.puppet]?.person else { return [] }
-        return clients(of: author, context).filter { $0 != client && locals[$0]?.clientName == name }
+        return clients(of: author, context).filter {
+            $0 != client && TwinName.isSame(locals[$0]?.clientName, name)
+        }
     }
 
     /// Whoever should hear what became of a message.

@@ -81,6 +81,15 @@ class Stage:
         self.carol.expect_text(text)
         self.carol.expect("PING", lambda line: line.params[-1].startswith("cb-"))
 
+    def everybody_was_asked_about(self, text, clients):
+        """These clients show it, and have answered for it. Who was asked just before, for another reason, is asked with the
+        next round."""
+        for words in (text, "after-" + text):
+            self.remy.say(words)
+            for client in clients:
+                client.shows(words)
+            self.everybody_was_asked(words)
+
     def present(self):
         """Whether the account is in the room, as bob sees it."""
         self.bob.barrier()
@@ -97,10 +106,13 @@ class Screen:
 
     tools = ()
 
-    def __init__(self, stage, directory):
+    def __init__(self, stage, directory, names_itself=True):
         need("tmux", *self.tools)
         self.stage = stage
         self.directory = directory
+        self.login = "%s@%s" % (ACCOUNT, self.name) if names_itself else ACCOUNT
+        # What stands for the name of a client that gives none.
+        self.ident = self.name if names_itself else ACCOUNT
         self.terminal = None
 
     def start(self):
@@ -156,9 +168,9 @@ class WeeChat(Screen):
             "/set weechat.look.paste_max_lines -1",
             # A line for each message, and no history of WeeChat's own on the screen.
             "/set irc.server_default.autoreconnect_delay 1", "/set weechat.look.prefix_same_nick ''", "/set logger.look.backlog 0", "/set weechat.bar.nicklist.hidden on",
-            "/server add bridge 127.0.0.1/%d -no%s -nicks=%s -username=%s -sasl_mechanism=plain -sasl_username=%s@weechat"
+            "/server add bridge 127.0.0.1/%d -no%s -nicks=%s -username=%s -sasl_mechanism=plain -sasl_username=%s"
             " -sasl_password=%s -autojoin=%s"
-            % (self.stage.world.bridge.port, tls, ACCOUNT, ACCOUNT, ACCOUNT, PASSWORD, CHANNEL),
+            % (self.stage.world.bridge.port, tls, ACCOUNT, self.ident, self.login, PASSWORD, CHANNEL),
             "/connect bridge",
         ]
         return "weechat -d %s/w %s" % (self.directory, " ".join('-r "%s"' % command for command in commands))
@@ -179,16 +191,16 @@ class Irssi(Screen):
         pathlib.Path(home, "config").write_text(
             """
 servers = ( { address = "127.0.0.1"; chatnet = "bridge"; port = "%d"; autoconnect = "yes"; use_tls = "no"; } );
-chatnets = { bridge = { type = "IRC"; nick = "%s"; sasl_mechanism = "PLAIN"; sasl_username = "%s@irssi"; sasl_password = "%s"; }; };
+chatnets = { bridge = { type = "IRC"; nick = "%s"; sasl_mechanism = "PLAIN"; sasl_username = "%s"; sasl_password = "%s"; }; };
 channels = ( { name = "%s"; chatnet = "bridge"; autojoin = "yes"; } );
 settings = {
   core = {
-    real_name = "Irssi"; user_name = "irssi"; nick = "%s"; settings_autosave = "no"; server_reconnect_time = "10s";
+    real_name = "Irssi"; user_name = "%s"; nick = "%s"; settings_autosave = "no"; server_reconnect_time = "10s";
   };
   "irc/core" = { cmd_queue_speed = "10msec"; };
 };
 """
-            % (self.stage.world.bridge.port, ACCOUNT, ACCOUNT, PASSWORD, CHANNEL, ACCOUNT),
+            % (self.stage.world.bridge.port, ACCOUNT, self.login, PASSWORD, CHANNEL, self.ident, ACCOUNT),
             encoding="utf-8",
         )
         return "irssi --home=%s" % home
@@ -308,6 +320,51 @@ def two_clients(stage, directory):
             client.stop()
 
 
+def one_name(stage, directory):
+    """Two programs with one name: each shows what the other says, and misses nothing, alone or when the bridge is started again."""
+    weechat = WeeChat(stage, directory + "/a", names_itself=False)
+    irssi = Irssi(stage, directory + "/b", names_itself=False)
+    clients = [weechat, irssi]
+
+    def shown_once(client, words):
+        client.shows(words)
+        assert client.count(words) == 1, "%s shows %r %d times\n%s" % (
+            client.name, words, client.count(words), client.text())
+
+    try:
+        for client in clients:
+            client.start()
+        for speaker in clients:
+            words = "words-from-" + speaker.name
+            speaker.say(words)
+            stage.remy.expect_message(words)
+            for client in clients:
+                shown_once(client, words)
+        for client, other in ((weechat, irssi), (irssi, weechat)):
+            stage.everybody_was_asked_about("shown-before-%s-goes." % client.name, clients)
+            client.kill()
+            missed = ["missed-by-%s-%d." % (client.name, number) for number in range(MISSED)]
+            for words in missed:
+                stage.remy.say(words)
+                other.shows(words)
+            client.start()
+            client.shows(missed[-1])
+            assert re.findall(r"missed-by-%s-\d+\." % client.name, client.text()) == missed, client.text()
+            assert not re.search(r"\bshown-before-%s" % client.name, client.text().replace("after-shown", "")), client.text()
+        stage.everybody_was_asked_about("shown-before-the-restart", clients)
+        stage.restart()
+        stage.remy.say("missed-by-both")
+        wait_until(stage.present, "somebody comes back", 40)
+        stage.remy.say("shown-after")
+        for client in clients:
+            wait_until(lambda: "shown-after" in client.text(), lambda: "%s is back\n%s" % (client.name, client.text()), 40)
+            for words in (" shown-before-the-restart", "missed-by-both", "shown-after"):
+                shown_once(client, words)
+    finally:
+        for client in clients:
+            client.stop()
+
+
 def away(kind, leave):
     def scene(stage, directory):
         client = kind(stage, directory)
@@ -376,7 +433,7 @@ def restarted(kind):
     return scene
 
 
-SCENES = {"two-clients": two_clients}
+SCENES = {"two-clients": two_clients, "one-name": one_name}
 for kind in (WeeChat, Irssi):
     SCENES[kind.name + "-restart"] = restarted(kind)
 for kind in (WeeChat, Irssi, Python):
