@@ -68,6 +68,9 @@ final class BackendAccount {
     static let secretsCheckInterval: Duration = .seconds(10)
     /// Refresh calls that fail for other reasons than the token before a login is tried instead.
     static let maxRefreshFailures = 3
+    /// A token that a room has used for this long may have ended; one that was taken more lately, and renewed lately, has
+    /// not. Tokens live for minutes at least.
+    static let longUse: Duration = .seconds(60)
     /// No renewal ahead of time sooner than this, however short-lived the tokens are.
     static let shortestHold: Duration = .seconds(1)
     /// An end further away than this is not watched; 2^31 s is a usual way to say never.
@@ -90,8 +93,16 @@ final class BackendAccount {
     private var secrets: BackendSecrets?
     private var refusedSecrets: BackendSecrets?
     private var renewalCall: BackendCallID?
+    /// The server that was asked for tokens last: a login may lie elsewhere.
+    private var renewalPlace: String?
     /// When a refusal last led to a renewal.
     private var refusalRenewedAt: MonotonicInstant?
+    /// When a refusal of each room last led to one.
+    private var roomRenewedAt: [RoomID: MonotonicInstant] = [:]
+    /// Rooms whose link was lost without a refusal, with what is shown now.
+    private var servedRooms: Set<RoomID> = []
+    /// When the backend last took what each room showed.
+    private var acceptedAt: [RoomID: MonotonicInstant] = [:]
     private var isSaveTroubleTold = false
     /// Rooms that wait for the outcome.
     private var waitingRooms: [RoomID] = []
@@ -141,7 +152,7 @@ final class BackendAccount {
 
     /// A room wants what it shows to its backend; answered by ``BackendEvent/credentials(_:_:)``.
     func credentialsWanted(_ room: RoomID, afterRefusal: Bool, _ context: BridgeContext) -> [BackendEvent] {
-        if afterRefusal, let shown = given[room] { refused(generation: shown, context) }
+        if afterRefusal, let shown = given[room] { refused(generation: shown, by: room, context) }
         waitingRooms.removeAll { $0 == room }
         waitingRooms.append(room)
         start(context)
@@ -162,8 +173,14 @@ final class BackendAccount {
     }
 
     /// The backend took what this room showed.
-    func accepted(by room: RoomID) {
+    func accepted(by room: RoomID, _ context: BridgeContext) {
+        acceptedAt[room] = context.now.monotonic
         if given[room] == generation { held?.isProven = true }
+    }
+
+    /// A link of the room, which was usable, was lost for another reason than a refusal.
+    func lost(by room: RoomID) {
+        if given[room] == generation { servedRooms.insert(room) }
     }
 
     /// The room was told of what is shown now.
@@ -183,8 +200,10 @@ final class BackendAccount {
     }
 
     /// What was shown as `generation` was refused. True when it is being replaced, or has been.
+    ///
+    /// - Parameter room: whose socket was refused; nil: a call was.
     @discardableResult
-    func refused(generation refused: Int, _ context: BridgeContext) -> Bool {
+    func refused(generation refused: Int, by room: RoomID? = nil, _ context: BridgeContext) -> Bool {
         guard refused == generation else { return true }
         switch state {
         case .recalling, .reading, .loggingIn, .refreshing, .saving: return true
@@ -198,7 +217,17 @@ final class BackendAccount {
         let now = context.now.monotonic
         // Others that were not taken either: the tokens are not what is wrong, and each try could lock the account.
         if !held.isProven, let last = refusalRenewedAt, now - last < ReconnectPolicy.refusedDelay { return false }
+        // What was taken a moment ago has not ended since: whoever lets us in and sends us away means the room.
+        let wasUsedLong = room.flatMap { acceptedAt[$0] }.map { now - $0 >= Self.longUse } ?? false
+        let hasServed = room.map { servedRooms.contains($0) } ?? false
+        if !wasUsedLong, !hasServed {
+            if let last = refusalRenewedAt, now - last < Self.longUse { return false }
+            if let last = room.flatMap({ roomRenewedAt[$0] }), now - last < ReconnectPolicy.refusedDelay {
+                return false
+            }
+        }
         refusalRenewedAt = now
+        if let room { roomRenewedAt[room] = now }
         self.held?.isRefused = true
         context.note(
             .info, "backend-token-refused", "the backend refuses what we show; it is renewed",
@@ -226,6 +255,7 @@ final class BackendAccount {
     private func order(_ request: BackendRequest, _ context: BridgeContext) {
         let call = context.nextBackendCall()
         renewalCall = call
+        renewalPlace = (try? HTTPURL(parsing: request.target))?.host ?? place
         context.emit(
             .callBackend(
                 call,
@@ -307,6 +337,7 @@ final class BackendAccount {
     private func renewalAnswered(_ answered: BackendAnswered, isLogin: Bool, _ context: BridgeContext) {
         let answer = answered.answer
         let what = isLogin ? "the login" : "the token's renewal"
+        let place = renewalPlace ?? place
         if (200..<300).contains(answer.status) {
             let call = isLogin ? BackendCall.logIn(user: "", password: "") : .refresh(token: "")
             let reply = loginCalls?.reply(to: call, answer: answer, context: Self.noRoom)
@@ -315,7 +346,7 @@ final class BackendAccount {
             if !isLogin { refreshToken = nil }
             return renewalFailed("\(what) at \(place) was answered without a token", retryAfter: nil, context)
         }
-        let why = sentence(what, answer)
+        let why = sentence(what, answer, at: place)
         if Self.isTransient(answer.status) {
             renewalFailed(why, retryAfter: answered.retryAfter, context)
         } else if isLogin {
@@ -335,11 +366,13 @@ final class BackendAccount {
     var place: String { settings.httpBase?.host ?? settings.name }
 
     /// What an answer with a status other than 2xx says, without our secrets whatever the server put there.
-    func sentence(_ what: String, _ answer: BackendAnswer) -> String {
+    ///
+    /// - Parameter at: who answered; nil: ``place``.
+    func sentence(_ what: String, _ answer: BackendAnswer, at server: String? = nil) -> String {
         var complaint = (loginCalls ?? settings.dialect.calls)?.complaint(answer) ?? ""
         if complaint.isEmpty, let calls = settings.dialect.calls { complaint = calls.complaint(answer) ?? "" }
         let said = SecretScrubber.printable(complaint, of: knownSecrets, shortest: Self.shortestSecret)
-        return "\(what) at \(place) was answered \(answer.status)" + (said.isEmpty ? "" : " (\(said))")
+        return "\(what) at \(server ?? place) was answered \(answer.status)" + (said.isEmpty ? "" : " (\(said))")
     }
 
     func scrubbed(_ text: String) -> String {
@@ -349,7 +382,7 @@ final class BackendAccount {
     /// A very short one would match by chance, and whoever chose it has other worries. In bytes.
     private static let shortestSecret = 4
 
-    private var knownSecrets: [String] {
+    var knownSecrets: [String] {
         var known: [String] = []
         if let refreshToken { known.append(refreshToken) }
         if case .tokens(let tokens)? = held?.shown { known.append(tokens.access) }
@@ -407,6 +440,7 @@ final class BackendAccount {
         } else {
             let now = context.now.monotonic
             generation += 1
+            servedRooms = []
             var fresh = Held(shown: shown)
             if let lifetime, lifetime <= Self.longestHold {
                 fresh.expiresAt = now + max(lifetime, .zero)

@@ -135,14 +135,20 @@ extension Bridge {
         settle(account.timerFired(context), account)
     }
 
-    /// A room's link is usable: what it showed was taken.
+    /// A room's link is usable, so what it showed was taken; or no longer.
     func noteLink(of own: OwnLink, wasUp: Bool) {
-        if !wasUp, own.link.isUp { own.login.backend.flatMap { backend(named: $0) }?.accepted(by: own.id) }
+        guard wasUp != own.link.isUp, let account = own.login.backend.flatMap({ backend(named: $0) }) else { return }
+        if own.link.isUp { return account.accepted(by: own.id, context) }
+        if !own.link.isRefusalOpen { account.lost(by: own.id) }
     }
 
     func noteLink(of room: Room, wasUp: Bool) {
-        guard !wasUp, room.link.isUp, let account = backend(named: room.settings.backend) else { return }
-        account.accepted(by: room.id)
+        guard wasUp != room.link.isUp, let account = backend(named: room.settings.backend) else { return }
+        guard room.link.isUp else {
+            if !room.link.isRefusalOpen { account.lost(by: room.id) }
+            return
+        }
+        account.accepted(by: room.id, context)
         // The backend is there now, whatever kept it from answering before.
         settle(account.identify(context), account)
     }
@@ -161,6 +167,8 @@ extension Bridge {
     }
 
     private func renewed(_ account: BackendAccount) {
+        context.accountSecrets[account.settings.name] = account.knownSecrets
+        context.secretsVersion &+= 1
         for room in rooms(of: account) where context.roomsWithAccount.contains(room.id) {
             if account.failedRooms.remove(room.id) != nil {
                 // It waits because there was nothing to show.
@@ -175,8 +183,8 @@ extension Bridge {
             if account.failedRooms.remove(own.id) != nil {
                 if own.link.state == .waiting { own.link.start(context) }
             } else if account.given[own.id] != nil {
+                if own.link.takesRenewedCredentials { account.reissued(to: own.id) }
                 drive(own.id) { $0.credentialsRenewed(account.credentials, dialectContext: $1, context) }
-                account.reissued(to: own.id)
             }
         }
         settle(account.identify(context), account)

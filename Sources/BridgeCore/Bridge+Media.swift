@@ -186,6 +186,7 @@ extension Bridge {
     ) -> String? {
         guard let address = attachment.url, let base = account.settings.httpBase else { return nil }
         let url = FileLinks.absolute(address, base)
+        guard !SecretFinder(account.knownSecrets).isIn(link: url) else { return nil }
         var shown = attachment
         shown.url = url
         shown.name = upload.file

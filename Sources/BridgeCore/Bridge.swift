@@ -377,6 +377,11 @@ public final class Bridge {
     /// The connection ended or could not be made; `reason` is a sentence without a full stop.
     public func upstreamClosed(_ room: RoomID, reason: String, now: Now) {
         context.now = now
+        let (known, own) = (self.room(room), context.ownLinks[room])
+        let wasUp = known?.link.isUp ?? own?.link.isUp ?? false
+        defer {
+            if let known { noteLink(of: known, wasUp: wasUp) } else if let own { noteLink(of: own, wasUp: wasUp) }
+        }
         drive(room) { link, _ in link.transportClosed(reason: reason, context) }
         finishIfIdle()
     }

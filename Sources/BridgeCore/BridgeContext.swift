@@ -24,6 +24,10 @@ final class BridgeContext {
     var backendsWithLogin: Set<String> = []
     /// The rooms of these.
     var roomsWithAccount: Set<RoomID> = []
+    /// What must not be repeated of the accounts that are known, by backend.
+    var accountSecrets: [String: [String]] = [:]
+    /// Counts the changes of anything that must not be repeated.
+    var secretsVersion = 0
     /// What accounts show of their own, by the account's and the room's name.
     let ownLogins: [String: [String: OwnLoginSettings]]
     /// Links of accounts' own. Their ids are below those of all rooms.

@@ -35,7 +35,9 @@ struct FileLinks {
         }
         guard let guarded, let url = try? HTTPURL(parsing: Self.absolute(address, guarded)),
             url.scheme == guarded.scheme, url.host == guarded.host, url.port == guarded.port,
-            !HTTPURL.climbs(url.pathAndQuery)
+            !HTTPURL.climbs(url.pathAndQuery),
+            // A link of ours has the whole address in it.
+            MessageRendering.link(Self.absolute(address, guarded), backendHost: guarded.host) != nil
         else { return nil }
         let last = url.pathAndQuery.prefix { $0 != "?" }.split(separator: "/").last.map(String.init)
         let file = LinkedFile(room: room, place: .backend(url.pathAndQuery), name: attachment.name ?? last ?? "file")

@@ -360,6 +360,9 @@ extension Room {
         guard !edit.isSelf || settings.identity == .single, let original = recent.entry(upstreamID: edit.id),
             !original.isTakenBack
         else { return }
+        var edit = edit
+        edit.text = secretFinder(context).scrubbed(edit.text)
+        edit.attachments = withoutSecrets(edit.attachments, context)
         // Backends say that a message changed, not what changed about it.
         let before = recent.text(of: original.msgid)
         let isNews = recent.edit(msgid: original.msgid, text: edit.text)

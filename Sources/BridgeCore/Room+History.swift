@@ -146,7 +146,7 @@ extension Room {
                 .info, "other-room", "what the backend says of other rooms is not shown here",
                 [
                     "room": settings.name, "upstream-room": settings.upstreamRoom,
-                    "other": UpstreamSession.printable(room),
+                    "other": link.told(room),
                 ])
         }
         return false
@@ -381,6 +381,7 @@ extension Room {
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             saw(message, context)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
+            let message = withoutSecrets(message, context)
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
             let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }

@@ -153,6 +153,7 @@ extension Room {
         var place = older.nextPlace(below: Int64(recent.nextSequence)) &- Int64(said.count)
         var msgids: [ChatID: String] = [:]
         return said.map { message in
+            let message = withoutSecrets(message, context)
             place &+= 1
             learnName(of: message.sender)
             let msgid = context.messageID(

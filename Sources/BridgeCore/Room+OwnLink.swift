@@ -405,8 +405,8 @@ extension Room {
 
     private func errorReceived(_ error: ChatError, _ own: OwnLink, _ context: BridgeContext) {
         context.note(
-            .warn, "own-link-error", UpstreamSession.printable(error.text),
-            ["room": settings.name, "account": own.account, "code": UpstreamSession.printable(error.code)])
+            .warn, "own-link-error", own.link.told(error.text),
+            ["room": settings.name, "account": own.account, "code": own.link.told(error.code)])
         guard own.canSpeak else { return }
         var entry: OutboxEntry?
         if let ref = error.ref {
@@ -425,7 +425,7 @@ extension Room {
                 ?? own.sent.takeComplained(now: now)
         }
         guard let entry else { return }
-        let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
+        let words = own.link.told(error.text.isEmpty ? error.code : error.text)
         failed(entry, why: "the backend refused it (\(words))", own, context)
         arm(own, context)
     }

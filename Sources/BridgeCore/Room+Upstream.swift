@@ -77,16 +77,16 @@ extension Room {
         catchUpLinkLost(context)
         pendingReceipts = []
         armOutbox(context)
-        if outage != nil {
-            if retryIn >= ReconnectPolicy.refusedDelay, outage?.isRefusalTold == false {
-                outage?.isRefusalTold = true
-                outage?.reason = reason
-                let wait = Self.spoken(seconds: Int(retryIn / .seconds(1)))
-                notice("\(settings.url.host) refuses the bridge: \(reason). The next try is in \(wait).", context)
-            }
-            return
+        let isRefused = link.isRefusalOpen && retryIn >= ReconnectPolicy.refusedDelay
+        let isTold = outage != nil
+        if !isTold { outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp) }
+        if isRefused, outage?.isRefusalTold == false {
+            outage?.isRefusalTold = true
+            outage?.reason = reason
+            let wait = Self.spoken(seconds: Int(retryIn / .seconds(1)))
+            return notice("\(settings.url.host) refuses the bridge: \(reason). The next try is in \(wait).", context)
         }
-        outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp)
+        guard !isTold else { return }
         notice(
             wasUp
                 ? "The link to \(settings.url.host) was lost: \(reason). "
@@ -224,7 +224,8 @@ extension Room {
     }
 
     func show(_ message: ChatMessage, _ context: BridgeContext) {
-        let message = message.attachments.isEmpty ? message : keepingFiles(message, context)
+        var message = withoutSecrets(message, context)
+        if !message.attachments.isEmpty { message = keepingFiles(message, context) }
         var text = message.text
         let speaker: PersonID
         var shownText: String?

@@ -250,6 +250,7 @@ final class Room {
     /// What waits for own links that are not open, by account.
     var restingOutboxes: [String: Outbox] = [:]
     let failureNotices = FailureNotices()
+    var secrets = RoomSecrets()
     /// What IRC users may do here.
     var moderation = RoomModeration()
 

@@ -17,6 +17,11 @@ enum SecretScrubber {
         return String(decoding: replaced(Array(text.utf8), secrets), as: UTF8.self)
     }
 
+    /// The same where they are bytes already, longest first.
+    static func scrubbed(_ text: String, ofBytes secrets: [[UInt8]]) -> String {
+        String(decoding: replaced(Array(text.utf8), secrets), as: UTF8.self)
+    }
+
     /// The beginning of `text` in a form that can be shown: no control characters, no secrets, at most 120 code points.
     static func printable(_ text: String, of secrets: [String], shortest: Int = minSecretBytes) -> String {
         let secrets = ordered(secrets, shortest)

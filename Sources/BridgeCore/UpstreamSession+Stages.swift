@@ -8,6 +8,8 @@ import WireBytes
 extension UpstreamSession {
     /// Longest wait for fresh credentials on an open socket: Directus closes 30 s after the old ones expired.
     static let renewalWait: Duration = .seconds(30)
+    /// A renewed login that expires sooner than this was not really taken: another would fare no better.
+    static let shortestLogin: Duration = .seconds(10)
     /// Silence before a ping inside the JSON: Directus wants to hear something every 30 s.
     static let jsonPingSilence: Duration = .seconds(25)
 
@@ -89,7 +91,8 @@ extension UpstreamSession {
         switch (auth.state, stage) {
         case (.ok, .authenticating): subscribe(dialectContext, context)
         case (.ok, _):
-            guard case .answering(_, let isLate) = renewal else { return }
+            guard case .answering(_, let isLate, _) = renewal else { return }
+            loginRenewedAt = context.now.monotonic
             renewal = .none
             armOpen(context)
             if isLate { events.append(.loginRenewed) }
@@ -97,10 +100,13 @@ extension UpstreamSession {
             switch renewal {
             case .none: break
             case .reading: return
-            case .answering(let until, _):
+            case .answering(let until, _, _):
                 // Too late by a moment; the answer on its way settles it.
-                renewal = .answering(until: until, isLate: true)
+                renewal = .answering(until: until, isLate: true, isDoubted: true)
                 return
+            }
+            if let loginRenewedAt, context.now.monotonic - loginRenewedAt < Self.shortestLogin {
+                return fail("the backend says that the login has expired" + words, isRefusal: true, context)
             }
             renewal = .reading(until: context.now.monotonic + Self.renewalWait)
             armOpen(context)
@@ -127,7 +133,11 @@ extension UpstreamSession {
         switch outcome {
         case .failure(let failure): fail(failure.sentence, isRefusal: failure.isRefusal, context)
         case .success(let fresh):
-            accept(fresh)
+            // What has expired is not shown again on a socket on which it has.
+            guard fresh != credentials else {
+                return fail("the login has expired, and there is no other", isRefusal: true, context)
+            }
+            accept(fresh, context)
             renew(isLate: true, dialectContext, context)
         }
     }
@@ -135,7 +145,9 @@ extension UpstreamSession {
     /// Whether renewed credentials are what this link shows next; a handshake under way has shown the old ones already.
     var takesRenewedCredentials: Bool {
         switch state {
-        case .open, .waiting: true
+        // Elsewhere an open socket has shown the old ones, and what it is refused for is these.
+        case .open: canRenew
+        case .waiting: true
         case .stopped, .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking, .closing: false
         }
     }
@@ -146,11 +158,11 @@ extension UpstreamSession {
     ) -> [LinkEvent] {
         switch (state, renewal) {
         case (.open, .none):
-            accept(fresh)
+            accept(fresh, context)
             if stage == .usable, traits.opening.contains(.authenticates) {
                 renew(isLate: false, dialectContext, context)
             }
-        case (.open, .answering): accept(fresh)
+        case (.open, .answering): accept(fresh, context)
         case (.open, .reading), (.waiting, _):
             return credentialsRead(.success(fresh), dialectContext: dialectContext, context)
         default: break
@@ -204,7 +216,9 @@ extension UpstreamSession {
         switch renewal {
         case .reading(let until) where now >= until:
             return fail("the login has expired, and no fresh one came in time", isRefusal: true, context)
-        case .answering(let until, _) where now >= until:
+        case .answering(let until, _, isDoubted: true) where now >= until:
+            return fail("the backend says that the renewed login has expired", isRefusal: true, context)
+        case .answering(let until, _, _) where now >= until:
             return fail("the backend did not answer the renewed login in time", context)
         default: break
         }
@@ -226,7 +240,7 @@ extension UpstreamSession {
         }
         if let demand { also(demand.sentAt + settings.pongTimeout) }
         switch renewal {
-        case .reading(let until), .answering(let until, _): also(until)
+        case .reading(let until), .answering(let until, _, _): also(until)
         case .none: break
         }
         if let due { context.timers.set(.link(room), at: due) } else { context.timers.cancel(.link(room)) }

@@ -33,13 +33,16 @@ import WireBytes
 // | renewal   | meaning                                  | event → next                                                    |
 // |-----------|------------------------------------------|------------------------------------------------------------------|
 // | none      | the login holds, as far as we know       | auth expired → reading; credentialsRenewed → answering            |
-// | reading   | fresh credentials were asked for         | credentialsRead, credentialsRenewed → answering; 30 s → waiting   |
+// | reading   | fresh credentials were asked for         | others read → answering; the same read, 30 s → waiting            |
 // | answering | `auth` sent again on the open socket     | auth ok → none; any other, time-out → waiting                    |
+//
+// A renewed login that expires within 10 s of being taken is a refusal.
 //
 // A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
 // after the session was usable for `backoffResetAfter`, not on TCP connect. A peer that refuses us (401, 403, 1008, 4001,
 // 4003), or a proxy that does (407), is tried once more at once and then every 15 minutes, or as soon as the credentials are
-// others than those refused.
+// others than those refused. Refusals are counted over all credentials until a session was usable for that long: who lets
+// us in and sends us away a moment later wants no other token.
 
 /// What happened to a link, for the room that owns it.
 enum LinkEvent: Equatable {
@@ -84,7 +87,9 @@ final class UpstreamSession {
         case none
         case reading(until: MonotonicInstant)
         /// `isLate`: the old login had ended already.
-        case answering(until: MonotonicInstant, isLate: Bool)
+        /// `isDoubted`: since then the backend has said once more that the login has expired. That may have been about
+        /// what it read before, or the answer.
+        case answering(until: MonotonicInstant, isLate: Bool, isDoubted: Bool = false)
     }
 
     /// Longest wait for the answer to our Close when we shut down.
@@ -92,6 +97,8 @@ final class UpstreamSession {
     /// How often refused credentials are read again: a replaced token file is noticed within this, and reading one costs
     /// microseconds.
     static let credentialCheckInterval: Duration = .seconds(10)
+    /// A refusal longer ago than this says nothing about the next. Longer than the wait between tries that are refused.
+    static let refusalMemory: Duration = ReconnectPolicy.refusedDelay * 2
     /// Bytes of a reason that are told; a server can make its reason phrase as long as a head may be.
     static let maxReasonBytes = 300
 
@@ -103,6 +110,8 @@ final class UpstreamSession {
     private(set) var state: State = .stopped
     var stage: Stage = .usable
     var renewal: Renewal = .none
+    /// When the backend last took a renewed login on this socket.
+    var loginRenewedAt: MonotonicInstant?
     /// `ready` came before the login was answered.
     var isReadyEarly = false
     /// What the backend complained of last while it was not usable yet.
@@ -123,9 +132,11 @@ final class UpstreamSession {
     private var upSince: MonotonicInstant?
     /// Failures in a row since the last usable session.
     private(set) var failures = 0
+    /// Refusals since a session was usable for `backoffResetAfter`, or was lost for another reason, whatever was shown.
     private var refusals = 0
+    private var refusedAt: MonotonicInstant?
     /// The backend refused the credentials that were read last, and no others were asked for since.
-    private var isRefusalOpen = false
+    private(set) var isRefusalOpen = false
     /// When a wait ends.
     private(set) var retryAt: MonotonicInstant?
     /// The wait is that for refused credentials, and ends early when there are others.
@@ -202,9 +213,11 @@ final class UpstreamSession {
         _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, dialectContext: DialectContext,
         _ context: BridgeContext
     ) -> [LinkEvent] {
+        // Nobody has refused these yet.
+        if state == .waiting, case .success(let fresh) = outcome, fresh != credentials { isRefusalOpen = false }
         switch (state, outcome) {
         case (.authorizing, .success(let fresh)):
-            accept(fresh)
+            accept(fresh, context)
             connect(context)
         case (.authorizing, .failure(let failure)):
             fail(failure.sentence, transportGone: true, isRefusal: failure.isRefusal, context)
@@ -219,11 +232,11 @@ final class UpstreamSession {
         return takeEvents()
     }
 
-    func accept(_ fresh: UpstreamCredentials) {
-        // Nobody has refused these yet.
+    func accept(_ fresh: UpstreamCredentials, _ context: BridgeContext) {
+        // That they are new makes them no better: a login that hands out a token for each refusal would be asked for ever.
         if fresh != credentials {
-            refusals = 0
             formerCredentials = credentials
+            context.secretsVersion &+= 1
         }
         isRefusalOpen = false
         credentials = fresh
@@ -491,7 +504,7 @@ final class UpstreamSession {
     /// The same for a text of any length.
     func scrubbed(_ text: String) -> String { SecretScrubber.scrubbed(text, of: secrets) }
 
-    private var secrets: [String] { credentials.secrets + formerCredentials.secrets }
+    var secrets: [String] { credentials.secrets + formerCredentials.secrets }
 
     static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.prefix(120).filter { !IdentityMap.isControl($0) }))
@@ -601,6 +614,8 @@ final class UpstreamSession {
             failures = 0
             refusals = 0
         }
+        // What was taken, and lost for another reason, may have ended meanwhile.
+        if wasUp, !isRefusal { refusals = 0 }
         forgetConnection()
         if !transportGone { context.emit(.closeUpstream(room, flush: true)) }
         failures += 1
@@ -611,7 +626,11 @@ final class UpstreamSession {
         context.endConnectTurn(turn, room, pause: isOverload ? ReconnectPolicy.overloadDelay : .zero)
         isWaitingForCredentials = false
         if isRefusal {
-            // Other trouble in between makes the credentials no better: only a usable session starts the count anew.
+            // Other trouble in between makes the credentials no better: only a usable session starts the count anew, or
+            // an outage in which they may have ended.
+            let now = context.now.monotonic
+            if let refusedAt, now - refusedAt > Self.refusalMemory { refusals = 0 }
+            refusedAt = now
             refusals += 1
             isRefusalOpen = true
             delay = refusals == 1 ? .zero : ReconnectPolicy.refusedDelay
@@ -646,6 +665,7 @@ final class UpstreamSession {
         nextPingAt = nil
         stage = .usable
         renewal = .none
+        loginRenewedAt = nil
     }
 
     /// Ends the session for good: Close 1001 where there is one to close.

@@ -150,6 +150,24 @@ enum CallAnswer {
         return String(String.UnicodeScalarView(text.unicodeScalars.prefix(maxComplaintLength)))
     }
 
+    /// Where servers usually put why they refuse.
+    private static let usualComplaints = [
+        "/message", "/error/message", "/errors/0/message", "/error_description", "/detail", "/error", "/reason",
+    ].compactMap { JSONPointer($0) }
+    /// Longest of these that is passed on, in code points.
+    private static let maxUsualComplaintLength = 200
+
+    /// What a server nothing is known of complains of; nil when there are no words, or they stand elsewhere.
+    static func usualComplaint(_ answer: BackendAnswer) -> String? {
+        guard let json = try? JSONValue(parsing: answer.body) else { return nil }
+        for pointer in usualComplaints {
+            guard let text = json[pointer]?.string, !text.isEmpty else { continue }
+            let shown = text.unicodeScalars.prefix(maxUsualComplaintLength).map { $0.value < 0x20 ? " " : $0 }
+            return String(String.UnicodeScalarView(shown))
+        }
+        return nil
+    }
+
     /// Calls `body` with each element of an answer that is an array.
     ///
     /// - Returns: how many there were, or why there are none.

@@ -33,8 +33,6 @@ public struct CustomCalls: DialectCalls {
     ///
     /// Source: chat backends, "recent ring of 2000 ids": half of it, so that live frames have room beside.
     static let mostMessages = 1000
-    /// Longest complaint that is passed on, in code points.
-    static let maxComplaintLength = 200
 
     var login: TokenCall?
     var refreshing: TokenCall?
@@ -129,15 +127,7 @@ public struct CustomCalls: DialectCalls {
         }
     }
 
-    public func complaint(_ answer: BackendAnswer) -> String? {
-        guard let json = try? JSONValue(parsing: answer.body) else { return nil }
-        for pointer in ["/message", "/error/message", "/error_description", "/detail", "/error", "/reason"] {
-            guard let text = JSONPointer(pointer).flatMap({ json[$0] })?.string, !text.isEmpty else { continue }
-            let shown = text.unicodeScalars.prefix(Self.maxComplaintLength).map { $0.value < 0x20 ? " " : $0 }
-            return String(String.UnicodeScalarView(shown))
-        }
-        return nil
-    }
+    public func complaint(_ answer: BackendAnswer) -> String? { CallAnswer.usualComplaint(answer) }
 }
 
 /// An address with places in single braces.

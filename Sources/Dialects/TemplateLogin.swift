@@ -71,7 +71,7 @@ public struct TemplateLogin: DialectCalls {
         return .tokens(tokens)
     }
 
-    public func complaint(_ answer: BackendAnswer) -> String? { nil }
+    public func complaint(_ answer: BackendAnswer) -> String? { CallAnswer.usualComplaint(answer) }
 
     private static func body(_ fields: [Field], _ values: [String: String]) -> [UInt8] {
         JSONValue.object(fields.map { JSONValue.Member($0.name, .string(filled($0.text, values))) }).bytes

@@ -1,10 +1,11 @@
-import BridgeCore
+import BridgeTestSupport
 import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
 import WSProtocol
 
+@testable import BridgeCore
 @testable import ChatBridge
 
 @Suite("Backends in the configuration")
@@ -132,6 +133,45 @@ struct BackendConfigurationTests {
         #expect(again == configuration)
     }
 
+    @Test(
+        "a history on the backend's own server may be written whole, and a login may be on any",
+        arguments: [
+            ("https://api.example.com/m/{room}", "https://id.example.com/login"),
+            ("https://api.example.com:443/m", "/login"), ("/m/{room}?limit={limit}", "https://h.example.com/login"),
+        ])
+    func elsewhere(history: String, login: String) throws {
+        let configuration = try load(
+            """
+            [dialects.mine]
+            decode = []
+            history = { get = "\(history)" }
+            login = { post = "\(login)", body = { u = "{{account.name}}" }, token = "/t" }
+            [backends.b]
+            dialect = "mine"
+            url = "wss://h.example.com/"
+            http_base = "https://api.example.com/v1"
+            user = "u"
+            password = "p"
+            [[rooms]]
+            name = "a"
+            backend = "b"
+            """)
+        let plan = try #require(BackendPlan.plans(configuration, environmentProxies: .direct).first)
+        var random = SeededGenerator(seed: 1)
+        func url(_ call: BackendCall) throws -> String {
+            let request = try #require(
+                (plan.settings.login?.calls ?? plan.settings.dialect.calls)?.request(
+                    for: call, context: DialectContext(room: "a")))
+            let order = BackendCallOrder(
+                backend: BackendID(index: 0), request: request, authorization: UpstreamCredentials(),
+                timeout: .seconds(1), maxAnswerBytes: 1)
+            return try plan.place.request(order, using: &random).url.description
+        }
+        let base = "https://api.example.com/v1"
+        #expect(try url(.logIn(user: "u", password: "p")) == (login.hasPrefix("/") ? base + login : login))
+        #expect(try url(.history(HistoryQuery(room: "a"))).hasPrefix("https://api.example.com/"))
+    }
+
     // MARK: - Problems
 
     static let cases = [
@@ -193,6 +233,30 @@ struct BackendConfigurationTests {
             "an option that the dialect has not, at its place",
             "[backends.b]\nurl = \"ws://h/\"\noptions = { a = { b = 1 } }\n[[rooms]]\nname = \"c\"\nbackend = \"b\"",
             "chatbridge.toml:4:13: options.a: unknown option; dialect \"envelope\" has no options here"),
+        ProblemCase(
+            "a history on another server",
+            "[backends.b]\nurl = \"ws://h/{room}\"\ndialect = \"plainjson\"\n"
+                + "options = { history_url = \"http://other/m/{room}\" }\n[[rooms]]\nname = \"a\"\nbackend = \"b\"",
+            "chatbridge.toml:5:27: options.history_url is on http://other, and history is only asked for on the "
+                + "backend's own server, http://h (http_base)"),
+        ProblemCase(
+            "a history on another port",
+            "[[rooms]]\nname = \"a\"\nurl = \"ws://h:1/\"\ndialect = \"plainjson\"\n"
+                + "options = { history_url = \"http://h:2/m/{room}\" }",
+            "chatbridge.toml:6:27: options.history_url is on http://h:2, and history is only asked for on the "
+                + "backend's own server, http://h:1 (http_base)"),
+        ProblemCase(
+            "a described history on another server",
+            "[dialects.mine]\ndecode = []\nhistory = { get = \"https://other/x\" }\n[[rooms]]\nname = \"a\"\n"
+                + "url = \"ws://h/\"\ndialect = \"mine\"",
+            "chatbridge.toml:8:11: history.get of the dialect \"mine\" is on https://other, and history is only asked for "
+                + "on the backend's own server, http://h (http_base)"),
+        ProblemCase(
+            "a described login in plain text beside an encrypted room",
+            "[dialects.mine]\ndecode = []\nlogin = { post = \"http://id/x\", body = {}, token = \"/t\" }\n"
+                + "[backends.b]\nurl = \"wss://h/\"\ndialect = \"mine\"\nuser = \"u\"\npassword = \"p\"",
+            "chatbridge.toml:7:11: login.post of the dialect \"mine\" is plain http:// while the room's url is encrypted; "
+                + "what it carries could be read"),
         ProblemCase(
             "options that are none", "[[rooms]]\nname = \"b\"\nurl = \"ws://h/\"\noptions = 3",
             "chatbridge.toml:5:11: expected a table of options, such as { name = \"value\" }, found an integer"),

@@ -242,7 +242,8 @@ struct BackendDriverTests {
         var shown: [String] = []
         for await token in server.tokens {
             shown.append(token)
-            if shown.count == 3 { break }
+            // The next try is in 15 minutes, whatever there is to show.
+            if shown.count == 2 { break }
         }
         #expect(shown.first == "Bearer planted-access-1")
         #expect(shown.contains("Bearer planted-access-2"), "\(shown)")

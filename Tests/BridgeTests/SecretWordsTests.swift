@@ -89,6 +89,32 @@ struct SecretWordsTests {
         }
     }
 
+    @Test(
+        "what it repeats of what an account showed over its own link reaches nobody either",
+        arguments: [
+            #"{"kind":"error","code":"\#(secret)","text":"rejected: \#(secret) is read-only"}"#,
+            #"{"kind":"error","code":"rejected: \#(secret)","text":""}"#,
+            #"{"kind":"error","code":"x","text":"rejected: \#(secret)","fatal":true}"#,
+            "close rejected: \(secret)", #"{"kind":"auth","state":"failed","text":"wrong: \#(secret)"}"#,
+        ])
+    func repeatedToAccount(_ words: String) throws {
+        let stage = try OwnLinkStage(OwnLinkStage.silent())
+        stage.harness.credentials[OwnLinkStage.own] = .success(
+            UpstreamCredentials(query: [.init(name: "token", value: Self.secret)]))
+        stage.enterBoth()
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        if words.hasPrefix("close ") {
+            stage.harness.closeUpstream(OwnLinkStage.own, code: 1008, reason: String(words.dropFirst(6)))
+        } else {
+            stage.backend(words, over: OwnLinkStage.own)
+        }
+        stage.harness.advance(by: .seconds(1))
+        let seen =
+            stage.heard(1) + stage.heard(2) + stage.harness.notes.flatMap { [$0.text] + $0.metadata.values }
+        #expect(!seen.contains { $0.contains("PLANTED") }, "\(seen.filter { $0.contains("PLANTED") })")
+        #expect(seen.contains { $0.contains("rejected: ***") || $0.contains("wrong: ***") }, "\(seen)")
+    }
+
     struct Words: CustomTestStringConvertible, Sendable {
         var testDescription: String
         var text: String

@@ -279,6 +279,7 @@ struct SessionOpeningTests {
     @Test("a renewed login that nobody answers, or that is refused, ends the link", arguments: [true, false])
     func renewalFails(isRefused: Bool) throws {
         let stage = try Self.live()
+        stage.harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("second")))
         stage.backend(#"{"kind":"auth","state":"expired"}"#)
         if isRefused {
             stage.backend(#"{"kind":"auth","state":"failed"}"#)
@@ -288,6 +289,45 @@ struct SessionOpeningTests {
             #expect(stage.room.link.lastReason == "the backend did not answer the renewed login in time")
         }
         #expect(stage.seen().prefix(2) == ["0 auth", "0 disconnect"])
+    }
+
+    @Test("a login that has expired is not shown again on the same socket")
+    func expiryWithoutAnother() throws {
+        let stage = try Self.live()
+        stage.harness.advance(by: .seconds(3600))
+        _ = stage.seen()
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        #expect(stage.room.link.lastReason == "the login has expired, and there is no other")
+        #expect(stage.seen() == ["0 disconnect", "0 connect", "0 auth"], "a new link, at once")
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        stage.harness.advance(by: .seconds(880))
+        #expect(stage.seen() == ["0 disconnect"], "and then in 15 minutes")
+    }
+
+    @Test("a renewed login that expires as soon as it is taken is refused, whatever is shown")
+    func expiryAtOnce() throws {
+        let stage = try Self.live()
+        for count in 0..<50 {
+            stage.harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("token \(count)")))
+            stage.backend(#"{"kind":"auth","state":"expired"}"#)
+            stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        }
+        let seen = stage.seen()
+        #expect(seen.count { $0 == "0 auth" } == 3, "\(seen)")
+        #expect(stage.room.link.lastReason == "the backend says that the login has expired")
+    }
+
+    @Test("an answer to a renewed login that says no more than expired ends the link as a refusal")
+    func expiredAgain() throws {
+        let stage = try Self.live()
+        stage.harness.advance(by: .seconds(3600))
+        stage.harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("second")))
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        let reads = stage.harness.credentialReads.count
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.room.link.lastReason == "the backend says that the renewed login has expired")
+        #expect(Array(stage.harness.credentialReads.dropFirst(reads)) == [true])
     }
 
     @Test("a login that was not on the socket and expires is renewed by a new link")

@@ -121,12 +121,29 @@ def a_backend_that_closes_with_1008_at_the_end_of_a_token(setting):
     setting.serve(close_on_expiry=True)
     setting.start()
     ann = setting.irc("ann")
-    for turn in range(2):
-        setting.backend.control("expire_tokens")
-        setting.wait_up(2 + turn)
-        check_talk(setting, ann, "turn %d" % turn)
+    setting.backend.control("expire_tokens")
+    setting.wait_up(2)
+    check_talk(setting, ann, "after")
     assert len(logins(setting)) == 1, logins(setting)
-    assert len(refreshes(setting)) == 2, refreshes(setting)
+    assert len(refreshes(setting)) == 1, refreshes(setting)
+
+
+@on("jwt-rooms", quick=True)
+def a_backend_that_closes_with_1008_again_and_again(setting):
+    """No token lives for a moment only: the second time it is about something else, and one try in 15 minutes is enough."""
+    setting.serve(close_on_expiry=True)
+    setting.start()
+    ann = setting.irc("ann")
+    for turn in range(2):
+        setting.wait_up(1 + turn)
+        setting.backend.control("expire_tokens")
+    ann.expect("NOTICE", lambda line: "refuses the bridge" in line.params[-1] and "15 min" in line.params[-1])
+    ann.say("#lobby", "kept")
+    ann.pump(3)
+    assert setting.ups() == 2 and not setting.backend.connections(), setting.ups()
+    assert len(logins(setting)) == 1 and len(refreshes(setting)) == 1, (logins(setting), refreshes(setting))
+    notices = [line for line in ann.lines if line.command == "NOTICE" and line.params[0] == "#lobby"]
+    assert len(notices) <= 4, notices
 
 
 def away(setting, **expire):

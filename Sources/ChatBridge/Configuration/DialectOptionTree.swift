@@ -186,7 +186,7 @@ extension ConfigurationCompletion {
     mutating func checkOptions(_ room: RoomConfiguration, at path: String, inherited: RoomConfiguration?) {
         if let inherited, inherited.options == room.options, inherited.dialect == room.dialect { return }
         do throws(DialectOptionError) {
-            _ = try configuration.dialect(of: room)
+            if let dialect = try configuration.dialect(of: room) { checkCallPlaces(dialect, room, at: path) }
         } catch {
             let isUnknown =
                 room.options.isWritten(error.path) && !error.known.isEmpty || error.sentence == "unknown option"

@@ -36,6 +36,11 @@ struct BackendPlan: Sendable {
         }
     }
 
+    /// The servers that a described dialect logs in at, where it names them.
+    static func loginServers(of dialect: any Dialect) -> [HTTPURL] {
+        CallPlaces.logins(of: dialect).compactMap { try? HTTPURL(parsing: $0.target) }
+    }
+
     static func hasCalls(_ login: OwnLoginConfiguration, _ dialect: any Dialect) -> Bool {
         dialect.calls != nil || login.auth.type == .login
     }
@@ -53,7 +58,8 @@ struct BackendPlan: Sendable {
         settings = BackendSettings(
             name: name, dialect: dialect, httpBase: base, user: user, login: login, authenticates: shows)
         place = BackendPlace(
-            base: base, loginURLs: room.auth.login.servers, headers: room.headers.map { ($0.name, $0.value.revealed) },
+            base: base, loginURLs: room.auth.login.servers + Self.loginServers(of: dialect),
+            headers: room.headers.map { ($0.name, $0.value.revealed) },
             userAgent: room.userAgent, tls: room.tls.settings(),
             proxies: room.proxy.rules(environment: environmentProxies))
         source = AccountSecrets.Source(auth: room.auth, isLogin: login != nil, user: user ?? "", password: password)

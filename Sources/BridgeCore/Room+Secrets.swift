@@ -1,0 +1,53 @@
+import ChatModel
+import HTTPProtocol
+
+// What we show to the backend, and what may come back in what is said there: in the address of a file, or in somebody's
+// words. It is taken out before anything is shown, kept or stored.
+
+/// A room's secrets, found anew when any bridge-wide have changed.
+struct RoomSecrets {
+    var version = 0
+    var finder = SecretFinder([])
+}
+
+extension Room {
+    /// Finds what this room's links, and the accounts behind them, show to the backend, and did before.
+    func secretFinder(_ context: BridgeContext) -> SecretFinder {
+        guard secrets.version != context.secretsVersion else { return secrets.finder }
+        var known = link.secrets + (context.accountSecrets[settings.backend] ?? [])
+        for own in ownLinks.values {
+            known += own.link.secrets
+            if let backend = own.login.backend { known += context.accountSecrets[backend] ?? [] }
+        }
+        secrets = RoomSecrets(version: context.secretsVersion, finder: SecretFinder(known))
+        return secrets.finder
+    }
+
+    /// `message` as it can be told, with `***` where it repeats a secret, and without links that hold one.
+    func withoutSecrets(_ message: ChatMessage, _ context: BridgeContext) -> ChatMessage {
+        let finder = secretFinder(context)
+        guard !finder.isEmpty else { return message }
+        let isTold = finder.isIn(message.text)
+        guard isTold || !message.attachments.isEmpty else { return message }
+        var message = message
+        if isTold { message.text = finder.scrubbed(message.text) }
+        message.attachments = withoutSecrets(message.attachments, context)
+        return message
+    }
+
+    func withoutSecrets(_ attachments: [ChatAttachment], _ context: BridgeContext) -> [ChatAttachment] {
+        let finder = secretFinder(context)
+        guard !finder.isEmpty else { return attachments }
+        return attachments.map { attachment in
+            var attachment = attachment
+            if let name = attachment.name { attachment.name = finder.scrubbed(name) }
+            if let thumbnail = attachment.thumbnail, finder.isIn(link: thumbnail) { attachment.thumbnail = nil }
+            if let url = attachment.url, finder.isIn(link: url) {
+                // A link of the bridge's own opens the file all the same.
+                let isRelayed = context.settings.media != nil && context.guardedBases[settings.backend] != nil
+                attachment.url = isRelayed ? finder.withoutParameters(url) : nil
+            }
+            return attachment
+        }
+    }
+}
