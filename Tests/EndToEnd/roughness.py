@@ -243,8 +243,11 @@ def difference(who, got, wanted):
     """What is lost, doubled or out of order, in one line."""
     doubled = sorted({text for text in got if got.count(text) > 1})
     missing = [text for text in wanted if text not in got]
-    return "%s: missing %r, doubled %r, in order: %s" % (
-        who, missing[:5], doubled[:5], got == sorted(got, key=lambda t: wanted.index(t) if t in wanted else -1))
+    known = [text for text in wanted if text in got]
+    first = next((n for n, pair in enumerate(zip(got, known)) if pair[0] != pair[1]), None)
+    order = "yes" if first is None else "not from %d on, %r instead of %r" % (
+        first, got[max(0, first - 2):first + 4], known[max(0, first - 2):first + 4])
+    return "%s: missing %r, doubled %r, in order: %s" % (who, missing, doubled, order)
 
 
 @on_wires(lambda wire: wire.settles)
