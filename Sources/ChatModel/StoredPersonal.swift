@@ -67,6 +67,7 @@ public struct StoredMute: Hashable, Sendable {
     public enum Target: Hashable, Sendable {
         /// Somebody upstream, by the id, or by the name where the wire has no ids.
         case remote(backend: String, ChatPerson)
+        /// In the form in which accounts are compared.
         case account(String)
         /// An IRC user without an account, by the nick in the form in which nicks are compared.
         case nick(String)
@@ -84,7 +85,7 @@ public struct StoredMute: Hashable, Sendable {
 
 /// What an account chose for itself.
 public struct StoredChoices: Equatable, Sendable {
-    /// As written; unique.
+    /// In the form in which accounts are compared; unique.
     public var account: String
     /// What others are told of its reading, in the bridge's word for it; nil: it has not said.
     public var receipts: String?

@@ -312,6 +312,7 @@ final class StoreChanges: @unchecked Sendable {
         case .forgetAccount(let name):
             values.add(name)
             try values.run(forgetAccount)
+        case .forgetAuthor(let author, let nobody): try personal.forget(author, as: nobody, values)
         case .forgetConversation(let key): try forgetConversation(key)
         case .nick(let known): try personal.keep(known, values)
         case .forgetNick(let folded): try personal.forget(nick: folded, values)

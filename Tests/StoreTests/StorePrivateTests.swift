@@ -77,6 +77,49 @@ struct StorePrivateTests {
         #expect(state.rooms[.attic]?.nextSequence == 8 && state.rooms[.attic]?.messages == [.plain(7)])
     }
 
+    @Test("what somebody left of whom another has the name now is nobody's, in all rooms")
+    func forgottenAuthor() async throws {
+        let stage = try StoreStage()
+        let (bob, ann, nobody) = (ChatID("BOB-ID"), ChatID("ANN-ID"), ChatID("NOBODY"))
+        let privately = StoredRoomKey(backend: "", room: "")
+        func mark(_ reader: String) -> StoredMarker {
+            StoredMarker(reader: ChatID(reader), at: ChatTimestamp(milliseconds: 1), sequence: 0)
+        }
+        func receipt(_ author: ChatID) -> StoredReceipt {
+            StoredReceipt(author: author, reader: ChatPerson(name: "remy"), deliveredSequence: 1, readSequence: 1)
+        }
+        func entry(_ id: String, _ author: ChatID, _ room: StoredRoomKey) -> StoredOutboxEntry {
+            StoredOutboxEntry(
+                id: ChatID(id), room: room, sender: ChatPerson(id: author), sentAs: id,
+                acceptedAt: ChatTimestamp(milliseconds: 1), author: author, nick: "bob", source: "bob!u@h",
+                account: "bob", client: "phone", text: id, state: .queued)
+        }
+        var operations: [StoreOperation] = [
+            .marker(privately, mark("BOB-ID zoe")), .marker(privately, mark("BOB-IDX zoe")),
+            .marker(privately, mark("ANN-ID bob")),
+        ]
+        for (room, number) in [(StoredRoomKey.lobby, 1), (.attic, 2)] {
+            operations += [
+                .marker(room, mark("BOB-ID")), .marker(room, mark("ANN-ID")), .receipt(room, receipt(bob)),
+                .receipt(room, receipt(ann)), .accept(entry("waits\(number)", bob, room)),
+                .accept(entry("failed\(number)", bob, room)), .accept(entry("ann's\(number)", ann, room)),
+                .outboxState(ChatID("failed\(number)"), .failed, confirmedPieces: 0, reason: "no"),
+            ]
+        }
+        await stage.submitAndSettle(operations)
+        await stage.submitAndSettle([.forgetAuthor(bob, as: nobody)])
+        let state = try reopened(stage)
+        #expect(Set(state.rooms[privately]?.markers.map(\.reader.rawValue) ?? []) == ["ANN-ID bob", "BOB-IDX zoe"])
+        for room in [StoredRoomKey.lobby, .attic] {
+            let left = try #require(state.rooms[room])
+            #expect(left.markers.map(\.reader) == [ann] && left.receipts.map(\.author) == [ann])
+            #expect(left.outbox.map(\.author) == [nobody, nobody, ann])
+            #expect(left.outbox.map(\.client) == [nil, nil, "phone"])
+            #expect(left.outbox.map(\.sender.id) == [bob, bob, ann])
+            #expect(left.outbox.map(\.state) == [.queued, .told, .queued])
+        }
+    }
+
     @Test("a conversation has so many messages and no more")
     func bounded() async throws {
         let stage = try StoreStage()
