@@ -20,17 +20,14 @@ struct PrivateConversations {
     /// account that has most of it, the quietest first.
     static let maxMemoryBytes = 16 * 1024 * 1024
 
-    /// In front of a visitor's nick. No account has it in its name.
-    private static let visitorMark: Character = " "
-
     /// Who has a nick without having an account, whoever they are.
     ///
     /// - Parameter folded: the nick.
-    static func visitor(_ folded: String) -> String { "\(visitorMark)\(folded)" }
+    static func visitor(_ folded: String) -> String { "\(StoredConversation.visitorMark)\(folded)" }
 
     /// The folded nick of a visitor; nil: it is an account.
     static func nick(ofVisitor account: String) -> String? {
-        account.first == visitorMark ? String(account.dropFirst()) : nil
+        StoredConversation.isVisitor(account) ? String(account.dropFirst()) : nil
     }
 
     /// The accounts of a conversation, by their folded names; twice the same for who talks to themselves.

@@ -135,7 +135,6 @@ extension Room {
     /// What was accepted and is not known to have arrived.
     func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {
         var left: [String: [StoredOutboxEntry]] = [:]
-        defer { forgottenAuthors = [:] }
         for entry in stored.outbox.map(disowned) {
             // What was said while this was being read is here already.
             guard !outbox.contains(id: entry.id), !outbox.failures.contains(id: entry.id) else { continue }

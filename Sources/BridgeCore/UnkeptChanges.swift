@@ -9,6 +9,9 @@ struct UnkeptChanges {
     /// are the ends of those that were accepted before, and what people read and did meanwhile.
     static let capacity = 10_000
 
+    /// Rooms and conversations that are told of a gap, each about 200 bytes: all that there can be at a time, twice.
+    static let maxPlaces = 2 * PrivateConversations.maxCount
+
     struct Period: Equatable {
         var from: ChatTimestamp
         var to: ChatTimestamp
@@ -81,7 +84,9 @@ struct UnkeptChanges {
         if newest != before { waitsFor = before }
         newest = ticket
         for change in changes {
-            if case .message(let key, let message) = change {
+            if case .message(let key, let message) = change,
+                messages[key] != nil || messages.count < Self.maxPlaces
+            {
                 let from = min(message.gapFrom ?? message.at, message.at, now)
                 let period = messages[key] ?? Period(from: from, to: now)
                 messages[key] = Period(from: min(period.from, from), to: max(period.to, now))
