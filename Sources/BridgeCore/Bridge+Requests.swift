@@ -86,7 +86,7 @@ extension Bridge {
         let person = context.identities.addLocal(
             client: session.id, nick: nick, ident: user, host: IdentityMap.hostname(settings.serverName),
             realname: session.realname, account: session.account?.name)
-        if let account = session.account { accountPeople[account.name] = person }
+        if let account = session.account { accountPeople[AccountBook.fold(account.name)] = person }
         if session.account?.isAdmin == true { operators.insert(person) }
         session.state = .registered(person)
         registeredCount += 1

@@ -51,6 +51,8 @@ public final class Bridge {
     var peakPeople = 0
     var whowas = WhowasMemory()
     var privateMarkers = PrivateMarkers()
+    /// Backends of which something is or may be kept, those included that are not configured any more.
+    let keptBackends: Set<String>
     var conversations = PrivateConversations()
     var privateMessages = RecentPrivateMessages()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
@@ -61,7 +63,7 @@ public final class Bridge {
     var accounts: AccountBook
     /// What was offered so far, by what decides about it.
     var offers: [CapabilityOffer.Grounds: CapabilityOffer] = [:]
-    /// Who is here as an account, by the account's name.
+    /// Who is here as an account, by the account's folded name.
     var accountPeople: [String: PersonID] = [:]
     /// Accounts that are being made, by their folded names.
     var registrations: [String: AccountRegistration] = [:]
@@ -148,6 +150,8 @@ public final class Bridge {
         self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = AccountBook(
             settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
+        self.keptBackends = Set(settings.rooms.map(\.backend) + settings.backends.map(\.name))
+            .union(stored?.rooms.keys.map(\.backend) ?? [])
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -592,7 +596,9 @@ public final class Bridge {
             forgetPrivateMarkers(of: personID)
             context.identities.remove(personID)
             forgetOperator(personID)
-            if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }
+            if let account = person.account.map(AccountBook.fold), accountPeople[account] == personID {
+                accountPeople[account] = nil
+            }
             registeredCount -= 1
         }
         noteEnd(of: session, reason)

@@ -72,6 +72,12 @@ struct OutboxEntry {
         var replyTo: String? { clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value }
         /// The name of the author's client; nil: it has none.
         var clientName: String?
+
+        /// The author is nobody who could come back.
+        mutating func disown(as nobody: ChatID) {
+            puppet = nobody
+            (client, person, clientName, label) = (nil, nil, nil, nil)
+        }
     }
 
     var message: ChatMessage
@@ -275,6 +281,17 @@ struct Outbox {
             $0.state = state
             $0.frames = []
         }
+    }
+
+    /// Who was `author` is somebody else now: what they said goes, and nobody is told of it. Returns which failures are
+    /// forgotten for it. Walks all entries.
+    mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
+        search = nil
+        for slot in slots.values where lists[slot]?.origin.puppet == author {
+            lists.modify(slot) { $0.origin.disown(as: nobody) }
+        }
+        if let count = unsettledAuthors.removeValue(forKey: author) { unsettledAuthors[nobody, default: 0] += count }
+        return failures.disown(author, as: nobody)
     }
 
     // MARK: - The store
@@ -529,7 +546,7 @@ struct Outbox {
 
     /// The same on wires that name senders, and give them no ids.
     mutating func confirm(senderName: String, text: String) -> OutboxEntry? {
-        confirm(text: text) { $0.sender.name == senderName }
+        confirm(text: text) { TextBytes.areSame($0.sender.name, senderName) }
     }
 
     private mutating func confirm(text: String, where fits: (ChatMessage) -> Bool) -> OutboxEntry? {

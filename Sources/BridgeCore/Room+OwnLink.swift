@@ -24,7 +24,7 @@ extension Room {
     func ownLink(speaking sender: ChatPerson) -> OwnLink? {
         guard !ownLinks.isEmpty else { return nil }
         if let id = sender.id { return ownPeople[.id(id)].flatMap { ownLinks[$0] } }
-        return sender.name.flatMap { ownPeople[.name($0)] }.flatMap { ownLinks[$0] }
+        return sender.name.flatMap { ownPeople[.name(Array($0.utf8))] }.flatMap { ownLinks[$0] }
     }
 
     /// The IRC user who is this person upstream, while they are here.
@@ -93,7 +93,7 @@ extension Room {
     private func claim(_ own: OwnLink, _ context: BridgeContext) {
         guard !barIfShared(own, context) else { return }
         for id in own.dialectContext.selfIDs { ownPeople[.id(id)] = own.account }
-        for name in own.dialectContext.selfNames { ownPeople[.name(name)] = own.account }
+        for name in own.dialectContext.selfNames { ownPeople[.name(Array(name.utf8))] = own.account }
         guard own.emptySince == nil else { return }
         let people =
             own.dialectContext.selfIDs.map { ChatPerson(id: $0) }
@@ -374,7 +374,8 @@ extension Room {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let index = ownSentBefore.lastIndex(where: { sent in
                     sent.text == message.text
-                        && (sent.sender.id == message.sender.id || sent.sender.name == message.sender.name)
+                        && (sent.sender.id == message.sender.id
+                            || TextBytes.areSame(sent.sender.name, message.sender.name))
                 })
             else { continue }
             learn(id, of: ownSentBefore.remove(at: index).msgid, context)

@@ -16,6 +16,7 @@ extension Room {
     /// meanwhile.
     func loaded(_ stored: StoredRoom?, _ context: BridgeContext) {
         if let stored { restore(stored, context) } else { goOnWithoutThePast(context) }
+        forgottenAuthors = [:]
         for member in locals.values { member.joinedAfter = recent.newest?.sequence ?? -1 }
         if !locals.isEmpty { occupied(context) }
         armOutbox(context)

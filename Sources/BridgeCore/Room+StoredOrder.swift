@@ -232,10 +232,10 @@ extension Room {
     /// Read markers and receipts.
     func restoreReading(_ stored: StoredRoom, _ context: BridgeContext) {
         let kept = stored.markers.sorted { $0.at < $1.at }.suffix(Self.maxMarkers)
-        for marker in kept {
+        for marker in kept where forgottenAuthors[marker.reader] == nil {
             markers[marker.reader] = ReadMarker(at: marker.at, sequence: Int(clamping: marker.sequence))
         }
-        for receipt in stored.receipts {
+        for receipt in stored.receipts where forgottenAuthors[receipt.author] == nil {
             toldReceipts.enter(
                 author: receipt.author, reader: IdentityMap.remoteKey(receipt.reader, backend: settings.backend),
                 ToldReceipts.Told(

@@ -135,11 +135,11 @@ extension Room {
     /// What was accepted and is not known to have arrived.
     func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {
         var left: [String: [StoredOutboxEntry]] = [:]
-        for entry in stored.outbox {
+        for entry in stored.outbox.map(disowned) {
             // What was said while this was being read is here already.
             guard !outbox.contains(id: entry.id), !outbox.failures.contains(id: entry.id) else { continue }
             left[entry.link, default: []].append(entry)
-            if settings.identity == .puppet { remember(author: entry.author) }
+            if settings.identity == .puppet { remember(author: entry.sender.id ?? entry.author) }
         }
         if let ours = left.removeValue(forKey: "") { restore(ours, into: &outbox, context) }
         for (account, entries) in left {

@@ -134,7 +134,8 @@ final class Room {
     /// What the backend names a person by.
     enum OwnKey: Hashable {
         case id(ChatID)
-        case name(String)
+        /// As bytes: those who differ in one are two people there.
+        case name([UInt8])
     }
 
     let id: RoomID
@@ -249,6 +250,8 @@ final class Room {
     var isLoading = false
     /// What waits for own links that are not open, by account.
     var restingOutboxes: [String: Outbox] = [:]
+    /// Authors of earlier who are nobody's now, and as whom they are kept, while what is kept of the room is being read.
+    var forgottenAuthors: [ChatID: ChatID] = [:]
     let failureNotices = FailureNotices()
     /// What IRC users may do here.
     var moderation = RoomModeration()

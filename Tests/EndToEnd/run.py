@@ -24,6 +24,7 @@ import dialects
 import files
 import history
 import hostile
+import inheritance
 import listeners
 import load
 import lifecycle
@@ -49,7 +50,7 @@ import twins
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, rejoin, retracting, twins,
+    private, inheritance, rejoin, retracting, twins,
 ]
 
 
