@@ -41,12 +41,13 @@ import roughness
 import scale
 import service
 import surface
+import uploads
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private,
+    private, uploads,
 ]
 
 
