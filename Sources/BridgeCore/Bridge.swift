@@ -73,6 +73,8 @@ public final class Bridge {
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
+    /// Of its own: whoever fails here many times makes nobody's failures there forgotten.
+    var uploadThrottle = LoginThrottle()
     /// Tokens of clients that a backend is asked about.
     var bearerTries: [BackendCallID: BearerTry] = [:]
     /// The backend that says whose a client's token is; nil: none is asked.

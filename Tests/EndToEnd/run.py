@@ -45,12 +45,13 @@ import scale
 import service
 import surface
 import twins
+import uploads
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, inheritance, rejoin, retracting, twins,
+    private, inheritance, rejoin, retracting, twins, uploads,
 ]
 
 
