@@ -179,7 +179,8 @@ extension StoredPageQuery {
     public func isForwards(_ spans: [StoredSpan]) -> Bool {
         guard case .between(let first, let second) = selection, spans.count == 2 else { return true }
         if let from = first.time, let to = second.time { return from <= to }
-        return spans[0].start <= spans[1].start
+        // A time that nothing bears, and the message behind it, begin at one place.
+        return (spans[0].start, spans[0].end) <= (spans[1].start, spans[1].end)
     }
 }
 

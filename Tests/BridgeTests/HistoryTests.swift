@@ -538,6 +538,19 @@ struct HistoryTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test(
+        "from the room's first message back to an old time is what the backend has", arguments: HistoryPlace.withBackend
+    )
+    func betweenFirstAndOldTime(_ place: HistoryPlace) throws {
+        let stage = try HistoryStage(place, older: [("old0", 60_000), ("old1", 30_000)])
+        stage.enter()
+        stage.say(["a", "b"])
+        _ = stage.raw()
+        let old = "timestamp=1990-01-01T00:00:00.000Z"
+        #expect(stage.page("CHATHISTORY BETWEEN #lobby msgid=\(stage.msgid("a")) \(old) 5") == ["old0", "old1"])
+        #expect(stage.page("CHATHISTORY BETWEEN #lobby \(old) msgid=\(stage.msgid("a")) 5") == ["old0", "old1"])
+    }
+
     @Test("what the backend tells newest first is in order all the same", arguments: HistoryPlace.withBackend)
     func newestFirst(_ place: HistoryPlace) throws {
         // Several of each second.
