@@ -181,7 +181,10 @@ extension Bridge {
         let batch = ["chathistory", nick]
         guard let view = view(session, nick: nick) else { return begin(.lines, batch: batch, session) }
         begin(
-            .conversation(view, subcommand: subcommand, target: nick, pageQuery(selection, limit: limit, session)),
+            .conversation(
+                view, subcommand: subcommand, target: nick,
+                pageQuery(
+                    session.lastPage(of: view.pair.storedKey)?.goingOn(selection) ?? selection, limit: limit, session)),
             batch: batch, session)
     }
 

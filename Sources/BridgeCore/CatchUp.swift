@@ -61,6 +61,8 @@ struct CatchUp {
 
     /// Times are those of the senders' clocks, and not of one clock of the backend's.
     var sendersTellTime = false
+    /// The backend's histories begin with the newest message, as far as one said so for certain.
+    var isToldNewestFirst = false
     private(set) var state = State.closed
     var gap: Gap? = .everything
     /// The newest message seen, whether or not there is a gap before it.

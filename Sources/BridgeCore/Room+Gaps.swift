@@ -34,6 +34,7 @@ extension Room {
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
             id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
         let sequence = recent.appendGap(msgid: msgid, at: to)
+        recent.heard(to, wall: context.now.wall)
         let server = context.settings.serverName
         let stored = StoredMessage(
             kind: .gap, sequence: Int64(sequence), msgid: msgid, at: to, gapFrom: from, nick: server, source: server,
@@ -52,13 +53,16 @@ extension Room {
     static func span(_ from: ChatTimestamp, _ to: ChatTimestamp) -> String {
         let (difference, over) = to.milliseconds.subtractingReportingOverflow(from.milliseconds)
         let seconds = over ? .max : max(difference, 0) / 1000
-        func moment(_ at: ChatTimestamp) -> String {
-            // 2026-11-21T12:03:10.000Z
-            let text = IRCServerTime.format(milliseconds: at.milliseconds)
-            let time = text.dropFirst(11).prefix(8)
-            return seconds < 24 * 60 * 60 ? String(time) : text.prefix(10) + " " + time
-        }
+        func moment(_ at: ChatTimestamp) -> String { self.moment(at, hasDate: seconds >= 24 * 60 * 60) }
         return "between \(moment(from)) and \(moment(to)) UTC (\(spoken(seconds: Int(clamping: seconds))))"
+    }
+
+    /// `2026-11-21 12:03:10`, UTC.
+    static func moment(_ at: ChatTimestamp, hasDate: Bool = true) -> String {
+        // 2026-11-21T12:03:10.000Z
+        let text = IRCServerTime.format(milliseconds: at.milliseconds)
+        let time = text.dropFirst(11).prefix(8)
+        return hasDate ? text.prefix(10) + " " + time : String(time)
     }
 
     /// Since when something is missing. Backends stamp what they are told before they send it round, some by whole

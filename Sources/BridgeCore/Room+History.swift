@@ -308,8 +308,9 @@ extension Room {
         let places = duplicates.places()
         let page = HistoryPage(
             told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
-            end: catchUp.end(total: duplicates.total)
+            end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
         ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
+        if let isNewestFirst = page.isNewestFirst { catchUp.isToldNewestFirst = isNewestFirst }
         let messages = page.messages
         let isWhole = catchUp.reaches(page, isComplete: isComplete, wall: context.now.wall) {
             textDuplicates.contains($0)

@@ -35,6 +35,7 @@ extension Room {
     ) {
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, text: text, at: at)
+        recent.heard(at, wall: context.now.wall)
         guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
         let isDue = liveKeptAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
@@ -172,6 +173,7 @@ extension Room {
     private func restore(_ message: StoredMessage, _ context: BridgeContext) {
         recent.goOn(from: Int(clamping: message.sequence))
         if message.kind == .event { return _ = recent.takePlace() }
+        recent.heard(message.at, wall: context.now.wall)
         if message.kind == .gap {
             recent.appendGap(msgid: message.msgid, at: message.at)
             return
