@@ -297,6 +297,16 @@ extension Transport {
 
     // MARK: - Closing
 
+    /// The peer sends no more, of which ``TransportDelegate/connectionClosed(_:_:transport:)`` is just telling, and is to be
+    /// answered all the same: the connection stays, for sending alone, until it is closed from here or breaks. That is
+    /// reported once more.
+    ///
+    /// Nothing happens where the connection has ended.
+    public func keepSending(_ id: ConnectionID) {
+        guard let connection = connections.find(id), connection.pointee.phase == .open else { return }
+        connection.pointee.flags.insert(.kept)
+    }
+
     /// Sends what is queued, closes, and waits for the peer to close too, discarding what it still says. When `linger` has
     /// passed and not everything is sent, the rest is dropped; zero means that one write is tried. The connection ends
     /// with ``StreamEnd/closedByUs``. One that does not stand yet ends at once.

@@ -24,6 +24,7 @@ import dialects
 import files
 import history
 import hostile
+import lastwords
 import listeners
 import load
 import lifecycle
@@ -46,7 +47,7 @@ import surface
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private,
+    private, lastwords,
 ]
 
 
