@@ -259,7 +259,12 @@ extension Transport {
                 }
             } else if count == 0 {
                 connection.pointee.flags.remove(.readable)
+                // The kernel says so again whenever it has something else to say of one that is kept.
+                let isKnown = connection.pointee.flags.contains(.peerEnded)
                 connection.pointee.flags.insert(.peerEnded)
+                if isKnown, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) {
+                    return
+                }
                 peerEnded(id, connection)
                 return
             } else if count == -Int64(EAGAIN) {

@@ -360,7 +360,7 @@ struct StreamEndTests {
             }
             transport.closeAfterFlush(client, linger: .zero)
         }
-        #expect(await test.until { probe, _ in probe.ends(server).count == 2 })
+        #expect(await test.until { probe, _ in probe.ends(server) == [.endOfStream, .reset] })
         #expect(await test.until { _, transport in transport.connectionCount == 0 })
     }
 
