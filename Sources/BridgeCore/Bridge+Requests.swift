@@ -100,7 +100,10 @@ extension Bridge {
     func registered(_ session: IRCSession) {
         hasName(session)
         session.forgetUnusedLogin()
-        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        if !session.hasEnded {
+            context.timers.set(
+                .clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        }
         context.note(
             .info, "client-registered", "an IRC user is here",
             ["address": session.origin.address, "nick": session.displayNick, "account": session.account?.name ?? ""])

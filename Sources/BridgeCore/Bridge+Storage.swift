@@ -161,7 +161,8 @@ extension Bridge {
     private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
         context.timers.cancel(.roomLoad(id))
         context.waitingLoads.removeAll { $0.room == id }
-        guard let room = room(id), room.isLoading else { return }
+        // A bridge that closes its links opens none.
+        guard phase == .running || phase == .draining, let room = room(id), room.isLoading else { return }
         room.isLoading = false
         room.loaded(stored, context)
         orderIsKnown(room)

@@ -213,7 +213,7 @@ public final class Bridge {
         for account in backends where account.settings.authenticates && !account.settings.isOnDemand {
             account.start(context)
         }
-        for room in rooms where room.settings.connect == .always { room.startLink(context) }
+        for room in rooms { room.startForWaiting(context) }
         askForTemplateRooms()
     }
 
@@ -336,6 +336,7 @@ public final class Bridge {
     public func clientClosed(_ id: ClientID, reason: String, now: Now) {
         context.now = now
         guard let session = sessions[id] else { return }
+        if session.hasEnded { return readerGone(session) }
         quit(session, reason: reason)
     }
 
@@ -447,6 +448,7 @@ public final class Bridge {
 
     private func checkLiveness(_ session: IRCSession) {
         let now = context.now.monotonic
+        if session.hasEnded { return letGo(session) }
         guard session.person != nil else {
             return close(session, reason: "Registration timed out")
         }
@@ -473,18 +475,24 @@ public final class Bridge {
 
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
+        var isAllDone = false
         while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
             session.gatewayTry == nil, !waitsToBecomeOperator(session)
         {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
-                if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
+                isAllDone = session.decoder.bufferedByteCount == 0
+                if !isAllDone { context.timers.set(.clientBudget(session.id), at: grant) }
                 break
             }
-            guard let input = nextInput(session) else { break }
+            guard let input = nextInput(session) else {
+                isAllDone = true
+                break
+            }
             handle(input, session)
         }
         guard session.state != .closed else { return }
+        if session.hasEnded, isAllDone { return letGo(session) }
         let held = session.decoder.bufferedByteCount
         if held > settings.limits.receiveQueueBytes, !session.isReadingPaused {
             session.isReadingPaused = true
@@ -586,7 +594,7 @@ public final class Bridge {
     private func tellsPassingEnds(_ origin: ClientOrigin) -> Bool { !origin.isWebSocket }
 
     /// Takes the client out of everything and tells who saw them.
-    private func quit(_ session: IRCSession, reason: String) {
+    func quit(_ session: IRCSession, reason: String) {
         if let personID = session.person, let person = context.identities[personID] {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
             let line = IRCMessage(

@@ -129,7 +129,8 @@ struct HistoryPage {
     /// Fewer messages than these do not outvote our clock, or the order of the times.
     private static let quorum = 3
 
-    private static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
+    /// The latest time that is believed at `at`.
+    static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
         let (sum, over) = at.milliseconds.addingReportingOverflow(credibleLead)
         return over ? ChatTimestamp(milliseconds: .max) : ChatTimestamp(milliseconds: sum)
     }

@@ -55,6 +55,8 @@ final class IRCSession {
     /// Changes once at most, when a gateway says for whom it connects.
     var origin: ClientOrigin
     var isReadingPaused = false
+    /// It sends no more; what it sent before is still being carried out.
+    var hasEnded = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
     /// Of a session that is registered, the person; of the others what can be nobody's id.

@@ -93,6 +93,16 @@ struct OutboxEntry {
     var frames: [EncodedFrame] = []
     /// An earlier process accepted it.
     var isRestored = false
+    /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
+    var mayHaveArrived = false
+
+    /// Whether the backend has it is not known.
+    var isArrivalOpen: Bool {
+        switch state {
+        case .written, .doubtful, .unsettled: true
+        case .accepting, .queued, .intending: mayHaveArrived
+        }
+    }
 
     /// Not on disk, as far as is known.
     var isAccepting: Bool { if case .accepting = state { true } else { false } }
@@ -401,7 +411,10 @@ struct Outbox {
         while let slot = lists.last(.intending) { withdraw(slot) }
         if mayRepeat {
             for list in [OutboxLists.Name.written, .open] {
-                while let slot = lists.last(list) { requeue(slot) }
+                while let slot = lists.last(list) {
+                    lists.modify(slot) { $0.mayHaveArrived = true }
+                    requeue(slot)
+                }
             }
             return intended
         }

@@ -89,6 +89,12 @@ extension Room {
         context.keep(.live(storedKey, until: until))
     }
 
+    /// Somebody is here, and there is no link: a room of which nothing is kept begins with this.
+    func keepAwaited(since: ChatTimestamp, _ context: BridgeContext) {
+        guard context.isDurable, liveKept == nil, recent.newest == nil else { return }
+        keepLive(until: since, context)
+    }
+
     func liveTimerFired(_ context: BridgeContext) {
         guard context.isDurable, isLive else { return }
         keepLive(context)
@@ -113,6 +119,7 @@ extension Room {
     func loseSight(_ context: BridgeContext) {
         context.timers.cancel(.live(id))
         gapEnd = nil
+        awaitedSince = nil
         guard missingSince == nil else { return }
         let until = seenUntil(context)
         if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
@@ -130,6 +137,7 @@ extension Room {
         let messages = stored.messages.sorted { $0.sequence < $1.sequence }
         let until = stored.liveUntil ?? messages.last?.at
         missingSince = until.map { min($0, now) }
+        if until != nil { awaitedSince = nil }
         guard let until else { return }
         liveKept = stored.liveUntil
         // What ends in front of a hole ends with the very line whose time is kept.

@@ -36,7 +36,7 @@ extension Room {
     }
 
     func linkStartTimerFired(_ context: BridgeContext) {
-        guard link.state == .stopped, settings.connect == .always || !locals.isEmpty else { return }
+        guard link.state == .stopped, isWanted else { return }
         link.start(context)
     }
 
@@ -186,7 +186,9 @@ extension Room {
                 clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
             state: left.state == .written && !mayRepeatMessages ? .unsettled : .queued, acceptedAt: acceptedAt,
             // It has waited for longer than anybody needs to be told.
-            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true)
+            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
+            // Where the ids are ours, it is not kept what was written.
+            mayHaveArrived: mayRepeatMessages)
     }
 
     /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went

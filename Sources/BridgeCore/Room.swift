@@ -235,6 +235,8 @@ final class Room {
     var cursorRound = CursorRound()
     /// What is said since then may be missing, by our clock; nil: nothing is.
     var missingSince: ChatTimestamp?
+    /// It is missing because somebody entered then and there was no link; nil: for another reason.
+    var awaitedSince: Now?
     /// When messages were shown again though something was missing in front of them.
     var gapEnd: ChatTimestamp?
     /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
@@ -404,6 +406,7 @@ final class Room {
         adopt(member)
         audience.add(member, profile: profile, isHeld: isHeld) { locals[$0] }
         slots.insert(personID)
+        awaitLink(context)
         occupied(context)
         ownArrived(client, context)
         reportPresence(of: puppet, context)

@@ -25,6 +25,7 @@ import files
 import history
 import hostile
 import inheritance
+import lastwords
 import listeners
 import load
 import lifecycle
@@ -51,7 +52,7 @@ import uploads
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, inheritance, rejoin, retracting, twins, uploads,
+    private, inheritance, rejoin, retracting, twins, uploads, lastwords,
 ]
 
 
