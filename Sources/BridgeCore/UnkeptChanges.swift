@@ -31,8 +31,8 @@ struct UnkeptChanges {
         case choices(String)
 
         /// Nil: it is not handed over again. Messages leave a gap; acceptances are refused aloud; how far a room was heard is
-        /// told anew by what comes later; cursors, rooms of accounts and what became of messages are owed elsewhere; and an account that could
-        /// not be kept is given up, so nothing of an earlier one need be forgotten for it.
+        /// told anew by what comes later; cursors, rooms of accounts and what became of messages are owed elsewhere; and an
+        /// account that could not be kept is given up, so nothing of an earlier one need be forgotten for it.
         init?(_ change: StoreOperation) {
             switch change {
             case .learn(let room, let msgid, _): self = .upstreamID(room, msgid: msgid)
