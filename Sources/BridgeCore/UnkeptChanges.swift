@@ -48,8 +48,8 @@ struct UnkeptChanges {
             case .nick(let known): self = .nick(known.folded)
             case .forgetNick(let folded): self = .nick(folded)
             case .choices(let chosen): self = .choices(chosen.account)
-            case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState, .leaveOutbox,
-                .account, .forgetAuthor:
+            case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState,
+                .leaveOutbox, .account, .forgetAuthor:
                 return nil
             }
         }
