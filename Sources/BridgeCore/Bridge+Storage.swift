@@ -231,7 +231,7 @@ struct UnkeptChanges {
             case .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState, .leaveOutbox,
                 .account:
                 break
-            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount,
+            case .learn, .edit, .takeBack, .restore, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount,
                 .forgetConversation, .nick, .forgetNick, .choices:
                 if again.count < Self.capacity { again.append(change) }
             }
