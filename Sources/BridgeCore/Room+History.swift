@@ -90,6 +90,7 @@ extension Room {
     /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
     func stopCatchingUp(_ context: BridgeContext) {
         if link.isUp { loseSight(context) }
+        decideAll(context)
         releaseHeld(context)
         catchUpLinkLost(context)
         catchUp.isCallOpen = false
@@ -550,6 +551,7 @@ extension Room {
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent.msgid, context)
+            tellIfComplained(sent, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }

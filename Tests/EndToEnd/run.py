@@ -35,6 +35,7 @@ import outages
 import peer
 import private
 import proxies
+import refusals
 import rejoin
 import relaying
 import restarts
@@ -49,7 +50,7 @@ import twins
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, rejoin, retracting, twins,
+    private, rejoin, refusals, retracting, twins,
 ]
 
 
