@@ -61,6 +61,8 @@ public struct BackendCallOrder: Equatable, Sendable {
     public var timeout: Duration
     /// Longest answer, in bytes.
     public var maxAnswerBytes: Int
+    /// Longest time without a byte, while bytes are taken; nil: only ``timeout`` counts.
+    public var stallTimeout: Duration?
 }
 
 /// An answer of any status, and how long the server wants to be left alone.

@@ -6,14 +6,16 @@ import WireBytes
 //
 // | state    | meaning                                            | verb → next                                               |
 // |----------|----------------------------------------------------|-----------------------------------------------------------|
-// | absent   | nobody of the account is in the room               | a client enters → linking                                 |
+// | absent   | nobody of the account is in the room               | a client enters → linking; an earlier process left what   |
+// |          |                                                    | the account said → lingering                              |
 // | linking  | wanted, and not usable yet or no longer            | usable → naming, speaking                                 |
 // | naming   | usable, but not known as whom the backend sees us  | whoAmI answered → speaking, barred; link lost → linking   |
 // | speaking | what the account says goes out                     | link lost → linking; last client left → lingering         |
 // | barred   | the backend sees us as the room's own account      | last client left → lingering                              |
 // | lingering| nobody of the account is here, the link stays      | a client enters → as before; 5 min and nothing to send →  |
 // |          |                                                    | closing                                                   |
-// | closing  | our Close is sent                                  | stopped → absent, or linking when a client entered        |
+// | closing  | our Close is sent                                  | stopped → absent, or linking when a client entered or     |
+// |          |                                                    | something was said                                        |
 //
 // While linking, naming or barred, what the account says waits in the outbox of this link, by the rules of `Outbox`; it never
 // takes the room's link. What the link brings is read for confirmations and refusals alone: the room's link shows the rest.
@@ -53,7 +55,7 @@ final class OwnLink {
     let link: UpstreamSession
     /// The account's own id on the backend where we name senders; it marks the account's messages everywhere.
     let puppet: ChatID
-    /// The IRC user; another one after everybody left and came again.
+    /// The IRC user; another one after everybody left and came again, and nobody before the first came.
     var person: PersonID
     var dialectContext: DialectContext
     var outbox: Outbox

@@ -42,6 +42,9 @@ struct RecentMessages {
     private var oldest = 0
     /// The place of what is entered next.
     private(set) var nextSequence = 0
+    /// The latest time that a line bore, and the same where none counts as later than our clock when it came.
+    private var latestSaid: ChatTimestamp?
+    private var latestHeard: ChatTimestamp?
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 
@@ -50,6 +53,19 @@ struct RecentMessages {
 
     /// Whatever a file says: places go on growing.
     private static let maxPlace = Int.max / 2
+
+    /// A line with this time came.
+    mutating func heard(_ at: ChatTimestamp, wall: ChatTimestamp) {
+        let heard = min(at, wall)
+        latestSaid = latestSaid.map { max($0, at) } ?? at
+        latestHeard = latestHeard.map { max($0, heard) } ?? heard
+    }
+
+    /// The latest time of a line, none of which was said later than now; nil: there is no line.
+    func latest(wall: ChatTimestamp) -> ChatTimestamp? {
+        if let latestSaid, latestSaid <= wall { return latestSaid }
+        return latestHeard.map { min($0, wall) }
+    }
 
     /// - Returns: its place in the order.
     @discardableResult

@@ -134,7 +134,8 @@ final class Room {
     /// What the backend names a person by.
     enum OwnKey: Hashable {
         case id(ChatID)
-        case name(String)
+        /// As bytes: those who differ in one are two people there.
+        case name([UInt8])
     }
 
     let id: RoomID
@@ -236,6 +237,8 @@ final class Room {
     var cursorRound = CursorRound()
     /// What is said since then may be missing, by our clock; nil: nothing is.
     var missingSince: ChatTimestamp?
+    /// It is missing because somebody entered then and there was no link; nil: for another reason.
+    var awaitedSince: Now?
     /// When messages were shown again though something was missing in front of them.
     var gapEnd: ChatTimestamp?
     /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
@@ -251,6 +254,8 @@ final class Room {
     var isLoading = false
     /// What waits for own links that are not open, by account.
     var restingOutboxes: [String: Outbox] = [:]
+    /// Authors of earlier who are nobody's now, and as whom they are kept, while what is kept of the room is being read.
+    var forgottenAuthors: [ChatID: ChatID] = [:]
     let failureNotices = FailureNotices()
     /// What IRC users may do here.
     var moderation = RoomModeration()
@@ -403,6 +408,7 @@ final class Room {
         adopt(member)
         audience.add(member, profile: profile, isHeld: isHeld) { locals[$0] }
         slots.insert(personID)
+        awaitLink(context)
         occupied(context)
         ownArrived(client, context)
         reportPresence(of: puppet, context)

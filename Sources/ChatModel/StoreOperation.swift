@@ -46,6 +46,9 @@ public enum StoreOperation: Equatable, Sendable {
     /// Enters an account, in the place of one of that very name.
     case account(StoredAccount)
     case forgetAccount(name: String)
+    /// What an IRC user who was `author` left is nobody's: read markers of rooms and conversations go, and what was told of
+    /// readers. Accepted messages are `nobody`'s, who has no client, and failed ones count as told.
+    case forgetAuthor(ChatID, as: ChatID)
     /// All messages of a private conversation go; what is said in it later begins a new one.
     case forgetConversation(StoredRoomKey)
     /// Enters whose a nick is, in the place of what was known of it.

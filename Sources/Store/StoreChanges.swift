@@ -40,6 +40,7 @@ final class StoreChanges: @unchecked Sendable {
     private let removeMessages: SQLiteStatement
     private let removeRoom: SQLiteStatement
     private let personal: StorePersonalChanges
+    private let conversationBounds: StoreConversationBounds
     private let tidying: StoreTidying
 
     /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
@@ -65,7 +66,9 @@ final class StoreChanges: @unchecked Sendable {
     /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
     private(set) var grown: [Int64: Int] = [:]
 
-    init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    init(
+        _ connection: SQLiteConnection, _ conversationLimits: StoreConversationBounds.Limits
+    ) throws(SQLiteError) {
         self.connection = connection
         findRoom = try connection.prepare(
             "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
@@ -139,6 +142,7 @@ final class StoreChanges: @unchecked Sendable {
         removeMessages = try connection.prepare("DELETE FROM messages WHERE room = ?")
         removeRoom = try connection.prepare("DELETE FROM rooms WHERE id = ?")
         personal = try StorePersonalChanges(connection)
+        conversationBounds = try StoreConversationBounds(connection, conversationLimits)
         tidying = try StoreTidying(connection)
     }
 
@@ -218,6 +222,7 @@ final class StoreChanges: @unchecked Sendable {
         indexes.removeAll()
         freeIndexes.removeAll()
         changedRooms.removeAll()
+        conversationBounds.forgetAll()
     }
 
     /// Keeps something large for a moment, to see whether that is possible.
@@ -318,6 +323,7 @@ final class StoreChanges: @unchecked Sendable {
         case .forgetAccount(let name):
             values.add(name)
             try values.run(forgetAccount)
+        case .forgetAuthor(let author, let nobody): try personal.forget(author, as: nobody, values)
         case .forgetConversation(let key): try forgetConversation(key)
         case .nick(let known): try personal.keep(known, values)
         case .forgetNick(let folded): try personal.forget(nick: folded, values)
@@ -396,7 +402,9 @@ final class StoreChanges: @unchecked Sendable {
         given(new.sequence, in: index)
         rooms[index].messages += 1
         change(index)
-        if key.parties != nil { try trimConversation(rooms[index].id, newest: new.sequence) }
+        guard key.parties != nil else { return }
+        try trimConversation(rooms[index].id, newest: new.sequence)
+        try conversationBounds.entered(new, room: rooms[index].id, key, values)
     }
 
     // MARK: - Private conversations
@@ -420,6 +428,7 @@ final class StoreChanges: @unchecked Sendable {
         try values.run(removeRoom)
         // Its number may be given to another room.
         grown[rooms[index].id] = nil
+        conversationBounds.forget(room: rooms[index].id)
         changedRooms.removeAll { $0 == index }
         indexes[key] = nil
         freeIndexes.append(index)

@@ -151,7 +151,8 @@ enum StoreFile {
 
         let reading = try SQLiteConnection(path: path, isReadOnly: true, busyMilliseconds: busyMilliseconds)
         return Parts(
-            lock: lock, changes: try StoreChanges(connection), queries: try StoreQueries(reading), opening: opening)
+            lock: lock, changes: try StoreChanges(connection, settings.conversationLimits),
+            queries: try StoreQueries(reading), opening: opening)
     }
 
     // MARK: - Moving aside

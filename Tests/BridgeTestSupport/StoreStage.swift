@@ -157,6 +157,18 @@ public struct StoreStage {
     }
 }
 
+extension StoredRoom {
+    fileprivate mutating func forget(_ author: ChatID, as nobody: ChatID) {
+        markers.removeAll { $0.reader == author || $0.reader.rawValue.hasPrefix(author.canonical + " ") }
+        receipts.removeAll { $0.author == author }
+        for index in outbox.indices where outbox[index].author == author {
+            outbox[index].author = nobody
+            outbox[index].client = nil
+            if outbox[index].state == .failed { outbox[index].state = .told }
+        }
+    }
+}
+
 extension StoredState {
     /// Carries out one change, as the store's rules say.
     mutating func apply(_ change: StoreOperation) {
@@ -214,6 +226,8 @@ extension StoredState {
             accounts.removeAll { $0.name == account.name }
             accounts.append(account)
         case .forgetAccount(let name): accounts.removeAll { $0.name == name }
+        case .forgetAuthor(let author, let nobody):
+            for key in rooms.keys { rooms[key]?.forget(author, as: nobody) }
         case .forgetConversation(let key):
             rooms[key] = nil
             conversations.removeAll { $0.key == key }

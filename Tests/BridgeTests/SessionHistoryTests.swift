@@ -106,6 +106,28 @@ struct SessionHistoryTests {
         #expect(stage.said() == ["ann: five"])
     }
 
+    @Test("a history that is told newest first, in whole seconds, is shown in the order in which it was said")
+    func newestFirst() throws {
+        let stage = try Self.stage()
+        stage.backend(
+            S.history(
+                [("k5", -20), ("k4", -30), ("k3", -40), ("k2", -50), ("k1", -60)].map { S.message($0, $0, at: $1) }))
+        _ = stage.heard()
+        Self.outage(stage)
+        stage.backend(
+            S.history(
+                [("f", 3), ("e", 2), ("d", 2), ("c", 2), ("b", 1), ("a", 1), ("k5", -20)].map {
+                    S.message($0, $0, at: $1)
+                }))
+        #expect(stage.said() == ["a", "b", "c", "d", "e", "f"].map { "ann: " + $0 })
+        // Nothing in this one says how it is told, however often it is asked for, but those before it did.
+        Self.outage(stage)
+        for _ in 0..<3 {
+            stage.backend(S.history([("i", 9), ("h", 9), ("g", 9)].map { S.message($0, $0, at: $1) }))
+        }
+        #expect(stage.said() == ["g", "h", "i"].map { "ann: " + $0 })
+    }
+
     @Test("a history that does not reach back is asked for again, wider, then for as many as are shown")
     func widening() throws {
         let stage = try Self.settled(limit: 2)
