@@ -106,8 +106,7 @@ final class BackendAccount {
     // The calls; see BackendAccount+Calls.swift.
     var queue: [PendingCall] = []
     var underWay: [BackendCallID: PendingCall] = [:]
-    var pausedUntil: MonotonicInstant?
-    var callFailures = 0
+    var pauses = CallPauses()
     var nextLookAt: MonotonicInstant?
 
     init(id: BackendID, settings: BackendSettings) {
@@ -566,7 +565,7 @@ final class BackendAccount {
 
     /// Sets the one timer to whatever comes first.
     func arm(_ context: BridgeContext) {
-        var due: [MonotonicInstant?] = [callsDue]
+        var due: [MonotonicInstant?] = [callsDue(now: context.now.monotonic)]
         if case .waiting(let until) = identification { due.append(until) }
         switch state {
         case .holding: due.append(held?.renewAt)

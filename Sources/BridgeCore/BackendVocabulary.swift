@@ -85,6 +85,25 @@ enum BackendPurpose: Equatable {
     case markRead(RoomID)
     case ownIdentity(RoomID)
     case upload(UploadID)
+
+    /// Calls of one kind ask for the same of the backend, and fail together.
+    enum Kind: Hashable {
+        case person
+        case rooms
+        case history
+        case markRead
+        case upload
+    }
+
+    var kind: Kind {
+        switch self {
+        case .whoAmI, .ownIdentity: .person
+        case .rooms: .rooms
+        case .history, .olderHistory: .history
+        case .markRead: .markRead
+        case .upload: .upload
+        }
+    }
 }
 
 /// What came of it, for the bridge.

@@ -425,6 +425,8 @@ public final class Bridge {
             case .typingOut(let client, let id): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .markRead(let id): room(id)?.markReadTimerFired(context)
+            case .undecided(let id): room(id)?.releaseDecided(context)
+            case .openActions(let id): room(id)?.openActionsTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
             case .live(let id): room(id)?.liveTimerFired(context)
             case .roomLoad(let id): roomLoadTimedOut(id)

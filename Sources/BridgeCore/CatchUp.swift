@@ -157,6 +157,7 @@ struct CatchUp {
         quiet = []
         state = .closed
         tries = 0
+        best = nil
     }
 
     /// Somebody entered, and is to have all that is said from now on.
@@ -189,6 +190,7 @@ struct CatchUp {
         retry = nil
         isDelayTold = false
         isCareful = false
+        best = nil
     }
 
     /// An earlier process ended here, and what it showed was seen again.
@@ -256,6 +258,8 @@ struct CatchUp {
     var early: ChatHistory?
     private(set) var tries = 0
     private(set) var limit: Int?
+    /// What the last call brought, while one for more is on its way that may fail for good.
+    var best: [ChatMessage]?
 
     /// How many messages to ask for now; nil: all, which only a call can answer.
     mutating func nextLimit(_ base: Int, isBounded: Bool) -> Int? {

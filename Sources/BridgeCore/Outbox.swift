@@ -514,6 +514,46 @@ struct Outbox {
         for slot in others { _ = remove(slot) }
     }
 
+    // MARK: - Put off
+
+    /// What was to be written next and certainly was not waits again.
+    mutating func withdrawIntended() -> [OutboxEntry] {
+        let intended = lists.entries(.intending)
+        while let slot = lists.last(.intending) { withdraw(slot) }
+        return intended
+    }
+
+    /// The backend did not take the message with `id` for now: it goes again, in its place. False: that is not on the wire.
+    mutating func putOff(id: ChatID) -> Bool {
+        guard let slot = slots[id], lists.list(of: slot) == .written || lists[slot]?.state == .doubtful else {
+            return false
+        }
+        putOff(slot)
+        return true
+    }
+
+    /// The same where the backend does not say which: what was written last.
+    mutating func putOffNewest() -> Bool {
+        guard let slot = lists.last(.written) else { return false }
+        putOff(slot)
+        return true
+    }
+
+    private mutating func putOff(_ slot: Int) {
+        guard let entry = lists[slot] else { return }
+        discountText(entry)
+        change(slot, to: .queued)
+        // Those that were put off before are the first of what is queued, and hardly anything stands in front of this one.
+        var next = lists.first(.queued)
+        while let at = next, let other = lists[at],
+            (other.acceptedAt, lists.serial(of: at)) < (entry.acceptedAt, lists.serial(of: slot))
+        {
+            next = lists.next(after: at)
+        }
+        lists.move(slot, to: .queued, before: next)
+        search = nil
+    }
+
     // MARK: - Refusals
 
     /// The backend refused the message with `id`.
@@ -594,6 +634,15 @@ struct Outbox {
     var oldestWritten: MonotonicInstant? {
         guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
         return at
+    }
+
+    /// Whether something that waits for its confirmation went up with a prefix of ours that this text begins with.
+    func hasWritten(inFrontOf text: String) -> Bool {
+        lists.first(.written) { entry in
+            let (whole, words) = (entry.message.text, entry.origin.text)
+            return whole.utf8.count > words.utf8.count && whole.hasSuffix(words)
+                && text.hasPrefix(String(whole.dropLast(words.count)))
+        } != nil
     }
 
     /// Takes out what was written at `time` or before and is not confirmed, oldest first.

@@ -60,7 +60,7 @@ final class OwnLink {
     var dialectContext: DialectContext
     var outbox: Outbox
     let failureNotices = FailureNotices()
-    var sendBudget: TokenBucket
+    var sendBudget: SendBudget
     /// When the server was last asked whether it has read what nobody acknowledged.
     var askedServerAt: MonotonicInstant?
     var typingBudget = TokenBucket(rate: 10, burst: 20)
@@ -100,7 +100,7 @@ final class OwnLink {
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
-        person: PersonID, sendBudget: TokenBucket, outbox: Outbox
+        person: PersonID, sendBudget: SendBudget, outbox: Outbox
     ) {
         var settings = room
         settings.name = room.name + "/" + account
@@ -149,14 +149,24 @@ struct OwnSentMessages {
     /// unnoticed.
     static let liveWindow: Duration = .seconds(60)
 
-    private var entries: [(msgid: String, text: String, entry: OutboxEntry, writtenAt: MonotonicInstant)] = []
+    private struct Entry {
+        var msgid: String
+        var text: String
+        var entry: OutboxEntry
+        var writtenAt: MonotonicInstant
+        /// The author was told that the backend refused it.
+        var isComplained = false
+    }
+
+    private var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
 
     func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
 
     mutating func append(msgid: String, _ entry: OutboxEntry, writtenAt: MonotonicInstant) {
-        entries.append((msgid, Self.plain(entry.message.text), entry, writtenAt))
+        entries.append(
+            Entry(msgid: msgid, text: Self.plain(entry.message.text), entry: entry, writtenAt: writtenAt))
         if entries.count > Self.capacity { entries.removeFirst() }
     }
 
@@ -173,10 +183,13 @@ struct OwnSentMessages {
         return entries.lastIndex { $0.text == text }.map { entries.remove(at: $0).msgid }
     }
 
-    /// For a complaint without a name.
-    mutating func takeComplained(now: MonotonicInstant) -> OutboxEntry? {
-        guard let last = entries.last, now - last.writtenAt <= SentMessages.complaintWindow else { return nil }
-        return entries.removeLast().entry
+    /// For a complaint without a name; see ``SentMessages/markComplained(now:)``.
+    mutating func markComplained(now: MonotonicInstant) -> OutboxEntry? {
+        guard let index = entries.lastIndex(where: { !$0.isComplained }),
+            now - entries[index].writtenAt <= SentMessages.complaintWindow
+        else { return nil }
+        entries[index].isComplained = true
+        return entries[index].entry
     }
 
     private static func plain(_ text: String) -> String {

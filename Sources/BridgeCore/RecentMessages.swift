@@ -126,6 +126,14 @@ struct RecentMessages {
         ring[slot].isTakenBack = true
     }
 
+    /// It was not taken back after all: what it was before, as the caller kept it.
+    mutating func restore(_ entry: Entry) {
+        guard let slot = byMsgid[entry.msgid], ring[slot].isTakenBack else { return }
+        ring[slot].beginning = entry.beginning
+        ring[slot].wentUpAs = entry.wentUpAs
+        ring[slot].isTakenBack = false
+    }
+
     /// What the backend was given as the text: with a prefix perhaps, or a quotation.
     mutating func went(up text: String, msgid: String) {
         guard let slot = byMsgid[msgid] else { return }

@@ -90,6 +90,7 @@ extension Room {
     /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
     func stopCatchingUp(_ context: BridgeContext) {
         if link.isUp { loseSight(context) }
+        decideAll(context)
         releaseHeld(context)
         catchUpLinkLost(context)
         catchUp.isCallOpen = false
@@ -266,7 +267,15 @@ extension Room {
         }
         switch outcome {
         case .success(let messages): take(messages, isComplete: isComplete, context)
-        case .failure(let failure): historyFailed(failure.sentence, context)
+        case .failure(let failure):
+            if failure.isFinal, let best = catchUp.best {
+                context.note(
+                    .warn, "history-failed",
+                    "more of the past cannot be fetched: \(UpstreamSession.printable(failure.sentence))",
+                    ["room": settings.name])
+                return take(best, isComplete: false, mayAskAgain: false, context)
+            }
+            historyFailed(failure.sentence, mayRetry: !failure.isFinal, context)
         }
     }
 
@@ -288,6 +297,7 @@ extension Room {
         }
         guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
             catchUp.retry = nil
+            if !mayRetry { tellUnfetched(context) }
             return
         }
         catchUp.retry = CatchUp.Retry(failures: failures + 1, isAsking: false)
@@ -309,7 +319,10 @@ extension Room {
         return "What was said during the outage cannot be fetched at the moment, so older messages may come late."
     }
 
-    private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
+    /// - Parameter mayAskAgain: false: this is all that can be had.
+    private func take(
+        _ messages: [ChatMessage], isComplete: Bool, mayAskAgain: Bool = true, _ context: BridgeContext
+    ) {
         let told = messages.filter { concernsUs($0.room, context) }
         let places = duplicates.places()
         let page = HistoryPage(
@@ -321,7 +334,10 @@ extension Room {
         let isWhole = catchUp.reaches(page, isComplete: isComplete, wall: context.now.wall) {
             textDuplicates.contains($0)
         }
-        if !isWhole, catchUp.mayAskAgain, ask(context) { return }
+        if !isWhole, mayAskAgain, catchUp.mayAskAgain, ask(context) {
+            if catchUp.isCallOpen { catchUp.best = told }
+            return
+        }
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
@@ -562,6 +578,7 @@ extension Room {
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent.msgid, context)
+            tellIfComplained(sent, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }

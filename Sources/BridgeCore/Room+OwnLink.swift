@@ -58,7 +58,7 @@ extension Room {
         OwnLink(
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
             login: login, puppet: puppet, person: person,
-            sendBudget: TokenBucket(rate: sendBudget.rate, burst: sendBudget.burst),
+            sendBudget: SendBudget(rate: sendBudget.rate, burst: sendBudget.burst),
             outbox: takeRestingOutbox(of: account))
     }
 
@@ -227,6 +227,7 @@ extension Room {
             ])
         keepWithdrawals(own.outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         own.pendingReceipts = []
+        openActionsLinkLost(own.id, context)
         own.settling = .nothing
         context.timers.cancel(.ownIdentity(own.id))
         arm(own, context)
@@ -407,17 +408,15 @@ extension Room {
     }
 
     private func confirmByReceipt(_ receipt: ChatReceipt, _ own: OwnLink, _ context: BridgeContext) {
+        if answersDelete(receipt, context) { return }
         let isServerID = traits.messageIDOrigin == .server
         if let ref = receipt.ref.map({ ChatID($0) }) {
             let late = own.outbox.contains(id: ref) ? nil : own.outbox.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
             guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
             let upstreamID = isServerID ? receipt.ids.first : entry.message.id
-            if let upstreamID, isServerID, !duplicates.insert(duplicateKey(upstreamID, nil)) {
-                _ = keepArrival(entry, own, context)
-                return arm(own, context)
-            }
-            return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context)
+            guard isServerID else { return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context) }
+            return arrived(entry, upstreamID: upstreamID, at: receipt.at, own, context)
         }
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
@@ -432,26 +431,33 @@ extension Room {
             .warn, "own-link-error", UpstreamSession.printable(error.text),
             ["room": settings.name, "account": own.account, "code": UpstreamSession.printable(error.code)])
         guard own.canSpeak else { return }
+        let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
+        if putOff(error, own, words, context) { return }
         var entry: OutboxEntry?
         if let ref = error.ref {
-            // Some wires put the kind of request in front.
-            let bare =
-                ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+            let bare = Self.bare(ref)
             entry = own.outbox.refuse(id: ChatID(ref)) ?? own.outbox.refuse(id: ChatID(bare))
+            if entry == nil, !actionRefused(ref: ref, over: own.id, words, context) {
+                _ = actionRefused(ref: bare, over: own.id, words, context)
+            }
         } else if error.isFatal {
             return
         } else if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
+            if oldestActionRefused(over: own.id, own.outbox, words, context) { return }
             entry = own.outbox.refuseOldest()
+            if entry == nil { _ = lastActionRefused(over: own.id, words, context) }
+        } else if lastActionRefused(over: own.id, words, context) {
+            return
         } else {
             let now = context.now.monotonic
             entry =
                 own.outbox.refuseNewest(within: SentMessages.complaintWindow, now: now)
-                ?? own.sent.takeComplained(now: now)
+                ?? own.sent.markComplained(now: now)
         }
         guard let entry else { return }
-        let words = UpstreamSession.printable(error.text.isEmpty ? error.code : error.text)
         failed(entry, why: "the backend refused it (\(words))", own, context)
         arm(own, context)
+        releaseDecided(context)
     }
 
     // MARK: - Sending
@@ -515,6 +521,7 @@ extension Room {
     }
 
     private func wrote(_ entry: OutboxEntry, _ own: OwnLink, _ context: BridgeContext) {
+        openActions.messageWritten(over: own.id)
         guard traits.confirmation == .none, let id = entry.message.id,
             let written = own.outbox.confirm(id: id, sender: nil)
         else { return }

@@ -139,6 +139,7 @@ extension Room {
 
     /// Where nothing will ever confirm it, that is the end.
     private func wrote(_ entry: OutboxEntry, _ context: BridgeContext) {
+        openActions.messageWritten(over: id)
         guard confirmation == .none, let id = entry.message.id, let written = outbox.confirm(id: id, sender: nil)
         else { return }
         // Should it come back all the same, it is known.

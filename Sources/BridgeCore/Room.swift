@@ -176,7 +176,7 @@ final class Room {
     /// What the backend has from before the room's beginning here; nil: nobody asked for that of late.
     var older: OlderHistory?
     var outbox = Outbox()
-    var sendBudget: TokenBucket
+    var sendBudget: SendBudget
     var typingBudget = TokenBucket(rate: 10, burst: 20)
     var markers: [ChatID: ReadMarker] = [:]
     var pendingReceipts: [(reader: ChatPerson, id: ChatID, state: ChatReceipt.State)] = []
@@ -213,6 +213,8 @@ final class Room {
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
     var ownReactions = OwnReactions()
+    var openActions = OpenActions()
+    var undecided = UndecidedRows()
     var presenceReport = PresenceReport()
     /// What the wire can say of IRC users' coming and going.
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
@@ -278,7 +280,7 @@ final class Room {
         self.accountPerson = ChatPerson(id: account, name: "chatbridge")
         self.dialectContext = DialectContext(
             selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom)
-        self.sendBudget = TokenBucket(
+        self.sendBudget = SendBudget(
             rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst)
         if let account = settings.account { accountIdentified(account, context) }
     }

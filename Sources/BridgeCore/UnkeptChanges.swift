@@ -37,7 +37,7 @@ struct UnkeptChanges {
             switch change {
             case .learn(let room, let msgid, _): self = .upstreamID(room, msgid: msgid)
             case .edit(let room, let msgid, _): self = .text(room, msgid: msgid)
-            case .takeBack(let room, let msgid): self = .takenBack(room, msgid: msgid)
+            case .takeBack(let room, let msgid), .restore(let room, let msgid): self = .takenBack(room, msgid: msgid)
             case .marker(let room, let marker): self = .marker(room, marker.reader)
             case .receipt(let room, let receipt):
                 self = .receipt(room, author: receipt.author, reader: Self.keyed(receipt.reader))

@@ -32,6 +32,8 @@ public enum StoreOperation: Equatable, Sendable {
     case edit(StoredRoomKey, msgid: String, text: String)
     /// The words go, their place stays.
     case takeBack(StoredRoomKey, msgid: String)
+    /// The words of one of the messages that were taken back last, and of what was done to it, come back. Too late: nothing.
+    case restore(StoredRoomKey, msgid: String)
     case marker(StoredRoomKey, StoredMarker)
     case receipt(StoredRoomKey, StoredReceipt)
     /// Everything said in the room before `until` was handed over before this.

@@ -272,6 +272,8 @@ public struct DialectTraits: Equatable, Sendable {
     public var reportsDelivery: Bool
     /// Whether the backend gives its files only to whoever shows a token.
     public var guardsFiles = false
+    /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
+    public var answersDeletes = false
     public var backoff: BackoffTraits
 
     public init(

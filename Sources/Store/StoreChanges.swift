@@ -23,6 +23,7 @@ final class StoreChanges: @unchecked Sendable {
     private let edit: SQLiteStatement
     private let takeBack: SQLiteStatement
     private let takeBackEvents: SQLiteStatement
+    private let withdrawn: StoreWithdrawn
     private let marker: SQLiteStatement
     private let receipt: SQLiteStatement
     private let identity: SQLiteStatement
@@ -112,6 +113,7 @@ final class StoreChanges: @unchecked Sendable {
             WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
             AND kind = \(StoredMessage.Kind.event.rawValue) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
+        withdrawn = try StoreWithdrawn(connection)
         marker = try connection.prepare(
             "INSERT OR REPLACE INTO markers(room, key, reader, at, seq) VALUES(?, ?, ?, ?, ?)")
         receipt = try connection.prepare(
@@ -263,12 +265,16 @@ final class StoreChanges: @unchecked Sendable {
             try values.run(edit)
         case .takeBack(let key, let msgid):
             guard let index = try knownRoom(key) else { return }
+            try withdrawn.keep(msgid, of: rooms[index].id)
             values.add(rooms[index].id)
             values.add(msgid)
             try values.run(takeBack)
             values.add(rooms[index].id)
             values.add(msgid)
             try values.run(takeBackEvents)
+        case .restore(let key, let msgid):
+            guard let index = try knownRoom(key) else { return }
+            try withdrawn.restore(msgid, of: rooms[index].id)
         case .marker(let key, let mark):
             let index = try room(key)
             values.add(rooms[index].id)

@@ -404,6 +404,39 @@ struct SessionHistoryTests {
         #expect(stage.said() == [])
     }
 
+    @Test(
+        "where all of it is too large, the most that came is shown, and what is missing is told; nothing is asked again"
+    )
+    func tooLarge() throws {
+        let stage = try Self.stage(.call, limit: 2)
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        Self.outage(stage)
+        Self.answer(stage, .success((8...9).map { Self.message("\($0)", "m\($0)", at: Int64($0)) }))
+        Self.answer(stage, .success((2...9).map { Self.message("\($0)", "m\($0)", at: Int64($0)) }))
+        #expect(Self.asked(stage).last?.limit == nil)
+        Self.answer(stage, .failure(BackendCallFailure(sentence: "the answer is too large", isFinal: true)))
+        let heard = stage.heard()
+        #expect(heard.filter { $0.hasPrefix("ann: ") } == (2...9).map { "ann: m\($0)" })
+        #expect(heard.contains { $0.contains("Older messages may be missing") }, "\(heard)")
+        #expect(stage.notes("history-short").count == 1)
+        stage.harness.advance(by: .seconds(1000))
+        #expect(Self.asked(stage).isEmpty)
+        stage.backend(S.message("10", "on", at: 10))
+        #expect(stage.said() == ["ann: on"])
+    }
+
+    @Test("where nothing came and nothing ever will, the room is told, and nothing is asked again")
+    func nothingEver() throws {
+        let stage = try Self.stage(.call, limit: 2)
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        Self.outage(stage)
+        _ = Self.asked(stage)
+        Self.answer(stage, .failure(BackendCallFailure(sentence: "redirected elsewhere", isFinal: true)))
+        #expect(stage.heard().contains { $0.contains("is missing: the backend cannot be asked for it") })
+        stage.harness.advance(by: .seconds(1000))
+        #expect(Self.asked(stage).isEmpty)
+    }
+
     // MARK: - Without ids
 
     @Test("messages without ids are told apart by sender, text and time, and two live ones never melt into one")

@@ -37,6 +37,7 @@ import outages
 import peer
 import private
 import proxies
+import refusals
 import rejoin
 import relaying
 import restarts
@@ -52,7 +53,7 @@ import uploads
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, inheritance, rejoin, retracting, twins, uploads, lastwords,
+    private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
 ]
 
 

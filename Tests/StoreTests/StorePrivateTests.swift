@@ -106,6 +106,13 @@ struct StorePrivateTests {
             let search = StoredSearch(text: text, limit: 9)
             #expect(try await ask { stage.store.search(Self.ours, search, $0) } == found)
         }
+        await stage.submitAndSettle([.restore(Self.ours, msgid: row(1).msgid)])
+        var again = reaction
+        again.text = "TAGMSG"
+        again.clientTags = [StoredTag(name: StoredMessage.replyTag, value: row(1).msgid)]
+        again.isTakenBack = false
+        #expect(
+            try await stage.messages(Self.ours) == [row(0), row(1), row(2), again], "unless it was refused at once")
         let state = try reopened(stage)
         let known = state.conversations.first { $0.key == Self.ours }
         #expect(known?.nextSequence == 4 && known?.newestAt == row(2).at && known?.speakers == ["Ann"])

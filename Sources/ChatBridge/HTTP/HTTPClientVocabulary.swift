@@ -97,6 +97,14 @@ enum HTTPClientError: Error, Equatable, Sendable {
     case busy(limit: Int)
     case cancelled
 
+    /// The same request would end the same way.
+    var isFinal: Bool {
+        switch self {
+        case .unsupportedURL, .tooManyRedirects, .redirectRefused, .protocolError(.bodyTooLarge): true
+        case .notConnected, .connectionLost, .protocolError, .timedOut, .busy, .cancelled: false
+        }
+    }
+
     /// Without a full stop.
     var sentence: String {
         switch self {
