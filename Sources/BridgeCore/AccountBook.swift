@@ -10,8 +10,8 @@ struct AccountBook {
 
     private var byName: [String: AccountSettings] = [:]
     private var nameByCertificate: [String: String] = [:]
-    /// By the id or the name that the backend has for the person.
-    private var nameByToken: [String: String] = [:]
+    /// By the id or the name that the backend has for the person, as bytes: those who differ in one are two people there.
+    private var nameByToken: [[UInt8]: String] = [:]
     /// Names of those that people made, folded.
     private var made: Set<String> = []
     /// Iterations that every check of a password takes, so that accounts cannot be told apart by time.
@@ -39,7 +39,7 @@ struct AccountBook {
 
     /// The account of somebody whom the backend vouches for: by the id where it has ids, else by the name.
     func account(of person: ChatPerson) -> AccountSettings? {
-        (person.id?.rawValue ?? person.name).flatMap { nameByToken[$0] }.flatMap { byName[$0] }
+        (person.id?.rawValue ?? person.name).flatMap { nameByToken[Array($0.utf8)] }.flatMap { byName[$0] }
     }
 
     private mutating func add(_ account: AccountSettings) {
@@ -47,7 +47,7 @@ struct AccountBook {
         byName[folded] = account
         if account.mayRelay { mayRelay = true }
         for certificate in account.certificates { nameByCertificate[certificate] = folded }
-        for owner in account.tokenOwners { nameByToken[owner] = folded }
+        for owner in account.tokenOwners { nameByToken[Array(owner.utf8)] = folded }
     }
 
     /// Enters an account that somebody made. False where the configuration has one of that name, which wins.

@@ -20,10 +20,6 @@ extension BackendAccount {
 
     /// Tries of one call when the backend is in trouble.
     static let maxAttempts = 3
-    /// Wait after the first failed call; each further one in a row doubles it.
-    static let firstPause: Duration = .seconds(1)
-    /// The longest of these waits.
-    static let longestPause: Duration = .seconds(60)
 
     /// Whether the backend has such a call.
     func offers(_ call: BackendCall) -> Bool {
@@ -41,6 +37,13 @@ extension BackendAccount {
             fail(purpose, "the backend has no call for that")
             return takeEvents()
         }
+        let deadline = context.now.monotonic + settings.limits.callTimeout
+        if let why = pauses.reason(of: purpose.kind, until: deadline) {
+            fail(purpose, why)
+            return takeEvents()
+        }
+        // What is read by the time it is asked is read, however often that was wished for.
+        if case .markRead = purpose, queue.contains(where: { $0.purpose == purpose }) { return takeEvents() }
         guard queue.count < settings.limits.callsWaiting else {
             fail(purpose, "too many calls wait for \(place)")
             return takeEvents()
@@ -48,27 +51,30 @@ extension BackendAccount {
         queue.append(
             PendingCall(
                 purpose: purpose, call: call, request: request, context: dialectContext,
-                deadline: context.now.monotonic + settings.limits.callTimeout))
+                deadline: deadline))
         start(context)
         pump(context)
         arm(context)
         return takeEvents()
     }
 
-    private func fail(_ purpose: BackendPurpose, _ sentence: String, status: Int? = nil) {
-        events.append(.answered(purpose, .failure(BackendCallFailure(sentence: sentence, status: status))))
+    private func fail(
+        _ purpose: BackendPurpose, _ sentence: String, status: Int? = nil, isFinal: Bool = false
+    ) {
+        let failure = BackendCallFailure(sentence: sentence, status: status, isFinal: isFinal)
+        events.append(.answered(purpose, .failure(failure)))
     }
 
     /// Sends what may go.
     func pump(_ context: BridgeContext) {
         let now = context.now.monotonic
-        if let pausedUntil {
-            guard now >= pausedUntil else { return }
-            self.pausedUntil = nil
-        }
         let canShow = isUsable(context)
         var index = 0
         while underWay.count < settings.limits.callsAtOnce, index < queue.count {
+            if pauses.isPaused(queue[index].purpose.kind, now: now) {
+                index += 1
+                continue
+            }
             if queue[index].request.isAuthorized, !canShow {
                 if case .refused = state {
                     let call = queue.remove(at: index)
@@ -104,11 +110,15 @@ extension BackendAccount {
             switch outcome {
             case .success(let answered): self.answered(call, answered, context)
             case .failure(let failure):
+                if failure.isFinal {
+                    fail(call.purpose, scrubbed(failure.sentence), status: failure.status, isFinal: true)
+                    break
+                }
                 // Whether it was carried out is not known: only what can be done twice is done again.
-                pause(nil, context)
+                let sentence = scrubbed(failure.sentence)
+                pause(call.purpose.kind, nil, sentence, context)
                 tryAgain(
-                    call, if: call.request.method == .get, orFail: scrubbed(failure.sentence), status: failure.status,
-                    context)
+                    call, if: call.request.method == .get, orFail: sentence, status: failure.status, context)
             }
             pump(context)
         }
@@ -120,7 +130,8 @@ extension BackendAccount {
         let answer = answered.answer
         switch answer.status {
         case 200..<300:
-            callFailures = 0
+            pauses.succeeded(call.purpose.kind)
+            refusedCalls[call.purpose.subject] = nil
             if let shown = call.generation, shown == generation { proven() }
             let reply =
                 settings.dialect.calls?.reply(to: call.call, answer: answer, context: call.context)
@@ -133,18 +144,25 @@ extension BackendAccount {
         case let status where isStale(status) && call.generation != nil:
             // With a token that is known to be good, 403 is about what was asked.
             let isAboutToken = status != 403 || held?.isProven != true || call.generation != generation
-            guard isAboutToken, !call.isRenewed, let shown = call.generation, refused(generation: shown, context)
+            // Another token made no difference a while ago.
+            let now = context.now.monotonic
+            let subject = call.purpose.subject
+            let wasInVain = refusedCalls[subject].map { now - $0 < ReconnectPolicy.refusedDelay } ?? false
+            if call.isRenewed { refusedCalls[subject] = now }
+            guard isAboutToken, !call.isRenewed, !wasInVain, let shown = call.generation,
+                refused(generation: shown, .call, context)
             else { return fail(call.purpose, sentence("a call", answer), status: status) }
             var call = call
             call.isRenewed = true
             queue.insert(call, at: 0)
         case let status where Self.isTransient(status):
-            pause(answered.retryAfter, context)
             // These two say that nothing was done.
             let isUndone = status == 429 || status == 503
+            let sentence = sentence("a call", answer)
+            if isUndone, let wish = answered.retryAfter { pauseAll(wish, sentence, context) }
+            pause(call.purpose.kind, answered.retryAfter, sentence, context)
             tryAgain(
-                call, if: isUndone || call.request.method == .get, orFail: sentence("a call", answer), status: status,
-                context)
+                call, if: isUndone || call.request.method == .get, orFail: sentence, status: status, context)
         case let status: fail(call.purpose, sentence("a call", answer), status: status)
         }
     }
@@ -156,21 +174,34 @@ extension BackendAccount {
     private func tryAgain(
         _ call: PendingCall, if isAllowed: Bool, orFail sentence: String, status: Int?, _ context: BridgeContext
     ) {
-        let resumes = pausedUntil ?? context.now.monotonic
-        guard isAllowed, call.attempts < Self.maxAttempts, resumes < call.deadline else {
+        let isOutlasted = pauses.reason(of: call.purpose.kind, until: call.deadline) != nil
+        guard isAllowed, call.attempts < Self.maxAttempts, !isOutlasted else {
             return fail(call.purpose, sentence, status: status)
         }
         queue.insert(call, at: 0)
     }
 
-    /// Leaves the backend alone for a while: as long as it wants, else longer each time.
-    private func pause(_ retryAfter: Duration?, _ context: BridgeContext) {
-        var pause = Self.firstPause
-        for _ in 0..<min(callFailures, 10) where pause < Self.longestPause { pause *= 2 }
-        callFailures += 1
-        pause = max(min(pause, Self.longestPause), min(retryAfter ?? .zero, ReconnectPolicy.longestRetryAfter))
-        let until = context.now.monotonic + pause
-        pausedUntil = max(pausedUntil ?? until, until)
+    /// Leaves one kind of call alone for a while: as long as the backend wants, else longer each time.
+    private func pause(
+        _ kind: BackendPurpose.Kind, _ retryAfter: Duration?, _ sentence: String, _ context: BridgeContext
+    ) {
+        pauses.failed(kind, retryAfter: retryAfter, reason: sentence, now: context.now.monotonic)
+        failOutlasted()
+    }
+
+    /// The backend wants to be left alone altogether.
+    private func pauseAll(_ wish: Duration, _ sentence: String, _ context: BridgeContext) {
+        pauses.holdAll(for: wish, reason: sentence, now: context.now.monotonic)
+        failOutlasted()
+    }
+
+    /// What waits and would be given up before the pause is over fails now, with what is wrong.
+    private func failOutlasted() {
+        queue.removeAll { call in
+            guard let why = pauses.reason(of: call.purpose.kind, until: call.deadline) else { return false }
+            fail(call.purpose, why)
+            return true
+        }
     }
 
     /// Nobody can be asked with a token for a while.
@@ -181,9 +212,12 @@ extension BackendAccount {
 
     // MARK: - Time
 
-    var callsDue: MonotonicInstant? {
-        guard !queue.isEmpty else { return nil }
-        return [queue.map(\.deadline).min(), pausedUntil].compactMap(\.self).min()
+    func callsDue(now: MonotonicInstant) -> MonotonicInstant? {
+        queue.map { call in
+            // What may go and does not waits for something else.
+            guard let end = pauses.end(of: call.purpose.kind), end > now else { return call.deadline }
+            return min(end, call.deadline)
+        }.min()
     }
 
     func callTimerFired(_ context: BridgeContext) {

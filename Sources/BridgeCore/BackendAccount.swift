@@ -60,6 +60,16 @@ final class BackendAccount {
         case known(ChatPerson)
     }
 
+    /// What a room's link made of the tokens.
+    private struct RoomUse {
+        /// When the backend last took what it showed, since the renewal.
+        var acceptedAt: MonotonicInstant?
+        /// When a refusal of it last led to a renewal.
+        var renewedAt: MonotonicInstant?
+        /// What it showed last before the link was lost without a refusal.
+        var servedGeneration: Int?
+    }
+
     /// Wait after the backend was first asked in vain who the account is; each further time doubles it.
     static let identificationPause: Duration = .seconds(10)
     /// The longest of these waits. A message of the account looks like a stranger's meanwhile.
@@ -97,12 +107,7 @@ final class BackendAccount {
     private var renewalPlace: String?
     /// When a refusal last led to a renewal.
     private var refusalRenewedAt: MonotonicInstant?
-    /// When a refusal of each room last led to one.
-    private var roomRenewedAt: [RoomID: MonotonicInstant] = [:]
-    /// Rooms whose link was lost without a refusal, with what is shown now.
-    private var servedRooms: Set<RoomID> = []
-    /// When the backend last took what each room showed.
-    private var acceptedAt: [RoomID: MonotonicInstant] = [:]
+    private var use: [RoomID: RoomUse] = [:]
     private var isSaveTroubleTold = false
     /// Rooms that wait for the outcome.
     private var waitingRooms: [RoomID] = []
@@ -117,8 +122,9 @@ final class BackendAccount {
     // The calls; see BackendAccount+Calls.swift.
     var queue: [PendingCall] = []
     var underWay: [BackendCallID: PendingCall] = [:]
-    var pausedUntil: MonotonicInstant?
-    var callFailures = 0
+    var pauses = CallPauses()
+    /// When calls were last refused with a token that was renewed for them.
+    var refusedCalls: [BackendPurpose.Subject: MonotonicInstant] = [:]
     var nextLookAt: MonotonicInstant?
 
     init(id: BackendID, settings: BackendSettings) {
@@ -152,7 +158,7 @@ final class BackendAccount {
 
     /// A room wants what it shows to its backend; answered by ``BackendEvent/credentials(_:_:)``.
     func credentialsWanted(_ room: RoomID, afterRefusal: Bool, _ context: BridgeContext) -> [BackendEvent] {
-        if afterRefusal, let shown = given[room] { refused(generation: shown, by: room, context) }
+        if afterRefusal, let shown = given[room] { refused(generation: shown, .link(room), context) }
         waitingRooms.removeAll { $0 == room }
         waitingRooms.append(room)
         start(context)
@@ -174,13 +180,21 @@ final class BackendAccount {
 
     /// The backend took what this room showed.
     func accepted(by room: RoomID, _ context: BridgeContext) {
-        acceptedAt[room] = context.now.monotonic
+        use[room, default: RoomUse()].acceptedAt = context.now.monotonic
         if given[room] == generation { held?.isProven = true }
     }
 
     /// A link of the room, which was usable, was lost for another reason than a refusal.
     func lost(by room: RoomID) {
-        if given[room] == generation { servedRooms.insert(room) }
+        if given[room] == generation { use[room, default: RoomUse()].servedGeneration = generation }
+    }
+
+    /// The room is gone.
+    func forget(_ room: RoomID) {
+        use[room] = nil
+        given[room] = nil
+        failedRooms.remove(room)
+        waitingRooms.removeAll { $0 == room }
     }
 
     /// The room was told of what is shown now.
@@ -199,11 +213,16 @@ final class BackendAccount {
         }
     }
 
+    /// Who was refused.
+    enum Refused: Equatable {
+        case link(RoomID)
+        case call
+        case file
+    }
+
     /// What was shown as `generation` was refused. True when it is being replaced, or has been.
-    ///
-    /// - Parameter room: whose socket was refused; nil: a call was.
     @discardableResult
-    func refused(generation refused: Int, by room: RoomID? = nil, _ context: BridgeContext) -> Bool {
+    func refused(generation refused: Int, _ who: Refused, _ context: BridgeContext) -> Bool {
         guard refused == generation else { return true }
         switch state {
         case .recalling, .reading, .loggingIn, .refreshing, .saving: return true
@@ -217,23 +236,33 @@ final class BackendAccount {
         let now = context.now.monotonic
         // Others that were not taken either: the tokens are not what is wrong, and each try could lock the account.
         if !held.isProven, let last = refusalRenewedAt, now - last < ReconnectPolicy.refusedDelay { return false }
-        // What was taken a moment ago has not ended since: whoever lets us in and sends us away means the room.
-        let wasUsedLong = room.flatMap { acceptedAt[$0] }.map { now - $0 >= Self.longUse } ?? false
-        let hasServed = room.map { servedRooms.contains($0) } ?? false
-        if !wasUsedLong, !hasServed {
-            if let last = refusalRenewedAt, now - last < Self.longUse { return false }
-            if let last = room.flatMap({ roomRenewedAt[$0] }), now - last < ReconnectPolicy.refusedDelay {
-                return false
-            }
-        }
+        guard mayHaveEnded(for: who, now: now) else { return false }
         refusalRenewedAt = now
-        if let room { roomRenewedAt[room] = now }
+        if case .link(let room) = who { use[room] = RoomUse(renewedAt: now) }
         self.held?.isRefused = true
         context.note(
             .info, "backend-token-refused", "the backend refuses what we show; it is renewed",
             ["backend": settings.name])
         renew(context)
         return true
+    }
+
+    /// Whether a refusal can be about the token, though it was taken before: whoever takes it each time and refuses a
+    /// moment later means something else, and would be shown new tokens for ever.
+    private func mayHaveEnded(for who: Refused, now: MonotonicInstant) -> Bool {
+        let wasRenewedLately = refusalRenewedAt.map { now - $0 < Self.longUse } ?? false
+        switch who {
+        // These find out by asking again; see ``answered(_:_:_:)``.
+        case .call: return true
+        // Anybody who has a link can ask for one, as often as they like.
+        case .file: return !wasRenewedLately
+        case .link(let room):
+            guard let use = use[room] else { return !wasRenewedLately }
+            if use.servedGeneration == generation { return true }
+            if let acceptedAt = use.acceptedAt, now - acceptedAt >= Self.longUse { return true }
+            let roomWasRenewed = use.renewedAt.map { now - $0 < ReconnectPolicy.refusedDelay } ?? false
+            return !wasRenewedLately && !roomWasRenewed
+        }
     }
 
     // MARK: - Renewing
@@ -440,7 +469,6 @@ final class BackendAccount {
         } else {
             let now = context.now.monotonic
             generation += 1
-            servedRooms = []
             var fresh = Held(shown: shown)
             if let lifetime, lifetime <= Self.longestHold {
                 fresh.expiresAt = now + max(lifetime, .zero)
@@ -600,7 +628,7 @@ final class BackendAccount {
 
     /// Sets the one timer to whatever comes first.
     func arm(_ context: BridgeContext) {
-        var due: [MonotonicInstant?] = [callsDue]
+        var due: [MonotonicInstant?] = [callsDue(now: context.now.monotonic)]
         if case .waiting(let until) = identification { due.append(until) }
         switch state {
         case .holding: due.append(held?.renewAt)

@@ -4,9 +4,12 @@ public struct BackendCallFailure: Error, Equatable, Sendable {
     public var sentence: String
     /// The HTTP status of the answer, if there was one.
     public var status: Int?
+    /// The same call would end the same way: its answer is too large, or it leads elsewhere.
+    public var isFinal: Bool
 
-    public init(sentence: String, status: Int? = nil) {
+    public init(sentence: String, status: Int? = nil, isFinal: Bool = false) {
         self.sentence = sentence
         self.status = status
+        self.isFinal = isFinal
     }
 }

@@ -61,6 +61,8 @@ public struct BackendCallOrder: Equatable, Sendable {
     public var timeout: Duration
     /// Longest answer, in bytes.
     public var maxAnswerBytes: Int
+    /// Longest time without a byte, while bytes are taken; nil: only ``timeout`` counts.
+    public var stallTimeout: Duration?
 }
 
 /// An answer of any status, and how long the server wants to be left alone.
@@ -83,6 +85,39 @@ enum BackendPurpose: Equatable {
     case markRead(RoomID)
     case ownIdentity(RoomID)
     case upload(UploadID)
+
+    /// Calls of one kind ask for the same of the backend, and fail together.
+    enum Kind: Hashable {
+        case person
+        case rooms
+        case history
+        case markRead
+        case upload
+    }
+
+    var kind: Kind {
+        switch self {
+        case .whoAmI, .ownIdentity: .person
+        case .rooms: .rooms
+        case .history, .olderHistory: .history
+        case .markRead: .markRead
+        case .upload: .upload
+        }
+    }
+
+    /// What a call is about: those about the same are refused together.
+    struct Subject: Hashable {
+        var kind: Kind
+        var room: RoomID?
+    }
+
+    var subject: Subject {
+        switch self {
+        case .whoAmI, .rooms, .upload: Subject(kind: kind)
+        case .history(let room), .olderHistory(let room), .markRead(let room), .ownIdentity(let room):
+            Subject(kind: kind, room: room)
+        }
+    }
 }
 
 /// What came of it, for the bridge.

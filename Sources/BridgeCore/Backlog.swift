@@ -36,6 +36,8 @@ final class Backlog {
         case leftOut
         /// The first ones behind ``Backlog/position``.
         case page
+        /// Whether anything is kept of what the client had, with what was read behind it.
+        case begin([StoredMessage])
     }
 
     let room: RoomID
@@ -50,6 +52,8 @@ final class Backlog {
     /// Whether there is more than is shown, where that is known, and how much.
     var isMoreLeftOut: Bool?
     let leftOut: Int?
+    /// When what the client had last was said, where that is remembered.
+    let startedAt: ChatTimestamp?
     var phase = Phase.announced
     /// The disk's time is over then.
     var deadline: MonotonicInstant?
@@ -67,7 +71,7 @@ final class Backlog {
 
     init(
         room: RoomID, start: Int64, from position: Int64, through: Int64, needs: StoreTicket, leftOut: Int?,
-        isMoreLeftOut: Bool?
+        isMoreLeftOut: Bool?, startedAt: ChatTimestamp? = nil
     ) {
         self.room = room
         self.start = start
@@ -76,10 +80,21 @@ final class Backlog {
         self.needs = needs
         self.leftOut = leftOut
         self.isMoreLeftOut = isMoreLeftOut
+        self.startedAt = startedAt
     }
+
+    /// Whether what was read first does not follow on what the client had: it may be that what was between is kept no more.
+    func mayHaveHole(before page: [StoredMessage]) -> Bool {
+        // Who had nothing yet had nothing that could be gone.
+        guard !hasRead, isMoreLeftOut == false, start >= 0 else { return false }
+        return page.first.map { $0.sequence > start &+ 1 } ?? (start < through)
+    }
+
+    private var hasRead = false
 
     /// A page came. Rows that the page should not have are not for this client.
     func take(_ page: [StoredMessage]) {
+        hasRead = true
         rows = page.filter { $0.sequence > position && $0.sequence <= through }.sorted { $0.sequence > $1.sequence }
         position = page.count < Self.pageCount ? through : rows.first?.sequence ?? through
     }

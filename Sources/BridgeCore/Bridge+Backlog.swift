@@ -18,7 +18,7 @@ extension Bridge {
         let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))
         return Backlog(
             room: room.id, start: place, from: Int64(from), through: newest, needs: context.ledger.newest,
-            leftOut: leftOut, isMoreLeftOut: isMore)
+            leftOut: leftOut, isMoreLeftOut: isMore, startedAt: room.recent.entry(sequence: Int(clamping: place))?.at)
     }
 
     /// What is kept of the room was read: those who entered before that have their place in its order now.
@@ -93,6 +93,19 @@ extension Bridge {
         case (.success(let found), .leftOut):
             backlog.isMoreLeftOut = !found.isEmpty
             read(backlog, session, following)
+        case (.success(let page), .page) where backlog.mayHaveHole(before: page):
+            guard let key = room(place)?.storedKey else { return giveUp(backlog, session) }
+            backlog.deadline = context.now.monotonic + Backlog.patience
+            setTimer(session, following)
+            let id = context.ledger.nextRead()
+            backlogQuestions[id] = (session.id, place)
+            backlog.phase = .reading(id, .begin(page))
+            context.emit(.readMessages(id, key, after: .min, through: backlog.start, limit: 1))
+        case (.success(let found), .begin(let page)):
+            // What is removed is removed from the front.
+            if found.isEmpty { backlog.put(unkeptNotice(backlog, until: page.first?.at)) }
+            backlog.take(page)
+            write(backlog, session)
         case (.success(let page), .page):
             if backlog.isMoreLeftOut == true {
                 backlog.isMoreLeftOut = false
@@ -106,6 +119,15 @@ extension Bridge {
     private func leftOutNotice(_ backlog: Backlog) -> IRCMessage {
         let count = backlog.leftOut.map { "\($0) older message\($0 == 1 ? " was" : "s were")" }
         return roomNotice(backlog, "\(count ?? "Older messages were") left out.")
+    }
+
+    /// - Parameter until: when the oldest was said that is kept; nil: nothing is.
+    private func unkeptNotice(_ backlog: Backlog, until: ChatTimestamp?) -> IRCMessage {
+        let end = min(until ?? context.now.wall, context.now.wall)
+        let span = backlog.startedAt.map { Room.span(min($0, end), end) }
+        return roomNotice(
+            backlog,
+            "What was said \(span ?? "since you were here, before \(Room.moment(end)) UTC,") is not kept any more.")
     }
 
     private func roomNotice(_ backlog: Backlog, _ text: String) -> IRCMessage {

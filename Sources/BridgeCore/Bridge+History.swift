@@ -50,7 +50,9 @@ extension Bridge {
             begin(
                 .page(
                     room.id, subcommand: subcommand, target: target,
-                    pageQuery(selection, limit: limit, without: mutes(in: room, of: session), session)),
+                    pageQuery(
+                        session.lastPage(of: room.storedKey)?.goingOn(selection) ?? selection, limit: limit,
+                        without: mutes(in: room, of: session), session)),
                 batch: ["chathistory", room.channel], session)
         }
     }
@@ -66,11 +68,13 @@ extension Bridge {
             withEvents: plays && session.caps.contains(.messageTags), without: without)
     }
 
+    /// A room is where the latest of its lines is: the last of its order may come late, or from a clock that is slow.
+    ///
     /// Source: IRCv3 chathistory, "TARGETS".
     private func targets(from: ChatTimestamp, to: ChatTimestamp, limit: Int, _ session: IRCSession) {
         let (lower, upper) = (min(from, to), max(from, to))
         let said = rooms.filter { mayReadHistory(of: $0, session) }
-            .compactMap { room in room.recent.newest.map { (at: $0.at, name: room.channel) } }
+            .compactMap { room in room.recent.latest(wall: context.now.wall).map { (at: $0, name: room.channel) } }
         let found = (said + privateTargets(session)).filter { $0.at > lower && $0.at < upper }
             .sorted { ($0.at, $0.name) < ($1.at, $1.name) }
         let limit = min(limit, settings.limits.historyLimit)
@@ -410,10 +414,22 @@ extension Bridge {
     private func end(_ answer: HistoryAnswer, _ session: IRCSession) {
         if answer.reading != nil {
             writeService(serviceEnd(of: answer, session), session)
-        } else if let reference = answer.batch {
+            return
+        }
+        if let key = pageKey(of: answer) { session.toldPage(answer.ends, of: key) }
+        if let reference = answer.batch {
             endBatch(reference, session)
         } else if !answer.hasWritten, let label = answer.label {
             write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)
+        }
+    }
+
+    /// Whose page it is; nil: it is none.
+    private func pageKey(of answer: HistoryAnswer) -> StoredRoomKey? {
+        switch answer.question {
+        case .page(let id, _, _, _): room(id)?.storedKey
+        case .conversation(let view, _, _, _): view.pair.storedKey
+        case .search, .lines: nil
         }
     }
 

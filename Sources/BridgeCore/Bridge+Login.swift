@@ -257,7 +257,7 @@ extension Bridge {
     }
 
     /// The person as whom an account is here already.
-    func person(of account: AccountSettings) -> PersonID? { accountPeople[account.name] }
+    func person(of account: AccountSettings) -> PersonID? { accountPeople[AccountBook.fold(account.name)] }
 
     /// Enters a client as one more of a person who is here.
     func attach(_ session: IRCSession, to personID: PersonID) {
@@ -291,7 +291,7 @@ extension Bridge {
             part(room, reason: "This account may not be here", session)
         }
         if let shared = self.person(of: account) { return merge(session, person, into: shared) }
-        accountPeople[account.name] = personID
+        accountPeople[AccountBook.fold(account.name)] = personID
         if account.isAdmin { operators.insert(personID) }
         context.identities.modify(personID) { $0.account = account.name }
         let receipts = receiptsChoice(of: session)

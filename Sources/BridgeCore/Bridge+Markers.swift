@@ -41,11 +41,22 @@ struct PrivateMarkers {
         StoredMarker(reader: ChatID(owner.canonical + " " + nick), at: at, sequence: 0)
     }
 
+    /// Whose a reader of that room is, and with whom.
+    private static func parts(_ reader: ChatID) -> (owner: ChatID, nick: String)? {
+        let parts = reader.rawValue.split(separator: " ", maxSplits: 1).map(String.init)
+        return parts.count == 2 ? (ChatID(parts[0]), parts[1]) : nil
+    }
+
+    /// As it is to be kept now; nil: there is none.
+    func stored(_ reader: ChatID) -> StoredMarker? {
+        guard let (owner, nick) = Self.parts(reader), let at = marker(of: owner, with: nick) else { return nil }
+        return Self.stored(owner, with: nick, at)
+    }
+
     mutating func restore(_ kept: [StoredMarker]) {
         for marker in kept.sorted(by: { $0.at > $1.at }) {
-            let parts = marker.reader.rawValue.split(separator: " ", maxSplits: 1).map(String.init)
-            guard parts.count == 2 else { continue }
-            _ = move(ChatID(parts[0]), with: parts[1], to: marker.at)
+            guard let (owner, nick) = Self.parts(marker.reader) else { continue }
+            _ = move(owner, with: nick, to: marker.at)
         }
     }
 }

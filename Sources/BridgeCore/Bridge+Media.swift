@@ -15,6 +15,14 @@ public struct UploadID: Hashable, Sendable {
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
+/// Where the password or the token of an upload comes from.
+public struct UploadPlace: Hashable, Sendable {
+    /// As the driver tells visitors apart: an address, a network that one customer has, or what stands for many.
+    public var visitor: String
+    /// Whose failures count together, and who has one try at a time.
+    public var failures: String
+}
+
 /// Why an upload came to nothing.
 public enum UploadFailure: Error, Equatable, Sendable {
     /// The account may not, or no backend of its rooms takes files.
@@ -36,8 +44,11 @@ public enum FileAccess: Equatable, Sendable {
 }
 
 extension Bridge {
-    /// How long a file of a backend may take on its way, in all: a large one over a bad line.
-    static let fileTimeout: Duration = .seconds(5 * 60)
+    /// How long a file of a backend may take on its way, in all: the largest at 50 kB/s. Who reads slower than is worth
+    /// waiting for is cut off by the server, whatever is left of this.
+    static let fileTimeout: Duration = .seconds(6 * 60 * 60)
+    /// How long a backend may bring nothing of a file that is wanted. As the server waits for readers.
+    static let fileStallTimeout: Duration = .seconds(60)
     /// Largest file that is passed on, in bytes. Nothing of it is held here; this is against endless ones.
     static let maxFileBytes = 1024 * 1024 * 1024
 
@@ -52,18 +63,19 @@ extension Bridge {
         !account.settings.isOnDemand && account.offers(.upload(UploadedFile(name: "", mime: "", bytes: [])))
     }
 
-    /// Whose failures count together, and who has one password checked at a time.
+    /// Where a password comes from that is shown with an upload. Each account has its own failures there, so that somebody's
+    /// guesses keep nobody else waiting, and all names that are none have theirs in common.
     ///
     /// - Parameters:
     ///   - name: of an account, with or without the name of a client behind it.
-    ///   - isShared: the address is that of a proxy, behind which everybody is. Then it is the account that counts, and all
-    ///     names that are none are one.
-    public func uploadPlace(_ name: String, address: String, isShared: Bool) -> String {
-        guard isShared else { return LoginThrottle.network(of: address) }
-        return "account " + (account(named: ClientName.split(name).account).map { AccountBook.fold($0.name) } ?? "*")
+    ///   - visitor: compared as it is.
+    public func uploadPlace(_ name: String, from visitor: String) -> UploadPlace {
+        let account = account(named: ClientName.split(name).account)
+        return UploadPlace(
+            visitor: visitor, failures: "\(visitor) account \(account.map { AccountBook.fold($0.name) } ?? "*")")
     }
 
-    /// The check of a password that came with an upload; its verdict goes to ``uploadChecked(_:from:_:now:)``.
+    /// The check of a password that came with an upload; its verdict goes to ``uploadChecked(_:at:_:now:)``.
     ///
     /// - Parameter name: of an account, with or without the name of a client behind it.
     public func uploadCheck(_ name: String, _ password: [UInt8]) -> PasswordCheck {
@@ -75,22 +87,21 @@ extension Bridge {
             password: SecretBytes(password), cost: accounts.passwordCost)
     }
 
-    /// - Parameter address: whose failures count together.
     /// - Returns: nil: the password is right. Else how long the refusal waits.
     public func uploadChecked(
-        _ name: String, from address: String, _ verdict: PasswordVerdict, now: Now
+        _ name: String, at place: UploadPlace, _ verdict: PasswordVerdict, now: Now
     ) -> Duration? {
         context.now = now
         switch verdict {
         case .correct:
-            loginThrottle.succeeded(address)
+            uploadThrottle.succeeded(at: place.failures)
             return nil
         case .unavailable: return .zero
         case .wrong:
             context.note(
                 .warn, "wrong-password", "an upload had a wrong password",
-                ["address": address, "account": account(named: ClientName.split(name).account)?.name ?? ""])
-            return loginThrottle.failed(address, now: now.monotonic)
+                ["address": place.visitor, "account": account(named: ClientName.split(name).account)?.name ?? ""])
+            return uploadThrottle.failed(at: place.failures, now: now.monotonic)
         }
     }
 
@@ -210,14 +221,15 @@ extension Bridge {
         return .order(
             BackendCallOrder(
                 backend: account.id, request: request, authorization: account.authorization,
-                timeout: Self.fileTimeout, maxAnswerBytes: Self.maxFileBytes), generation: account.generation)
+                timeout: Self.fileTimeout, maxAnswerBytes: Self.maxFileBytes, stallTimeout: Self.fileStallTimeout),
+            generation: account.generation)
     }
 
     /// The backend did not take what was shown with a file; it is renewed, where it can be.
     public func fileRefused(_ backend: BackendID, generation: Int, now: Now) {
         context.now = now
         guard let account = self.backend(backend) else { return }
-        account.refused(generation: generation, context)
+        account.refused(generation: generation, .file, context)
         account.arm(context)
         settle(account.takeEvents(), account)
     }

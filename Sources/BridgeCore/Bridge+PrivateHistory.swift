@@ -17,6 +17,7 @@ import IRCProtocol
 // | is had by somebody upstream                                    | nobody                                                 |
 // | is had by nobody, and is the name of an account                | that account, for which the name is kept               |
 // | is had by nobody; an account or visitor with conversations had it last | that account, or the visitors of that nick      |
+// | is had by nobody, and an account with conversations is called so that is in no book, since it logs in with a token or is gone | that account |
 // | is anything else                                               | nobody                                                 |
 //
 // Who asks sees the conversation of their own account with that one, and no other:
@@ -54,10 +55,14 @@ extension Bridge {
     /// The account, or the visitors, that a nick stands for; nil: nobody that anybody has a conversation with.
     func account(behind nick: String) -> String? {
         if let (_, person) = context.identities.person(nick: nick) { return isLocal(person) ? party(person) : nil }
-        return accounts[nick]?.name ?? conversations.holder(of: settings.casemapping.fold(nick))
+        if let known = accounts[nick]?.name ?? conversations.holder(of: settings.casemapping.fold(nick)) {
+            return known
+        }
+        // Who logs in with a token has an account that is in no book.
+        return PrivateConversations.nick(ofVisitor: nick) == nil ? conversations.name(of: AccountBook.fold(nick)) : nil
     }
 
-    private func party(_ person: Person) -> String {
+    func party(_ person: Person) -> String {
         person.account ?? PrivateConversations.visitor(settings.casemapping.fold(person.nick))
     }
 
@@ -66,9 +71,9 @@ extension Bridge {
     }
 
     /// The nick by which an account can be asked about.
-    private func nick(of account: String) -> String? {
+    func nick(of account: String) -> String? {
         let name = name(of: account)
-        let present = accountPeople[name].flatMap { context.identities[$0]?.nick }
+        let present = accountPeople[account].flatMap { context.identities[$0]?.nick }
         return [present, conversations.lastNick(of: account), name].compactMap(\.self).first { nick in
             self.account(behind: nick).map(AccountBook.fold) == account
         }
@@ -79,8 +84,10 @@ extension Bridge {
         let pair = PrivateConversations.Pair(own, partner)
         let target =
             PrivateConversations.nick(ofVisitor: partner).map(PersonalChoices.Target.nick)
-            ?? .account(name(of: AccountBook.fold(partner)))
-        guard conversations.contains(pair), !context.choices.isMuted(target, by: choicesOwner(session)) else {
+            ?? .account(AccountBook.fold(partner))
+        guard conversations.isShown(pair, to: AccountBook.fold(own)),
+            !context.choices.isMuted(target, by: choicesOwner(session))
+        else {
             return nil
         }
         return PrivateView(pair: pair, own: AccountBook.fold(own), partner: nick)
@@ -174,7 +181,10 @@ extension Bridge {
         let batch = ["chathistory", nick]
         guard let view = view(session, nick: nick) else { return begin(.lines, batch: batch, session) }
         begin(
-            .conversation(view, subcommand: subcommand, target: nick, pageQuery(selection, limit: limit, session)),
+            .conversation(
+                view, subcommand: subcommand, target: nick,
+                pageQuery(
+                    session.lastPage(of: view.pair.storedKey)?.goingOn(selection) ?? selection, limit: limit, session)),
             batch: batch, session)
     }
 

@@ -23,7 +23,7 @@ extension Bridge {
             whowas.remember(old, at: context.now.wall)
             context.identities.remove(oldID)
             forgetOperator(oldID)
-            if let name = old.account, accountPeople[name] == oldID { accountPeople[name] = nil }
+            if let name = old.account.map(AccountBook.fold), accountPeople[name] == oldID { accountPeople[name] = nil }
         } else {
             for id in rooms { if let room = room(id) { leave(room, session) } }
             context.identities.modify(oldID) { $0.clients.removeAll { $0 == session.id } }
@@ -47,7 +47,7 @@ extension Bridge {
             client: session.id, nick: nick, ident: old.ident, host: old.host, realname: old.realname,
             account: account?.name)
         if let account {
-            accountPeople[account.name] = id
+            accountPeople[AccountBook.fold(account.name)] = id
             if account.isAdmin { operators.insert(id) }
         }
         context.identities.modify(id) { $0.away = session.away?.text }

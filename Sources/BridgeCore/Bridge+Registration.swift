@@ -63,7 +63,11 @@ extension Bridge {
         if let (code, text) = Self.complaint(password: password, of: name) { return refuse(code, text, of: name) }
         func later(_ why: String) { refuse("TEMPORARILY_UNAVAILABLE", why, of: name) }
         guard session.passwordTry == nil, !session.sasl.isUnderway else { return later("Finish logging in first") }
-        guard context.ledger.condition == .sound else { return later("Accounts cannot be kept at the moment") }
+        // While something is missing on disk, an earlier account of that name may be forgotten only in part.
+        makeUpForLosses()
+        guard context.ledger.condition == .sound, context.unkept.isEmpty else {
+            return later("Accounts cannot be kept at the moment")
+        }
         guard accounts.hasRoom(for: registrations.count + 1) else {
             return later("There are too many accounts already")
         }
@@ -161,15 +165,15 @@ extension Bridge {
         else { return }
         guard sessions[id] != nil else { return giveUp(key, nil) }
         guard let verifier else { return giveUp(key, "Too many people log in at this moment; try again") }
-        guard context.ledger.condition == .sound else { return giveUp(key, "Accounts cannot be kept at the moment") }
+        makeUpForLosses()
+        guard context.ledger.condition == .sound, context.unkept.isEmpty else {
+            return giveUp(key, "Accounts cannot be kept at the moment")
+        }
         let account = AccountSettings(name: making.name, password: verifier)
         registrations[key]?.kept = (context.ledger.next, account)
         context.keep(
             .account(StoredAccount(name: making.name, password: verifier.description, madeAt: context.now.wall)))
-        // In the same order, so that there is never an account with the past of another.
-        forgetChoices(ofEarlier: making.name)
-        forgetConversations(ofEarlier: making.name)
-        forgetMemberships(ofEarlier: making.name)
+        forgetEarlier(making.name)
     }
 
     /// Orders are on disk: accounts among them are made.

@@ -23,7 +23,7 @@ extension Bridge {
     static let entranceByteCount = 1024
 
     /// Whether clients of the account come back to its rooms: as the person chose, else as the configuration has it.
-    func rejoins(_ account: String) -> Bool { context.choices.rejoins(account) ?? settings.rejoins }
+    func rejoins(_ account: String) -> Bool { context.choices.rejoins(AccountBook.fold(account)) ?? settings.rejoins }
 
     // MARK: - Which rooms
 
@@ -216,11 +216,11 @@ extension Bridge {
         switch word.map(IRCCasemapping.ascii.fold) {
         case nil: break
         case "on":
-            guard context.choices.setRejoins(true, account) else { return sayFull(to: session) }
+            guard context.choices.setRejoins(true, AccountBook.fold(account)) else { return sayFull(to: session) }
             keepChoices(of: session)
             for room in session.rooms.compactMap({ room($0) }) { rememberMembership(room, session) }
         case "off":
-            guard context.choices.setRejoins(false, account) else { return sayFull(to: session) }
+            guard context.choices.setRejoins(false, AccountBook.fold(account)) else { return sayFull(to: session) }
             keepChoices(of: session)
             for kept in memberships.rooms(of: account) { forgetMembership(of: account, in: kept.room, for: session) }
         default: return say("Usage: \(row.usage)", to: session)

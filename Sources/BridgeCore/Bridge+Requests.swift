@@ -86,7 +86,7 @@ extension Bridge {
         let person = context.identities.addLocal(
             client: session.id, nick: nick, ident: user, host: IdentityMap.hostname(settings.serverName),
             realname: session.realname, account: session.account?.name)
-        if let account = session.account { accountPeople[account.name] = person }
+        if let account = session.account { accountPeople[AccountBook.fold(account.name)] = person }
         if session.account?.isAdmin == true { operators.insert(person) }
         session.state = .registered(person)
         registeredCount += 1
@@ -100,7 +100,10 @@ extension Bridge {
     func registered(_ session: IRCSession) {
         hasName(session)
         session.forgetUnusedLogin()
-        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        if !session.hasEnded {
+            context.timers.set(
+                .clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        }
         context.note(
             .info, "client-registered", "an IRC user is here",
             ["address": session.origin.address, "nick": session.displayNick, "account": session.account?.name ?? ""])

@@ -108,7 +108,7 @@ extension Bridge {
     // MARK: - receipts
 
     func choicesOwner(_ session: IRCSession) -> PersonalChoices.Owner {
-        session.account.map { .account($0.name) } ?? .client(session.id)
+        session.account.map { .account(AccountBook.fold($0.name)) } ?? .client(session.id)
     }
 
     /// What somebody wants to be told of their reading, over what the room has; nil: they have said nothing.
@@ -185,7 +185,7 @@ extension Bridge {
     /// By what somebody is known who is not to be heard.
     func muteTarget(_ person: Person) -> PersonalChoices.Target {
         if case .remote(let key) = person.kind { return .remote(key) }
-        return person.account.map { .account($0) } ?? .nick(settings.casemapping.fold(person.nick))
+        return person.account.map { .account(AccountBook.fold($0)) } ?? .nick(settings.casemapping.fold(person.nick))
     }
 
     func isMuted(_ person: Person, for session: IRCSession) -> Bool {
@@ -203,7 +203,7 @@ extension Bridge {
             case .nick(let nick): mutes.nicks.insert(nick)
             case .remote(let key):
                 guard key.backend == room.settings.backend else { continue }
-                if let id = key.id { mutes.ids.insert(id) } else if let name = key.name { mutes.names.insert(name) }
+                if let id = key.id { mutes.ids.insert(id) } else if let name = key.name { mutes.names.append(name) }
             }
         }
         return mutes

@@ -20,6 +20,7 @@ extension Bridge {
         makeUpForLosses()
         keepLostCursors()
         keepLostMemberships()
+        if context.unkept.isEmpty { context.ledger.forgetEdits() }
         goOnWithBacklogs()
     }
 
@@ -28,6 +29,8 @@ extension Bridge {
         context.now = now
         context.ledger.lose(ticket)
         context.ledger.owe(changes)
+        // In front of the PONG that their authors wait for.
+        tellUnkept(changes, ticket)
         storeDidOverflow(ticket, reason: "too much waits for the disk")
         registrationsLost(ticket)
         storeDidLose(changes, ticket)
@@ -61,31 +64,6 @@ extension Bridge {
             releasePongs()
             for waiting in context.waitingLoads { goOnWithoutThePast(waiting.room, reason) }
             context.waitingLoads = []
-        }
-    }
-
-    // MARK: - What the store had no room for
-
-    /// Changes are lost; what is small and matters is handed over again later.
-    private func storeDidLose(_ changes: [StoreOperation], _ ticket: StoreTicket) {
-        if context.unkept.isEmpty {
-            context.note(.error, "store-overflow", "too much waits for the disk; what is said is not kept")
-        }
-        context.unkept.add(changes, ticket, at: context.now.wall)
-    }
-
-    /// What waited before the loss is on disk: there is room again.
-    private func makeUpForLosses() {
-        guard context.ledger.condition == .sound, let ticket = context.unkept.waitsFor, context.ledger.isSettled(ticket)
-        else { return }
-        let unkept = context.unkept
-        context.unkept = UnkeptChanges()
-        context.note(.warn, "store-gap", "what is said is kept again; something of it is missing")
-        for change in unkept.again { context.keep(change) }
-        for room in rooms {
-            if let period = unkept.messages[room.storedKey] {
-                room.tellUnkept(from: period.from, to: period.to, context)
-            }
         }
     }
 
@@ -183,7 +161,8 @@ extension Bridge {
     private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
         context.timers.cancel(.roomLoad(id))
         context.waitingLoads.removeAll { $0.room == id }
-        guard let room = room(id), room.isLoading else { return }
+        // A bridge that closes its links opens none.
+        guard phase == .running || phase == .draining, let room = room(id), room.isLoading else { return }
         room.isLoading = false
         room.loaded(stored, context)
         orderIsKnown(room)
@@ -192,49 +171,6 @@ extension Bridge {
             guard let session = sessions[client] else { continue }
             tellUntold(room, session)
             pullLongAnswers(session)
-        }
-    }
-}
-
-/// What the store had no room for, until it has.
-struct UnkeptChanges {
-    /// Changes handed over again at most. Messages of IRC users are refused while nothing can be kept, so what is left are
-    /// the ends of those that were accepted before, and what people read and did meanwhile.
-    static let capacity = 10_000
-
-    struct Period: Equatable {
-        var from: ChatTimestamp
-        var to: ChatTimestamp
-    }
-
-    /// When the messages were said that are missing, by room.
-    private(set) var messages: [StoredRoomKey: Period] = [:]
-    private(set) var again: [StoreOperation] = []
-    private var newest: StoreTicket?
-    /// The newest order in front of them that the store did take: when it is settled there is room again.
-    private(set) var waitsFor: StoreTicket?
-
-    var isEmpty: Bool { newest == nil }
-
-    mutating func add(_ changes: [StoreOperation], _ ticket: StoreTicket, at now: ChatTimestamp) {
-        let before = StoreTicket(rawValue: ticket.rawValue &- 1)
-        if newest != before { waitsFor = before }
-        newest = ticket
-        for change in changes {
-            switch change {
-            case .message(let key, let message):
-                let from = min(message.gapFrom ?? message.at, message.at, now)
-                let period = messages[key] ?? Period(from: from, to: now)
-                messages[key] = Period(from: min(period.from, from), to: max(period.to, now))
-            // Refused aloud; told anew by what comes later; too late to be of use to a client that has come back since; or
-            // owed by the ledger.
-            case .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState, .leaveOutbox,
-                .account:
-                break
-            case .learn, .edit, .takeBack, .marker, .receipt, .identity, .forgetIdentity, .forgetAccount,
-                .forgetConversation, .nick, .forgetNick, .choices:
-                if again.count < Self.capacity { again.append(change) }
-            }
         }
     }
 }

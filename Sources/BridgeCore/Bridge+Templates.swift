@@ -326,6 +326,8 @@ extension Bridge {
         }
         templateRooms[id] = nil
         rooms.removeAll { $0.id == id }
+        context.roomsWithAccount.remove(id)
+        backend(named: room.settings.backend)?.forget(id)
         roomsByChannel[settings.casemapping.fold(room.channel)] = nil
         context.note(.info, "room-closed", "an empty room of the template was closed", ["room": room.settings.name])
     }

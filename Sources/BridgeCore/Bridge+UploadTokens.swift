@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import Digests
 import WireBytes
 
 // Uploads of those who log in on IRC with a token of the backend's (OAUTHBEARER): the token comes with the upload too, and
@@ -27,40 +26,50 @@ public enum UploadTokenVerdict: Equatable, Sendable {
     case unknown
 }
 
+/// Whether a backend is asked whose a token is.
+public enum UploadTokenCheck: Equatable, Sendable {
+    /// Answered with `.uploadTokenChecked`.
+    case begun(attempt: UInt64)
+    /// It is no token, or nobody could be asked.
+    case impossible
+    /// Too many are being looked at.
+    case busy
+}
+
 /// A token that is being looked at.
 struct UploadTokenTry {
     var attempt: UInt64
-    /// Whose failures count together.
-    var place: String
+    var place: UploadPlace
 }
 
 extension Bridge {
     /// Whether a backend is asked whose a token is.
     public var takesUploadTokens: Bool { bearerBackend != nil }
 
-    /// Whose failures count together, as ``uploadPlace(_:address:isShared:)``; behind a proxy each token's own.
-    public func uploadPlace(token: String, address: String, isShared: Bool) -> String {
-        guard isShared else { return LoginThrottle.network(of: address) }
-        return "token " + Base64.encodeURLSafe(Array(SHA256.hash(Array(token.utf8)).prefix(12)))
+    /// Where tokens come from that are shown with uploads. All of one visitor have their failures in common: a new one is
+    /// made up at once, and each costs the backend a question.
+    ///
+    /// - Parameter visitor: compared as it is.
+    public func uploadTokenPlace(from visitor: String) -> UploadPlace {
+        UploadPlace(visitor: visitor, failures: "\(visitor) token")
     }
 
-    /// Has the backend asked whose `token` is; answered with `.uploadTokenChecked`.
+    /// Has the backend asked whose `token` is.
     ///
     /// - Parameter token: as after `Bearer `.
-    /// - Returns: the attempt; nil: it is no token, or too many are being looked at.
-    public func uploadTokenCheck(_ token: String, from place: String, now: Now) -> UInt64? {
+    public func uploadTokenCheck(_ token: String, at place: UploadPlace, now: Now) -> UploadTokenCheck {
         context.now = now
         let body = token.utf8.prefix { ASCII.isLetter($0) || ASCII.isDigit($0) || "-._~+/".utf8.contains($0) }
         guard !body.isEmpty, token.utf8.dropFirst(body.count).allSatisfy({ $0 == UInt8(ascii: "=") }),
-            bearerTries.count + uploadTokens.count < Self.maxBearerTries,
             let order = bearerBackend?.orderForOwner(
                 of: token, timeout: Self.bearerTimeout, maxAnswerBytes: Self.maxBearerAnswerBytes)
-        else { return nil }
+        else { return .impossible }
+        guard bearerTries.count + uploadTokens.count < Self.maxBearerTries else { return .busy }
         lastAttempt &+= 1
         let call = context.nextBackendCall()
         uploadTokens[call] = UploadTokenTry(attempt: lastAttempt, place: place)
         context.emit(.callBackend(call, order))
-        return lastAttempt
+        return .begun(attempt: lastAttempt)
     }
 
     /// An answer to that question. False when `call` is none of these.
@@ -71,15 +80,15 @@ extension Bridge {
         func tell(_ verdict: UploadTokenVerdict) { context.emit(.uploadTokenChecked(asked.attempt, verdict)) }
         switch backend.verdict(on: outcome) {
         case .belongs(let person):
-            loginThrottle.succeeded(asked.place)
+            uploadThrottle.succeeded(at: asked.place.failures)
             // Two people of the backend must never be one here.
             tell(
                 bearerAccount(of: person, backend).map { .belongs(to: Uploader(account: $0)) } ?? .refused(wait: .zero))
         case .refused:
             context.note(
                 .warn, "client-token-refused", "an upload had a token that the backend refuses",
-                ["address": asked.place, "account": ""])
-            tell(.refused(wait: loginThrottle.failed(asked.place, now: context.now.monotonic)))
+                ["address": asked.place.visitor, "account": ""])
+            tell(.refused(wait: uploadThrottle.failed(at: asked.place.failures, now: context.now.monotonic)))
         case .unknown(let failure):
             noteUnknownToken(failure, backend)
             tell(.unknown)

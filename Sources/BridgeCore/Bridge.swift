@@ -51,6 +51,8 @@ public final class Bridge {
     var peakPeople = 0
     var whowas = WhowasMemory()
     var privateMarkers = PrivateMarkers()
+    /// Backends of which something is or may be kept, those included that are not configured any more.
+    let keptBackends: Set<String>
     var conversations = PrivateConversations()
     var privateMessages = RecentPrivateMessages()
     /// Addresses whose rate of connecting is remembered before those without a client are forgotten.
@@ -61,7 +63,7 @@ public final class Bridge {
     var accounts: AccountBook
     /// What was offered so far, by what decides about it.
     var offers: [CapabilityOffer.Grounds: CapabilityOffer] = [:]
-    /// Who is here as an account, by the account's name.
+    /// Who is here as an account, by the account's folded name.
     var accountPeople: [String: PersonID] = [:]
     /// Accounts that are being made, by their folded names.
     var registrations: [String: AccountRegistration] = [:]
@@ -71,6 +73,8 @@ public final class Bridge {
     var pongHolders: Set<ClientID> = []
     var lastAttempt: UInt64 = 0
     var loginThrottle = LoginThrottle()
+    /// Of its own: whoever fails here many times makes nobody's failures there forgotten.
+    var uploadThrottle = LoginThrottle()
     /// Tokens of clients that a backend is asked about.
     var bearerTries: [BackendCallID: BearerTry] = [:]
     /// The backend that says whose a client's token is; nil: none is asked.
@@ -148,6 +152,8 @@ public final class Bridge {
         self.cursors = Cursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = AccountBook(
             settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
+        self.keptBackends = Set(settings.rooms.map(\.backend) + settings.backends.map(\.name))
+            .union(stored?.rooms.keys.map(\.backend) ?? [])
         self.lastRoomIndex = settings.rooms.count - 1
         for (index, backend) in settings.backends.enumerated() {
             let id = BackendID(index: index)
@@ -207,7 +213,7 @@ public final class Bridge {
         for account in backends where account.settings.authenticates && !account.settings.isOnDemand {
             account.start(context)
         }
-        for room in rooms where room.settings.connect == .always { room.startLink(context) }
+        for room in rooms { room.startForWaiting(context) }
         askForTemplateRooms()
     }
 
@@ -330,6 +336,7 @@ public final class Bridge {
     public func clientClosed(_ id: ClientID, reason: String, now: Now) {
         context.now = now
         guard let session = sessions[id] else { return }
+        if session.hasEnded { return readerGone(session) }
         quit(session, reason: reason)
     }
 
@@ -423,6 +430,8 @@ public final class Bridge {
             case .typingOut(let client, let id): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
             case .markRead(let id): room(id)?.markReadTimerFired(context)
+            case .undecided(let id): room(id)?.releaseDecided(context)
+            case .openActions(let id): room(id)?.openActionsTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)
             case .live(let id): room(id)?.liveTimerFired(context)
             case .roomLoad(let id): roomLoadTimedOut(id)
@@ -446,6 +455,7 @@ public final class Bridge {
 
     private func checkLiveness(_ session: IRCSession) {
         let now = context.now.monotonic
+        if session.hasEnded { return letGo(session) }
         guard session.person != nil else {
             return close(session, reason: "Registration timed out")
         }
@@ -472,18 +482,24 @@ public final class Bridge {
 
     /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
     func processInput(_ session: IRCSession) {
+        var isAllDone = false
         while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
             session.gatewayTry == nil, !waitsToBecomeOperator(session)
         {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
-                if session.decoder.bufferedByteCount > 0 { context.timers.set(.clientBudget(session.id), at: grant) }
+                isAllDone = session.decoder.bufferedByteCount == 0
+                if !isAllDone { context.timers.set(.clientBudget(session.id), at: grant) }
                 break
             }
-            guard let input = nextInput(session) else { break }
+            guard let input = nextInput(session) else {
+                isAllDone = true
+                break
+            }
             handle(input, session)
         }
         guard session.state != .closed else { return }
+        if session.hasEnded, isAllDone { return letGo(session) }
         let held = session.decoder.bufferedByteCount
         if held > settings.limits.receiveQueueBytes, !session.isReadingPaused {
             session.isReadingPaused = true
@@ -585,7 +601,7 @@ public final class Bridge {
     private func tellsPassingEnds(_ origin: ClientOrigin) -> Bool { !origin.isWebSocket }
 
     /// Takes the client out of everything and tells who saw them.
-    private func quit(_ session: IRCSession, reason: String) {
+    func quit(_ session: IRCSession, reason: String) {
         if let personID = session.person, let person = context.identities[personID] {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
             let line = IRCMessage(
@@ -597,7 +613,9 @@ public final class Bridge {
             forgetPrivateMarkers(of: personID)
             context.identities.remove(personID)
             forgetOperator(personID)
-            if let account = person.account, accountPeople[account] == personID { accountPeople[account] = nil }
+            if let account = person.account.map(AccountBook.fold), accountPeople[account] == personID {
+                accountPeople[account] = nil
+            }
             registeredCount -= 1
         }
         noteEnd(of: session, reason)

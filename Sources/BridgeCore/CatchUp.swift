@@ -12,7 +12,17 @@ import WireBytes
 // While closed or fetching, what comes is held, so that it follows what was said before it. The gap is where the last
 // contiguous stretch ended; it closes when a history reaches back to it, and stays open through failures, so that the next
 // question, over this link after a pause or over the next, begins at the same place.
-// The very first history is for the memory only: nobody who is on IRC missed it.
+//
+// The very first history is for the memory only, as far as nobody was there:
+//
+// | when the first history comes, somebody         | what it has from before that | what it has from since then         |
+// |------------------------------------------------|------------------------------|-------------------------------------|
+// | entered while there was no link                | is remembered                | is shown, as what was missed        |
+// | entered over a link that was lost meanwhile    | is remembered                | the same                            |
+// | entered over this link                         | is remembered                | comes live too, and is shown as that |
+// | never entered                                  | is remembered                | there is none                       |
+//
+// Does it not come, what was said since somebody entered is a gap like any other.
 
 struct CatchUp {
     /// Longest time that what comes live is held.
@@ -25,6 +35,8 @@ struct CatchUp {
     /// … and after so many tries once more for all; over the socket for no more than are shown, since an answer there must
     /// fit a frame.
     static let limitedTries = 2
+    /// A link that came up so soon after somebody entered was there when they did, as far as anybody can tell.
+    static let openingGrace: Duration = .seconds(1)
     /// Asked for where a larger answer was more than a frame can be.
     static let smallPage = 10
     /// A history that failed is asked for again after so long, each time the next of these.
@@ -61,6 +73,8 @@ struct CatchUp {
 
     /// Times are those of the senders' clocks, and not of one clock of the backend's.
     var sendersTellTime = false
+    /// The backend's histories begin with the newest message, as far as one said so for certain.
+    var isToldNewestFirst = false
     private(set) var state = State.closed
     var gap: Gap? = .everything
     /// The newest message seen, whether or not there is a gap before it.
@@ -105,6 +119,12 @@ struct CatchUp {
     /// When the present link became usable, by our own clock.
     private(set) var openedAt: ChatTimestamp?
     private var firstOpenedAt: ChatTimestamp?
+    /// When somebody first entered, while no history had come; earlier by what clocks differ.
+    private var enteredAt: ChatTimestamp?
+    /// There was no link then, or it was lost since: not all that was said since came over one.
+    private var isPastMissed = false
+    /// The link came up so soon after that nothing need be told, should nobody know what was said between.
+    private var isMissBrief = false
     /// Messages of the first history that were said after the link had opened: their own frames are still on their way,
     /// and are news.
     private var quiet: Set<DuplicateRing.Key> = []
@@ -113,7 +133,9 @@ struct CatchUp {
 
     mutating func fetchingBegan() { state = .fetching }
 
-    mutating func linkCameUp(wall: ChatTimestamp) {
+    /// - Parameter isBrief: whoever is here has just entered.
+    mutating func linkCameUp(wall: ChatTimestamp, isBrief: Bool = false) {
+        isMissBrief = isBrief && connection == 0
         openedAt = wall
         firstOpenedAt = firstOpenedAt ?? wall
         connection += 1
@@ -127,11 +149,31 @@ struct CatchUp {
 
     mutating func linkLost(total: Int) {
         if gap == nil { openGap(total: total) }
+        if gap == .everything, enteredAt != nil {
+            isPastMissed = true
+            isMissBrief = false
+        }
         retry = nil
         quiet = []
         state = .closed
         tries = 0
+        best = nil
     }
+
+    /// Somebody entered, and is to have all that is said from now on.
+    mutating func somebodyEntered(wall: ChatTimestamp, isLinked: Bool) {
+        guard gap == .everything, enteredAt == nil else { return }
+        let (early, over) = wall.milliseconds.subtractingReportingOverflow(Self.serverClockTolerance)
+        let at = ChatTimestamp(milliseconds: over ? wall.milliseconds : early)
+        enteredAt = at
+        isPastMissed = !isLinked
+    }
+
+    /// From when on even the first history is for those who are here; nil: nobody missed anything of it.
+    var missedSince: ChatTimestamp? { gap == .everything && isPastMissed ? enteredAt : nil }
+
+    /// The past must be asked for, however little of it is wanted.
+    var mustAsk: Bool { gap != .everything || missedSince != nil && !isMissBrief }
 
     /// From here on something may be missing.
     mutating func openGap(total: Int) {
@@ -148,6 +190,7 @@ struct CatchUp {
         retry = nil
         isDelayTold = false
         isCareful = false
+        best = nil
     }
 
     /// An earlier process ended here, and what it showed was seen again.
@@ -173,10 +216,17 @@ struct CatchUp {
     }
 
     /// What became known at this place, or later, came after the gap.
-    func end(total: Int) -> Int { if case .after = gap { totalAtGap } else { total } }
+    func end(total: Int) -> Int {
+        if case .after = gap { return totalAtGap }
+        // Nothing was shown before somebody came.
+        return missedSince == nil ? total : 0
+    }
 
     /// What is known is up to here.
-    var mark: Mark? { if case .after(let mark) = gap { mark } else { newest } }
+    var mark: Mark? {
+        if case .after(let mark) = gap { return mark }
+        return missedSince.map { Mark(id: nil, at: $0) } ?? newest
+    }
 
     // MARK: - Holding
 
@@ -208,6 +258,8 @@ struct CatchUp {
     var early: ChatHistory?
     private(set) var tries = 0
     private(set) var limit: Int?
+    /// What the last call brought, while one for more is on its way that may fail for good.
+    var best: [ChatMessage]?
 
     /// How many messages to ask for now; nil: all, which only a call can answer.
     mutating func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
@@ -244,9 +296,11 @@ struct CatchUp {
     func reaches(
         _ page: HistoryPage, isComplete: Bool, wall: ChatTimestamp, isKnownText: (ChatMessage) -> Bool
     ) -> Bool {
-        guard case .after(let mark) = gap, !page.told.isEmpty else { return true }
-        if mark == .beginning || isUnmarked && isComplete { return isComplete }
+        guard gap == .everything ? missedSince != nil : gap != nil, let mark, !page.told.isEmpty else { return true }
+        if mark == .beginning || (isUnmarked || missedSince != nil) && isComplete { return isComplete }
         if page.isByArrival, page.firstPrior != nil { return true }
+        // Nothing tells what is older; nobody would have expected it.
+        if gap == .everything, isMissBrief, page.told.allSatisfy({ $0.at == nil }) { return true }
         let messages = page.messages
         let isCut = limit.map { messages.count >= $0 } ?? false
         if let id = mark.id, let known = messages.first(where: { $0.id == id }),
@@ -302,6 +356,7 @@ struct CatchUp {
 
     /// A time ahead of our clock then and now is a wrong one; one ahead of it then was right if it no longer is.
     private func horizon(for page: HistoryPage, wall: ChatTimestamp) -> ChatTimestamp? {
+        if let missedSince { return missedSince }
         guard let horizon, let horizonWall, horizon > wall, !page.isOurClockBehind else { return horizon }
         return min(horizon, horizonWall, wall)
     }
@@ -346,9 +401,16 @@ struct CatchUp {
     /// Whether a frame that came live is the first to show a message of the first history.
     mutating func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 
-    /// There is no knowing what was said before now, and nobody missed it.
+    /// There is no knowing what was said before now. Whoever was here before missed it.
     mutating func gaveUpOnThePast(wall: ChatTimestamp) {
         guard gap == .everything else { return }
+        if let since = missedSince, !isMissBrief {
+            gap = .after(Mark(id: nil, at: since))
+            isUnmarked = true
+            newest = newest ?? Mark(id: nil, at: since)
+            horizon = since
+            return
+        }
         let known = newest ?? Mark(id: nil, at: firstOpenedAt ?? wall)
         // People were there over an earlier link: what came since was missed.
         gap = newest != nil || connection > 1 ? .after(known) : nil
@@ -381,6 +443,23 @@ struct CatchUp {
             guard let horizon, let said = message.at else { return false }
             return said > horizon
         }
+    }
+
+    /// The same of the first history. A time that lies ahead of us says nothing; such a message was said when its neighbours
+    /// in the backend's order were.
+    func missedOfFirst(in page: HistoryPage, tolerance: Int64, wall: ChatTimestamp) -> [Bool] {
+        var isMissed = missed(in: page, tolerance: tolerance, wall: wall)
+        guard !page.isOurClockBehind else { return isMissed }
+        let latest = HistoryPage.credible(wall)
+        var wasMissed = false
+        for (index, message) in page.told.enumerated() {
+            if let at = message.at, at > latest {
+                isMissed[index] = wasMissed
+            } else if message.at != nil {
+                wasMissed = isMissed[index]
+            }
+        }
+        return isMissed
     }
 
     /// The messages, oldest first, from which on they were missed, by their times.

@@ -151,6 +151,17 @@ struct Cursors {
         return true
     }
 
+    /// Drops those of all clients of an account in all rooms. Returns which there were.
+    mutating func drop(account: String) -> [(client: ClientKey, room: StoredRoomKey)] {
+        var gone: [(client: ClientKey, room: StoredRoomKey)] = []
+        for name in (clients[IRCCasemapping.ascii.fold(account)] ?? []).sorted() {
+            let key = ClientKey(account: account, client: name)
+            gone += (places[key] ?? [:]).keys.sorted { ($0.backend, $0.room) < ($1.backend, $1.room) }.map { (key, $0) }
+        }
+        for (client, room) in gone { drop(client, in: room) }
+        return gone
+    }
+
     /// Drops those of all clients of an account. Returns whose there were.
     mutating func drop(account: String, in room: StoredRoomKey) -> [ClientKey] {
         let names = clients[IRCCasemapping.ascii.fold(account)] ?? []

@@ -91,6 +91,23 @@ struct FailedMessages {
         return (told, forgotten)
     }
 
+    /// Nobody is the author of these any more, so nobody is to be told. Returns what is forgotten for it.
+    mutating func disown(_ author: ChatID, as nobody: ChatID) -> [Item] {
+        var forgotten: [Item] = []
+        for index in items.indices where items[index].entry.origin.puppet == author {
+            items[index].entry.origin.disown(as: nobody)
+            guard !items[index].isTold else { continue }
+            items[index].isTold = true
+            untoldCount -= 1
+        }
+        while items.count - untoldCount > Self.toldCapacity {
+            let more = trim(isTold: true)
+            guard !more.isEmpty else { break }
+            forgotten += more
+        }
+        return forgotten
+    }
+
     // MARK: - Confirmations that come late
 
     mutating func take(id: ChatID, sender: ChatID?) -> OutboxEntry? {

@@ -80,6 +80,8 @@ final class HistoryAnswer {
     var placesLeft: [Place] = []
     /// What was found elsewhere.
     var found: [Row] = []
+    /// Of a page, the messages to which somebody goes back who asks for the next one.
+    private(set) var ends = PageEnds()
     /// What is not rendered yet, the last one first.
     private var rows: [Row] = []
     /// Lines to write, the last one first.
@@ -136,7 +138,10 @@ final class HistoryAnswer {
 
     /// The next line; nil at the end of what was read.
     func nextLine(_ render: (Row) -> [IRCMessage]) -> IRCMessage? {
-        while lines.isEmpty, let row = rows.popLast() { lines = render(row).reversed() }
+        while lines.isEmpty, let row = rows.popLast() {
+            lines = render(row).reversed()
+            ends.told(row.message)
+        }
         return lines.popLast()
     }
 
@@ -169,13 +174,11 @@ struct KnownOrder: StoredOrder {
         query = asked
     }
 
-    private var border: Int64 { kept.beginning.first?.sequence ?? .max }
-
     func span(of reference: StoredReference, index: Int) -> StoredSpan? {
         let span = kept.spans.indices.contains(index) ? kept.spans[index] : nil
         switch reference {
         case .beginning, .timeOrBeginning: return span
-        case .message(let msgid):
+        case .message(let msgid), .messageOrTime(let msgid, _):
             guard let row = older.first(where: { $0.msgid == msgid }) else { return span }
             return StoredSpan(start: row.sequence, end: row.sequence &+ 1)
         case .time(let at):
@@ -186,9 +189,7 @@ struct KnownOrder: StoredOrder {
             guard older.contains(where: { $0.at == at }) else {
                 return StoredSpan(start: first.sequence, end: first.sequence)
             }
-            var place = StoredRows(older, for: query).span(of: reference, index: index)
-            if place?.end == .max { place?.end = border }
-            return place
+            return StoredRows(older, for: query).span(of: reference, index: index)
         }
     }
 
@@ -214,7 +215,7 @@ struct KnownOrder: StoredOrder {
         let first = older.first?.sequence ?? kept.beginning.first?.sequence ?? .max
         /// A time in front of everything known may be among what is older; one that something known bears is there.
         func isOpen(_ reference: StoredReference, _ span: StoredSpan) -> Bool {
-            if case .time = reference { span.start <= first && span.start == span.end } else { false }
+            if reference.time != nil { span.start <= first && span.start == span.end } else { false }
         }
         switch query.selection {
         case .newest(let after, _):

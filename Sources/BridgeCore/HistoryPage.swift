@@ -5,7 +5,16 @@ import ChatModel
 /// Times are told by clocks, and clocks are wrong: those of senders, and ours, whose time our own messages bear. Where a
 /// page is not in the order of its times, the order in which the backend tells it is that in which it took the messages,
 /// and says for certain what came behind what. Only where both orders are one, or the backend's is no order at all, do
-/// times decide.
+/// times decide; and between messages of one moment, which are many where times are whole seconds, the backend's does again.
+///
+/// Histories are told oldest first or newest first, and no backend says which:
+///
+/// | what tells it                                            | where                                              |
+/// |----------------------------------------------------------|----------------------------------------------------|
+/// | the order in which known messages came, and the times    | they are of several moments                        |
+/// | what is known is older than what is not                  | all is of one moment, or of a few                  |
+/// | how the backend told it the last time that something did | all is of one moment otherwise                     |
+/// | nothing: oldest first                                    | that was never seen                                |
 struct HistoryPage {
     /// As the backend has them, oldest first.
     let told: [ChatMessage]
@@ -13,6 +22,8 @@ struct HistoryPage {
     let isByArrival: Bool
     /// Most of what is told lies in the future, so it is our clock that is behind.
     let isOurClockBehind: Bool
+    /// The backend tells newest first; nil: this page does not say for certain.
+    let isNewestFirst: Bool?
     /// No time after this one is believed.
     private let latest: ChatTimestamp
     /// Which of ``told`` were shown before the gap.
@@ -28,11 +39,12 @@ struct HistoryPage {
     /// - Parameters:
     ///   - sendersTellTime: times are those of the senders' clocks.
     ///   - mark: when the newest message before the gap was said, at the latest; nil: unknown.
+    ///   - wasNewestFirst: the backend told newest first before.
     ///   - place: when a message became known, as a number that grows; nil: it is not known, or has no id.
     ///   - end: what became known at this place, or later, came after the gap.
     init(
         _ given: [ChatMessage], sendersTellTime: Bool, mark: ChatTimestamp?, wall: ChatTimestamp, end: Int,
-        place: (ChatMessage) -> Int?
+        wasNewestFirst: Bool = false, place: (ChatMessage) -> Int?
     ) {
         let times = given.compactMap(\.at)
         isOurClockBehind = Self.are(times, mostlyAfter: Self.credible(wall))
@@ -58,20 +70,33 @@ struct HistoryPage {
         // times, and ours say nothing where their times say nothing either.
         var byPlace = steps(given.lazy.filter { !$0.isSelf })
         if byPlace == (0, 0), !sendersTellTime { byPlace = steps(given) }
+        let isOfOneMoment = byTime == (0, 0) && byPlace == (0, 0) && times.count > 1
+        if isOfOneMoment {
+            // Of the order within a moment this page is a witness for itself, and what is not known came last.
+            let placed = given.filter { !$0.isSelf }.map { place($0) ?? .max }
+            byPlace = Self.steps(zip(placed, placed.dropFirst()))
+        }
+        // What is known is older than what was missed, but for what nobody knows any more.
+        let isNews = given.filter { !$0.isSelf }.map { place($0) == nil ? 1 : 0 }
+        let byNews = Self.steps(zip(isNews, isNews.dropFirst()))
         let isReversed =
-            if byTime.down == 0 {
+            if isOfOneMoment {
+                byPlace.up == byPlace.down ? wasNewestFirst : byPlace.down > byPlace.up
+            } else if byTime.down == 0 {
                 byPlace.down >= Self.quorum && byPlace.up == 0
             } else if byPlace.up != byPlace.down {
                 byPlace.down > byPlace.up
             } else if sendersTellTime {
                 // Histories are told oldest first. Where each sender has a clock, some that are wrong prove nothing else.
                 byTime.down >= Self.quorum && byTime.down > 3 * byTime.up
+                    || byTime.up == 0 && byNews.down > byNews.up
             } else {
                 byTime.down > byTime.up
             }
         let (along, against) = isReversed ? (byPlace.down, byPlace.up) : (byPlace.up, byPlace.down)
         isByArrival = (isReversed ? byTime.up : byTime.down) > 0 && along >= 3 * against
-        let told = isReversed && isByArrival ? given.reversed() : given
+        isNewestFirst = Self.isCertain(isReversed, byTime, byPlace) && !isOfOneMoment ? isReversed : nil
+        let told = isReversed ? given.reversed() : given
         self.told = told
         shown = isByArrival && sendersTellTime ? Array(told.indices) : CatchUp.order(of: told)
         isPrior = told.map { message in place(message).map { $0 < end } ?? false }
@@ -104,7 +129,8 @@ struct HistoryPage {
     /// Fewer messages than these do not outvote our clock, or the order of the times.
     private static let quorum = 3
 
-    private static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
+    /// The latest time that is believed at `at`.
+    static func credible(_ at: ChatTimestamp) -> ChatTimestamp {
         let (sum, over) = at.milliseconds.addingReportingOverflow(credibleLead)
         return over ? ChatTimestamp(milliseconds: .max) : ChatTimestamp(milliseconds: sum)
     }
@@ -117,6 +143,17 @@ struct HistoryPage {
 
     private static func are(_ times: [ChatTimestamp], mostlyAfter limit: ChatTimestamp) -> Bool {
         times.count >= quorum && times.count { $0 > limit } * 2 > times.count
+    }
+
+    /// Whether all that tells the order tells this one, and more than one wrong clock or two could.
+    private static func isCertain(
+        _ isReversed: Bool, _ byTime: (up: Int, down: Int), _ byPlace: (up: Int, down: Int)
+    ) -> Bool {
+        let (along, against) =
+            isReversed
+            ? (byTime.down + byPlace.down, byTime.up + byPlace.up)
+            : (byTime.up + byPlace.up, byTime.down + byPlace.down)
+        return along >= quorum && against == 0
     }
 
     private static func steps<Value: Comparable>(_ pairs: some Sequence<(Value, Value)>) -> (up: Int, down: Int) {

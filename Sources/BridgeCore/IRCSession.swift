@@ -55,6 +55,8 @@ final class IRCSession {
     /// Changes once at most, when a gateway says for whom it connects.
     var origin: ClientOrigin
     var isReadingPaused = false
+    /// It sends no more; what it sent before is still being carried out.
+    var hasEnded = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
     /// Of a session that is registered, the person; of the others what can be nobody's id.
@@ -263,7 +265,7 @@ final class IRCSession {
         set { pingInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
     }
 
-    // Answering. Between two lines a client needs nothing of it.
+    // Answering. Between two lines a client needs nothing of it, but for what leafing through the past goes on from.
     private var answering: Answering?
 
     private final class Answering {
@@ -272,10 +274,11 @@ final class IRCSession {
         var undrainedBytes = 0
         var response: LabeledResponse?
         var incomingBatch: IncomingBatch?
+        var toldPages = ToldPages()
 
         var isDone: Bool {
             longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil
-                && incomingBatch == nil
+                && incomingBatch == nil && toldPages.isEmpty
         }
     }
 
@@ -326,6 +329,14 @@ final class IRCSession {
         get { answering?.incomingBatch }
         set { if newValue != nil || answering != nil { modifyAnswering { $0.incomingBatch = newValue } } }
     }
+
+    /// A page of the past was told.
+    func toldPage(_ ends: PageEnds, of key: StoredRoomKey) {
+        if !ends.isEmpty { modifyAnswering { $0.toldPages.told(ends, of: key) } }
+    }
+
+    /// Where the page of a room or conversation ends that was told last; nil: none was of late.
+    func lastPage(of key: StoredRoomKey) -> PageEnds? { answering?.toldPages[key] }
 
     /// Another line of the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }

@@ -75,6 +75,10 @@ enum TimerKey: Hashable {
     case roomLoad(RoomID)
     /// People who are here are kept as seen.
     case identities
+    /// The oldest of what IRC users did to messages is not refused any more, or not answered.
+    case openActions(RoomID)
+    /// A message that may be ours has waited long enough for the backend to say so.
+    case undecided(RoomID)
     /// The backend may be called again to mark a room as read.
     case markRead(RoomID)
     /// People who were silent for long leave the room.

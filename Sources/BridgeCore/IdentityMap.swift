@@ -19,12 +19,23 @@ struct Person {
     }
 
     /// What makes an upstream person one person: the backend's id, or the name where the wire has no ids.
+    /// Two that differ in a byte are two people.
     struct RemoteKey: Hashable {
         var backend: String
         var id: ChatID?
         var name: String?
 
         var person: ChatPerson { ChatPerson(id: id, name: name) }
+
+        static func == (a: Self, b: Self) -> Bool {
+            a.id == b.id && TextBytes.areSame(a.name, b.name) && a.backend == b.backend
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(backend)
+            hasher.combine(id)
+            TextBytes.hash(name, into: &hasher)
+        }
     }
 
     /// What few people have.
@@ -471,7 +482,7 @@ final class IdentityMap {
         if isFree(base) { return base }
         // Apps draw a new id at every start: the same name while its holder is away is the same person come back.
         if let (holder, person) = person(nick: base), case .remote(let key) = person.kind, key.backend == backend,
-            person.absentSince != nil, person.realname == displayName
+            person.absentSince != nil, TextBytes.areSame(person.realname, displayName)
         {
             remove(holder)
             if isFree(base) { return base }
@@ -522,13 +533,24 @@ final class IdentityMap {
     // MARK: - Over the end of the process
 
     private func keepIdentity(_ id: PersonID) {
-        guard let keep, !passing.contains(id), let person = people[id]?.person, case .remote(let key) = person.kind
-        else { return }
-        keep(
-            .identity(
-                StoredIdentity(
-                    backend: key.backend, person: key.person, nick: person.nick, realname: person.realname,
-                    lastSeen: wall())))
+        guard let keep, let change = kept(id) else { return }
+        keep(change)
+    }
+
+    private func kept(_ id: PersonID) -> StoreOperation? {
+        guard !passing.contains(id), let person = people[id]?.person, case .remote(let key) = person.kind else {
+            return nil
+        }
+        return .identity(
+            StoredIdentity(
+                backend: key.backend, person: key.person, nick: person.nick, realname: person.realname,
+                lastSeen: wall()))
+    }
+
+    /// What is to be kept now of somebody upstream: who they are, or that nobody knows them any more.
+    func kept(_ person: ChatPerson, backend: String) -> StoreOperation {
+        byRemote[Self.remoteKey(person, backend: backend)].flatMap { kept($0) }
+            ?? .forgetIdentity(backend: backend, person)
     }
 
     /// Keeps that those who are here now were seen.
@@ -599,10 +621,12 @@ final class IdentityMap {
         (sender.id?.rawValue ?? sender.name).map { accountName($0) + "@" + hostname(backend) }
     }
 
-    /// Whether that account can be nobody else's: it holds the id as it is, and in the form in which accounts are compared.
+    /// Whether that account can be nobody else's: it holds the id as it is, and in the form in which accounts are compared:
+    /// without capitals, and composed, since what Swift takes for equal may be two people of the backend.
     static func isAccountName(_ person: ChatPerson, backend: String) -> Bool {
         guard let id = person.id?.rawValue ?? person.name, !id.isEmpty else { return false }
-        return accountName(id) == id && (AccountBook.fold(id) == id || person.id?.isUUIDShaped == true)
+        return TextBytes.areSame(accountName(id), id) && UnicodeForm.isComposed(id)
+            && (TextBytes.areSame(AccountBook.fold(id), id) || person.id?.isUUIDShaped == true)
     }
 
     private static func accountName(_ id: String) -> String {

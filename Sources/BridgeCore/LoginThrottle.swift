@@ -1,6 +1,6 @@
 import WireBytes
 
-/// How long the answer to a wrong password waits, by the address that it came from.
+/// How long the answer to a wrong password waits, by the address that it came from, or whatever failures are counted by.
 ///
 /// The first failure is a slip and answered at once; every further one doubles the wait, up to ``longest``. A success, or
 /// ``memory`` without another failure, starts anew.
@@ -9,7 +9,7 @@ struct LoginThrottle {
     /// Below the time that clients give a login before they give up (WeeChat: 15 s for one, but it is told why by then).
     static let longest: Duration = .seconds(30)
     static let memory: Duration = .seconds(15 * 60)
-    /// Addresses remembered, about 100 bytes each. Past it those that failed longest ago are forgotten.
+    /// Places remembered, about 100 bytes each. Past it those that failed longest ago are forgotten.
     static let capacity = 10_000
 
     private struct Entry {
@@ -23,18 +23,26 @@ struct LoginThrottle {
 
     /// Enters a failure and tells how long its answer waits.
     mutating func failed(_ address: String, now: MonotonicInstant) -> Duration {
-        let address = Self.network(of: address)
-        var entry = entries[address] ?? Entry(failures: 0, lastAt: now)
+        failed(at: Self.network(of: address), now: now)
+    }
+
+    /// Likewise.
+    ///
+    /// - Parameter place: compared as it is.
+    mutating func failed(at place: String, now: MonotonicInstant) -> Duration {
+        var entry = entries[place] ?? Entry(failures: 0, lastAt: now)
         if now - entry.lastAt > Self.memory { entry.failures = 0 }
         entry.failures = min(entry.failures + 1, 16)
         entry.lastAt = now
-        if entries[address] == nil, entries.count >= Self.capacity { makeRoom(now) }
-        entries[address] = entry
+        if entries[place] == nil, entries.count >= Self.capacity { makeRoom(now) }
+        entries[place] = entry
         guard entry.failures > 1 else { return .zero }
         return min(Self.longest, Self.first * (1 << (entry.failures - 2)))
     }
 
-    mutating func succeeded(_ address: String) { entries[Self.network(of: address)] = nil }
+    mutating func succeeded(_ address: String) { succeeded(at: Self.network(of: address)) }
+
+    mutating func succeeded(at place: String) { entries[place] = nil }
 
     /// An IPv6 address stands for its /64, all of which one customer has; any other address stands for itself.
     static func network(of address: String) -> String {

@@ -50,13 +50,24 @@ struct MemoryHistory {
     }
 
     /// With the message goes what was done to it.
-    mutating func takeBack(msgid: String) {
+    ///
+    /// - Returns: what ``restore(_:)`` needs.
+    @discardableResult
+    mutating func takeBack(msgid: String) -> [StoredMessage] {
+        var before: [StoredMessage] = []
         for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].isEvent(about: msgid)
         {
+            before.append(rows[index])
             byteCount -= rows[index].memoryByteCount
             rows[index].takeBack()
             byteCount += rows[index].memoryByteCount
         }
+        return before
+    }
+
+    /// It was not taken back after all.
+    mutating func restore(_ before: [StoredMessage]) {
+        for row in before { modify(row.msgid) { $0 = row } }
     }
 
     // MARK: - Questions, as the store answers them

@@ -77,7 +77,8 @@ final class OlderHistory {
     func asked(_ reference: StoredReference) -> StoredReference {
         switch reference {
         case .beginning, .timeOrBeginning: reference
-        case .message(let msgid): rows.contains { $0.msgid == msgid } ? .beginning : reference
+        case .message(let msgid), .messageOrTime(let msgid, _):
+            rows.contains { $0.msgid == msgid } ? .beginning : reference
         case .time(let at):
             if rows.contains(where: { $0.at == at }) {
                 .beginning

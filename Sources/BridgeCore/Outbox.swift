@@ -72,6 +72,12 @@ struct OutboxEntry {
         var replyTo: String? { clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value }
         /// The name of the author's client; nil: it has none.
         var clientName: String?
+
+        /// The author is nobody who could come back.
+        mutating func disown(as nobody: ChatID) {
+            puppet = nobody
+            (client, person, clientName, label) = (nil, nil, nil, nil)
+        }
     }
 
     var message: ChatMessage
@@ -87,6 +93,16 @@ struct OutboxEntry {
     var frames: [EncodedFrame] = []
     /// An earlier process accepted it.
     var isRestored = false
+    /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
+    var mayHaveArrived = false
+
+    /// Whether the backend has it is not known.
+    var isArrivalOpen: Bool {
+        switch state {
+        case .written, .doubtful, .unsettled: true
+        case .accepting, .queued, .intending: mayHaveArrived
+        }
+    }
 
     /// Not on disk, as far as is known.
     var isAccepting: Bool { if case .accepting = state { true } else { false } }
@@ -277,6 +293,17 @@ struct Outbox {
         }
     }
 
+    /// Who was `author` is somebody else now: what they said goes, and nobody is told of it. Returns which failures are
+    /// forgotten for it. Walks all entries.
+    mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
+        search = nil
+        for slot in slots.values where lists[slot]?.origin.puppet == author {
+            lists.modify(slot) { $0.origin.disown(as: nobody) }
+        }
+        if let count = unsettledAuthors.removeValue(forKey: author) { unsettledAuthors[nobody, default: 0] += count }
+        return failures.disown(author, as: nobody)
+    }
+
     // MARK: - The store
 
     /// Acceptances up to a ticket are decided, and those that are refused, wherever they lie: in front of them changes may
@@ -384,7 +411,10 @@ struct Outbox {
         while let slot = lists.last(.intending) { withdraw(slot) }
         if mayRepeat {
             for list in [OutboxLists.Name.written, .open] {
-                while let slot = lists.last(list) { requeue(slot) }
+                while let slot = lists.last(list) {
+                    lists.modify(slot) { $0.mayHaveArrived = true }
+                    requeue(slot)
+                }
             }
             return intended
         }
@@ -484,6 +514,46 @@ struct Outbox {
         for slot in others { _ = remove(slot) }
     }
 
+    // MARK: - Put off
+
+    /// What was to be written next and certainly was not waits again.
+    mutating func withdrawIntended() -> [OutboxEntry] {
+        let intended = lists.entries(.intending)
+        while let slot = lists.last(.intending) { withdraw(slot) }
+        return intended
+    }
+
+    /// The backend did not take the message with `id` for now: it goes again, in its place. False: that is not on the wire.
+    mutating func putOff(id: ChatID) -> Bool {
+        guard let slot = slots[id], lists.list(of: slot) == .written || lists[slot]?.state == .doubtful else {
+            return false
+        }
+        putOff(slot)
+        return true
+    }
+
+    /// The same where the backend does not say which: what was written last.
+    mutating func putOffNewest() -> Bool {
+        guard let slot = lists.last(.written) else { return false }
+        putOff(slot)
+        return true
+    }
+
+    private mutating func putOff(_ slot: Int) {
+        guard let entry = lists[slot] else { return }
+        discountText(entry)
+        change(slot, to: .queued)
+        // Those that were put off before are the first of what is queued, and hardly anything stands in front of this one.
+        var next = lists.first(.queued)
+        while let at = next, let other = lists[at],
+            (other.acceptedAt, lists.serial(of: at)) < (entry.acceptedAt, lists.serial(of: slot))
+        {
+            next = lists.next(after: at)
+        }
+        lists.move(slot, to: .queued, before: next)
+        search = nil
+    }
+
     // MARK: - Refusals
 
     /// The backend refused the message with `id`.
@@ -529,7 +599,7 @@ struct Outbox {
 
     /// The same on wires that name senders, and give them no ids.
     mutating func confirm(senderName: String, text: String) -> OutboxEntry? {
-        confirm(text: text) { $0.sender.name == senderName }
+        confirm(text: text) { TextBytes.areSame($0.sender.name, senderName) }
     }
 
     private mutating func confirm(text: String, where fits: (ChatMessage) -> Bool) -> OutboxEntry? {
@@ -564,6 +634,15 @@ struct Outbox {
     var oldestWritten: MonotonicInstant? {
         guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
         return at
+    }
+
+    /// Whether something that waits for its confirmation went up with a prefix of ours that this text begins with.
+    func hasWritten(inFrontOf text: String) -> Bool {
+        lists.first(.written) { entry in
+            let (whole, words) = (entry.message.text, entry.origin.text)
+            return whole.utf8.count > words.utf8.count && whole.hasSuffix(words)
+                && text.hasPrefix(String(whole.dropLast(words.count)))
+        } != nil
     }
 
     /// Takes out what was written at `time` or before and is not confirmed, oldest first.

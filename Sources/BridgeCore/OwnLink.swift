@@ -6,14 +6,16 @@ import WireBytes
 //
 // | state    | meaning                                            | verb → next                                               |
 // |----------|----------------------------------------------------|-----------------------------------------------------------|
-// | absent   | nobody of the account is in the room               | a client enters → linking                                 |
+// | absent   | nobody of the account is in the room               | a client enters → linking; an earlier process left what   |
+// |          |                                                    | the account said → lingering                              |
 // | linking  | wanted, and not usable yet or no longer            | usable → naming, speaking                                 |
 // | naming   | usable, but not known as whom the backend sees us  | whoAmI answered → speaking, barred; link lost → linking   |
 // | speaking | what the account says goes out                     | link lost → linking; last client left → lingering         |
 // | barred   | the backend sees us as the room's own account      | last client left → lingering                              |
 // | lingering| nobody of the account is here, the link stays      | a client enters → as before; 5 min and nothing to send →  |
 // |          |                                                    | closing                                                   |
-// | closing  | our Close is sent                                  | stopped → absent, or linking when a client entered        |
+// | closing  | our Close is sent                                  | stopped → absent, or linking when a client entered or     |
+// |          |                                                    | something was said                                        |
 //
 // While linking, naming or barred, what the account says waits in the outbox of this link, by the rules of `Outbox`; it never
 // takes the room's link. What the link brings is read for confirmations and refusals alone: the room's link shows the rest.
@@ -53,12 +55,12 @@ final class OwnLink {
     let link: UpstreamSession
     /// The account's own id on the backend where we name senders; it marks the account's messages everywhere.
     let puppet: ChatID
-    /// The IRC user; another one after everybody left and came again.
+    /// The IRC user; another one after everybody left and came again, and nobody before the first came.
     var person: PersonID
     var dialectContext: DialectContext
     var outbox: Outbox
     let failureNotices = FailureNotices()
-    var sendBudget: TokenBucket
+    var sendBudget: SendBudget
     /// When the server was last asked whether it has read what nobody acknowledged.
     var askedServerAt: MonotonicInstant?
     var typingBudget = TokenBucket(rate: 10, burst: 20)
@@ -98,7 +100,7 @@ final class OwnLink {
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
-        person: PersonID, sendBudget: TokenBucket, outbox: Outbox
+        person: PersonID, sendBudget: SendBudget, outbox: Outbox
     ) {
         var settings = room
         settings.name = room.name + "/" + account
@@ -147,14 +149,24 @@ struct OwnSentMessages {
     /// unnoticed.
     static let liveWindow: Duration = .seconds(60)
 
-    private var entries: [(msgid: String, text: String, entry: OutboxEntry, writtenAt: MonotonicInstant)] = []
+    private struct Entry {
+        var msgid: String
+        var text: String
+        var entry: OutboxEntry
+        var writtenAt: MonotonicInstant
+        /// The author was told that the backend refused it.
+        var isComplained = false
+    }
+
+    private var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
 
     func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
 
     mutating func append(msgid: String, _ entry: OutboxEntry, writtenAt: MonotonicInstant) {
-        entries.append((msgid, Self.plain(entry.message.text), entry, writtenAt))
+        entries.append(
+            Entry(msgid: msgid, text: Self.plain(entry.message.text), entry: entry, writtenAt: writtenAt))
         if entries.count > Self.capacity { entries.removeFirst() }
     }
 
@@ -171,10 +183,13 @@ struct OwnSentMessages {
         return entries.lastIndex { $0.text == text }.map { entries.remove(at: $0).msgid }
     }
 
-    /// For a complaint without a name.
-    mutating func takeComplained(now: MonotonicInstant) -> OutboxEntry? {
-        guard let last = entries.last, now - last.writtenAt <= SentMessages.complaintWindow else { return nil }
-        return entries.removeLast().entry
+    /// For a complaint without a name; see ``SentMessages/markComplained(now:)``.
+    mutating func markComplained(now: MonotonicInstant) -> OutboxEntry? {
+        guard let index = entries.lastIndex(where: { !$0.isComplained }),
+            now - entries[index].writtenAt <= SentMessages.complaintWindow
+        else { return nil }
+        entries[index].isComplained = true
+        return entries[index].entry
     }
 
     private static func plain(_ text: String) -> String {

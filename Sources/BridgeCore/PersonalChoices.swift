@@ -6,6 +6,7 @@ import ChatModel
 struct PersonalChoices {
     /// Whose choice it is.
     enum Owner: Hashable {
+        /// By the folded name: however it is written today, it is the same account.
         case account(String)
         case client(ClientID)
     }
@@ -13,6 +14,7 @@ struct PersonalChoices {
     /// Somebody who is not heard, by what stays theirs.
     enum Target: Hashable {
         case remote(Person.RemoteKey)
+        /// By the folded name.
         case account(String)
         /// An IRC user without an account, by the folded nick.
         case nick(String)
@@ -44,7 +46,7 @@ struct PersonalChoices {
     private var receiptChoices: [Owner: ReceiptPolicy] = [:]
     /// Who is told at once of their readers.
     private var noticed: Set<Owner> = []
-    /// Whether accounts come back to their rooms, by the account's name.
+    /// Whether accounts come back to their rooms, by the account's name, folded.
     private var rejoinChoices: [String: Bool] = [:]
 
     /// Whether anybody muted anybody.
@@ -137,6 +139,8 @@ struct PersonalChoices {
     }
 
     /// The connection is an account's from now on, and its choices with it: what the account has chosen before holds.
+    ///
+    /// - Parameter account: folded.
     mutating func move(_ client: ClientID, to account: String) {
         for mute in mutes[.client(client)] ?? [] { _ = self.mute(mute, for: .account(account)) }
         if let policy = receiptChoices[.client(client)], receiptChoices[.account(account)] == nil {
@@ -148,7 +152,7 @@ struct PersonalChoices {
 
     // MARK: - Kept
 
-    /// What an account chose, as it is kept.
+    /// What an account, folded, chose, as it is kept.
     func stored(of account: String) -> StoredChoices {
         let owner = Owner.account(account)
         return StoredChoices(
@@ -157,7 +161,7 @@ struct PersonalChoices {
             mutes: mutes(of: owner).map { StoredMute(target: $0.target.stored, nick: $0.nick) })
     }
 
-    /// Takes up what an earlier process kept of an account.
+    /// Takes up what an earlier process kept of an account, folded.
     mutating func restore(_ kept: StoredChoices, of account: String) {
         let owner = Owner.account(account)
         if let policy = kept.receipts.flatMap({ ReceiptPolicy(rawValue: $0) }) { setReceipts(policy, of: owner) }
@@ -166,7 +170,7 @@ struct PersonalChoices {
         for mute in kept.mutes { _ = self.mute(Mute(target: Target(mute.target), nick: mute.nick), for: owner) }
     }
 
-    /// The account's name is somebody else's now.
+    /// The account's name, folded, is somebody else's now.
     mutating func forget(account: String) {
         forget(.account(account))
         rejoinChoices[account] = nil
@@ -186,7 +190,7 @@ extension PersonalChoices.Target {
         switch stored {
         case .remote(let backend, let person):
             self = .remote(Person.RemoteKey(backend: backend, id: person.id, name: person.name))
-        case .account(let name): self = .account(name)
+        case .account(let name): self = .account(AccountBook.fold(name))
         case .nick(let folded): self = .nick(folded)
         }
     }

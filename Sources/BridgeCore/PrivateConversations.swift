@@ -6,29 +6,28 @@ import ChatModel
 /// one: to all intents an account here, see ``visitor(_:)``. Its messages are in the store, or, where nothing outlasts the
 /// process, here. What is to be kept of changes is left in ``takeChanges()``.
 struct PrivateConversations {
-    /// Of one account, those of the last years of somebody who talks to everybody. With one more, one goes, for both of its
-    /// people: of those in which the account says nothing the one that is quiet for longest, else of all, and visitors first. So
-    /// nobody can have somebody's conversations removed by talking to them under many names.
+    /// Of one account, those of the last years of somebody who talks to everybody. With one more, one is shown to the account
+    /// no longer: of those in which it says nothing the one that is quiet for longest, else of all, and visitors first. So
+    /// nobody can have somebody's conversations removed by talking to them under many names. The other still has it; it is
+    /// gone when no account is shown it any more.
     static let maxCountOfAccount = 200
-    /// All together, of each about 400 bytes of memory. With one more, one goes of the account that has most of them.
+    /// All together, of each about 400 bytes of memory. With one more, one goes of who has most of them, if there is one that
+    /// nobody else is shown.
     static let maxCount = 10_000
     /// Nicks of one account that are remembered, the last ones.
     static let maxNicksOfAccount = 4
-    /// Bytes of all messages, about, where there is no store: as many as four rooms may have. Beyond it the quietest
-    /// conversations go.
+    /// Bytes of all messages, about, where there is no store: as many as four rooms may have. Beyond it conversations go of the
+    /// account that has most of it, the quietest first.
     static let maxMemoryBytes = 16 * 1024 * 1024
-
-    /// In front of a visitor's nick. No account has it in its name.
-    private static let visitorMark: Character = " "
 
     /// Who has a nick without having an account, whoever they are.
     ///
     /// - Parameter folded: the nick.
-    static func visitor(_ folded: String) -> String { "\(visitorMark)\(folded)" }
+    static func visitor(_ folded: String) -> String { "\(StoredConversation.visitorMark)\(folded)" }
 
     /// The folded nick of a visitor; nil: it is an account.
     static func nick(ofVisitor account: String) -> String? {
-        account.first == visitorMark ? String(account.dropFirst()) : nil
+        StoredConversation.isVisitor(account) ? String(account.dropFirst()) : nil
     }
 
     /// The accounts of a conversation, by their folded names; twice the same for who talks to themselves.
@@ -37,11 +36,17 @@ struct PrivateConversations {
         let other: String
 
         init(_ a: String, _ b: String) {
-            let (a, b) = (AccountBook.fold(a), AccountBook.fold(b))
+            let (a, b) = (Self.key(a), Self.key(b))
             (one, other) = a <= b ? (a, b) : (b, a)
         }
 
+        /// Composed: what Swift takes for one name is one key on disk too.
+        fileprivate static func key(_ name: String) -> String { UnicodeForm.composed(AccountBook.fold(name)) }
+
         var storedKey: StoredRoomKey { .conversation(one, other) }
+
+        /// One, for who talks to themselves.
+        var accounts: [String] { one == other ? [one] : [one, other] }
 
         func partner(of account: String) -> String { account == one ? other : one }
     }
@@ -66,8 +71,10 @@ struct PrivateConversations {
         var name: String
         /// The one that it had last comes last.
         var nicks: [Nick] = []
-        /// The accounts that it talks to.
+        /// With whom it has the conversations that it is shown.
         var partners: Set<String> = []
+        /// With whom it has others, which only these are shown.
+        var hidden: Set<String> = []
     }
 
     private var conversations: [Pair: Conversation] = [:]
@@ -76,6 +83,8 @@ struct PrivateConversations {
     /// The account that has a folded nick, or had it last.
     private var holders: [String: String] = [:]
     private var memoryBytes = 0
+    /// Where new conversations begin: beyond all that is gone, since the store may not hear that something is gone.
+    private var firstSequence: Int64 = 0
     private var changes: [StoreOperation] = []
 
     var count: Int { conversations.count }
@@ -89,36 +98,83 @@ struct PrivateConversations {
 
     func contains(_ pair: Pair) -> Bool { conversations[pair] != nil }
 
-    /// Makes room for a conversation if there is none yet.
+    /// Whether an account, folded, is shown a conversation of its own.
+    func isShown(_ pair: Pair, to account: String) -> Bool {
+        accounts[account]?.partners.contains(pair.partner(of: account)) == true
+    }
+
+    /// Makes room for a conversation if there is none yet, or if one of its people is not shown it any more.
     ///
     /// - Parameters:
     ///   - names: its accounts, as they are written.
     ///   - inMemory: there is no store.
     mutating func open(_ pair: Pair, names: [String], inMemory: Bool) {
-        guard !contains(pair) else { return }
-        for account in Set([pair.one, pair.other]) {
-            if accounts[account]?.partners.count ?? 0 >= Self.maxCountOfAccount { forgetOne(of: account) }
+        let isNew = !contains(pair)
+        for account in pair.accounts where !isShown(pair, to: account) {
+            // Nobody is shown a visitor's conversations.
+            if Self.nick(ofVisitor: account) == nil, accounts[account]?.partners.count ?? 0 >= Self.maxCountOfAccount {
+                hide(1, from: account)
+            }
+            if !isNew { show(pair, to: account, name: accounts[account]?.name ?? account) }
         }
+        guard isNew else { return }
         if conversations.count >= Self.maxCount {
             let most = accounts.max { a, b in
                 (a.value.partners.count, b.key) < (b.value.partners.count, a.key)
             }
             if let most { forgetOne(of: most.key) }
         }
-        enter(pair, Conversation(archive: inMemory ? MemoryHistory() : nil), names: names)
+        enter(pair, Conversation(nextSequence: firstSequence, archive: inMemory ? MemoryHistory() : nil), names: names)
     }
 
+    /// What a conversation is worth to one of its people: what they say something in, then what an account wrote them.
+    private func worth(_ pair: Pair, to account: String) -> Int {
+        if conversations[pair]?.speakers.contains(account) == true { return 2 }
+        return Self.nick(ofVisitor: pair.partner(of: account)) == nil ? 1 : 0
+    }
+
+    /// Whether an account but this one is shown the conversation.
+    private func isShown(_ pair: Pair, besides account: String) -> Bool {
+        let other = pair.partner(of: account)
+        return other != account && Self.nick(ofVisitor: other) == nil && isShown(pair, to: other)
+    }
+
+    /// The conversations that an account is shown, those first that are worth least to it; of those that are equally quiet
+    /// the same each time, whatever the order in which they are looked at.
+    private func leastFirst(of account: String) -> [Pair] {
+        (accounts[account]?.partners ?? []).map { Pair(account, $0) }.sorted { a, b in
+            (worth(a, to: account), newest(a), a.one, a.other) < (worth(b, to: account), newest(b), b.one, b.other)
+        }
+    }
+
+    /// So many conversations are shown to the account no longer.
+    private mutating func hide(_ count: Int, from account: String) {
+        for pair in leastFirst(of: account).prefix(max(count, 0)) {
+            guard isShown(pair, besides: account) else {
+                forget(pair)
+                continue
+            }
+            accounts[account]?.partners.remove(pair.partner(of: account))
+            accounts[account]?.hidden.insert(pair.partner(of: account))
+        }
+    }
+
+    private mutating func show(_ pair: Pair, to account: String, name: String) {
+        accounts[account, default: Account(name: name)].partners.insert(pair.partner(of: account))
+        accounts[account]?.hidden.remove(pair.partner(of: account))
+    }
+
+    /// One goes for everybody; nobody's whom another is shown too if there is another.
     private mutating func forgetOne(of account: String) {
+        // What is whose matters to accounts alone: of a visitor's the one goes that its account cares for least.
         let pairs = (accounts[account]?.partners ?? []).map { Pair(account, $0) }
-        func worth(_ pair: Pair) -> Int {
-            if conversations[pair]?.speakers.contains(account) == true { return 2 }
-            return Self.nick(ofVisitor: pair.partner(of: account)) == nil ? 1 : 0
+        func rank(_ pair: Pair) -> (Int, Int, ChatTimestamp, String, String) {
+            let judge = Self.nick(ofVisitor: account) == nil ? account : pair.partner(of: account)
+            return (
+                isShown(pair, besides: account) ? 1 : 0, worth(pair, to: judge), newest(pair), pair.one, pair.other
+            )
         }
-        // Of those that are equally quiet the same each time, whatever the order in which they are looked at.
-        let least = pairs.min { a, b in
-            (worth(a), newest(a), a.one, a.other) < (worth(b), newest(b), b.one, b.other)
-        }
-        if let least { forget(least) }
+        if let least = pairs.min(by: { rank($0) < rank($1) }) { forget(least) }
     }
 
     private func newest(_ pair: Pair) -> ChatTimestamp {
@@ -128,8 +184,8 @@ struct PrivateConversations {
     private mutating func enter(_ pair: Pair, _ conversation: Conversation, names: [String]) {
         conversations[pair] = conversation
         for name in names {
-            let account = AccountBook.fold(name)
-            accounts[account, default: Account(name: name)].partners.insert(pair.partner(of: account))
+            let account = Pair.key(name)
+            show(pair, to: account, name: name)
         }
     }
 
@@ -155,7 +211,7 @@ struct PrivateConversations {
         guard let before = conversations[pair]?.archive?.byteCount else { return }
         conversations[pair]?.archive?.append(message)
         memoryBytes += (conversations[pair]?.archive?.byteCount ?? before) - before
-        if memoryBytes > Self.maxMemoryBytes { forgetQuietest(besides: pair) }
+        if memoryBytes > Self.maxMemoryBytes { makeRoom(besides: pair) }
     }
 
     /// The words of a message that is kept here go.
@@ -165,21 +221,49 @@ struct PrivateConversations {
         memoryBytes += (conversations[pair]?.archive?.byteCount ?? before) - before
     }
 
-    /// A sixteenth at once, so that it need not be looked for them with each message.
-    private mutating func forgetQuietest(besides pair: Pair) {
-        for quiet in conversations.keys.sorted(by: { newest($0) < newest($1) }) where quiet != pair {
-            guard memoryBytes > Self.maxMemoryBytes / 16 * 15 else { return }
-            forget(quiet)
+    /// A sixteenth at once, so that it need not be looked for them with each message: of whoever has most, until another has
+    /// more.
+    private mutating func makeRoom(besides pair: Pair) {
+        var bytes: [String: Int] = [:]
+        for (pair, conversation) in conversations {
+            for account in pair.accounts where Self.nick(ofVisitor: account) == nil {
+                bytes[account, default: 0] += conversation.archive?.byteCount ?? 0
+            }
+        }
+        func rank(_ pair: Pair, _ account: String) -> (Int, Int, ChatTimestamp, String, String) {
+            (
+                isShown(pair, besides: account) ? 1 : 0, worth(pair, to: account), newest(pair), pair.one, pair.other
+            )
+        }
+        let enough = Self.maxMemoryBytes / 16 * 15
+        while memoryBytes > enough, let most = bytes.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }) {
+            bytes[most.key] = nil
+            let second = bytes.values.max() ?? 0
+            var left = most.value
+            let own = (accounts[most.key]?.partners ?? []).union(accounts[most.key]?.hidden ?? [])
+                .map { Pair(most.key, $0) }
+            for quiet in own.sorted(by: { rank($0, most.key) < rank($1, most.key) }) where quiet != pair {
+                guard memoryBytes > enough, left >= second else { break }
+                let size = conversations[quiet]?.archive?.byteCount ?? 0
+                left -= size
+                let partner = quiet.partner(of: most.key)
+                if let others = bytes[partner] { bytes[partner] = others - size }
+                forget(quiet)
+            }
+            // Whose conversations are all gone but this one has no more to give.
+            if left < most.value { bytes[most.key] = left }
         }
     }
 
     private mutating func forget(_ pair: Pair) {
         guard let gone = conversations.removeValue(forKey: pair) else { return }
         memoryBytes -= gone.archive?.byteCount ?? 0
+        firstSequence = max(firstSequence, gone.nextSequence)
         changes.append(.forgetConversation(pair.storedKey))
-        for account in Set([pair.one, pair.other]) {
+        for account in pair.accounts {
             accounts[account]?.partners.remove(pair.partner(of: account))
-            guard let left = accounts[account], left.partners.isEmpty else { continue }
+            accounts[account]?.hidden.remove(pair.partner(of: account))
+            guard let left = accounts[account], left.partners.isEmpty, left.hidden.isEmpty else { continue }
             for nick in left.nicks { forgetHolder(of: nick.folded) }
             accounts[account] = nil
         }
@@ -188,7 +272,8 @@ struct PrivateConversations {
     /// All that an account said in private, and what was said to it.
     mutating func forget(account name: String) {
         let account = AccountBook.fold(name)
-        for partner in (accounts[account]?.partners ?? []).sorted() { forget(Pair(account, partner)) }
+        let partners = (accounts[account]?.partners ?? []).union(accounts[account]?.hidden ?? [])
+        for partner in partners.sorted() { forget(Pair(account, partner)) }
     }
 
     /// The conversations of an account in which something was said: with whom, and when last. In no particular order.
@@ -245,6 +330,14 @@ struct PrivateConversations {
 
     // MARK: - Kept
 
+    /// What is to be kept of a nick now: whose it is, or that it is nobody's.
+    func kept(folded: String) -> StoreOperation {
+        guard let account = holders[folded].flatMap({ accounts[$0] }),
+            let nick = account.nicks.first(where: { $0.folded == folded })
+        else { return .forgetNick(folded: folded) }
+        return .nick(StoredNick(folded: folded, nick: nick.nick, account: account.name))
+    }
+
     /// Takes up what an earlier process kept.
     ///
     /// - Parameter spell: how the name of an account is written today.
@@ -252,11 +345,9 @@ struct PrivateConversations {
         for known in kept {
             guard let parties = known.key.parties else { continue }
             let pair = Pair(parties.one, parties.other)
-            let fits = [pair.one, pair.other].allSatisfy {
-                (accounts[$0]?.partners.count ?? 0) < Self.maxCountOfAccount
-            }
             // In one that is empty nothing is left to be found; it begins anew when something is said.
-            guard fits, known.newestAt != nil, conversations.count < Self.maxCount else {
+            guard known.newestAt != nil, conversations.count < Self.maxCount, pair.storedKey == known.key else {
+                firstSequence = max(firstSequence, known.nextSequence)
                 changes.append(.forgetConversation(known.key))
                 continue
             }
@@ -266,6 +357,9 @@ struct PrivateConversations {
                     newestAt: known.newestAt, nextSequence: known.nextSequence,
                     speakers: Set(known.speakers.map(AccountBook.fold))),
                 names: [spell(parties.one), spell(parties.other)])
+        }
+        for account in accounts.keys.sorted() where Self.nick(ofVisitor: account) == nil {
+            hide((accounts[account]?.partners.count ?? 0) - Self.maxCountOfAccount, from: account)
         }
         for known in nicks {
             let account = AccountBook.fold(known.account)

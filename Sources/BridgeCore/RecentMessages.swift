@@ -42,6 +42,9 @@ struct RecentMessages {
     private var oldest = 0
     /// The place of what is entered next.
     private(set) var nextSequence = 0
+    /// The latest time that a line bore, and the same where none counts as later than our clock when it came.
+    private var latestSaid: ChatTimestamp?
+    private var latestHeard: ChatTimestamp?
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 
@@ -50,6 +53,19 @@ struct RecentMessages {
 
     /// Whatever a file says: places go on growing.
     private static let maxPlace = Int.max / 2
+
+    /// A line with this time came.
+    mutating func heard(_ at: ChatTimestamp, wall: ChatTimestamp) {
+        let heard = min(at, wall)
+        latestSaid = latestSaid.map { max($0, at) } ?? at
+        latestHeard = latestHeard.map { max($0, heard) } ?? heard
+    }
+
+    /// The latest time of a line, none of which was said later than now; nil: there is no line.
+    func latest(wall: ChatTimestamp) -> ChatTimestamp? {
+        if let latestSaid, latestSaid <= wall { return latestSaid }
+        return latestHeard.map { min($0, wall) }
+    }
 
     /// - Returns: its place in the order.
     @discardableResult
@@ -108,6 +124,14 @@ struct RecentMessages {
         ring[slot].beginning = ""
         ring[slot].wentUpAs = nil
         ring[slot].isTakenBack = true
+    }
+
+    /// It was not taken back after all: what it was before, as the caller kept it.
+    mutating func restore(_ entry: Entry) {
+        guard let slot = byMsgid[entry.msgid], ring[slot].isTakenBack else { return }
+        ring[slot].beginning = entry.beginning
+        ring[slot].wentUpAs = entry.wentUpAs
+        ring[slot].isTakenBack = false
     }
 
     /// What the backend was given as the text: with a prefix perhaps, or a quotation.

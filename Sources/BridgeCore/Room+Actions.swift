@@ -7,8 +7,8 @@ import WireBytes
 // What is done to messages that are there already: edits, taking back, reactions.
 //
 // What an IRC user does here is sent once and at once: it is not kept while there is no link, since nobody wants yesterday's
-// reaction to arrive today. It is shown to the other IRC users when the socket took it; should the backend send it round to
-// its author too, that is recognised.
+// reaction to arrive today. It is shown to the other IRC users when the socket took it, or where the backend answers, when it
+// has; what is refused is undone (OpenActions.swift). Should the backend send it round to its author too, that is recognised.
 
 /// Reactions of IRC users, so that each is shown once.
 struct OwnReactions {
@@ -47,6 +47,15 @@ struct OwnReactions {
         else { return false }
         entries[index].cameBack = true
         return true
+    }
+
+    /// The backend would not have it.
+    mutating func remove(_ reaction: ChatReaction) {
+        let emoji = Self.plain(reaction.emoji)
+        let index = entries.lastIndex {
+            $0.target == reaction.target && $0.emoji == emoji && $0.operation == reaction.operation
+        }
+        if let index { entries.remove(at: index) }
     }
 
     /// Whose reaction this emoji on this message is, as far as it is remembered.
@@ -126,8 +135,16 @@ extension Room {
                 ActionRefusal(
                     code: "REDACT_FORBIDDEN", text: "\(settings.url.host) knows no way to take a message back"))
         }
-        return onceKnown(entry, "REDACT", client, label, context) { id, label in
-            self.redact(entry, id, reason: reason, from: client, label: label, context)
+        if openActions.isAwaited(msgid: msgid) {
+            return .refused(
+                ActionRefusal(
+                    code: "CANNOT_DELIVER",
+                    text: "\(settings.url.host) was asked already to take it back, and has not answered yet"))
+        }
+        return onceKnown(entry, "REDACT", client, label, context) { id, laterLabel in
+            self.redact(
+                entry, id, reason: reason, from: client, label: laterLabel,
+                answerLabel: self.traits.answersDeletes ? label : nil, context)
         }
     }
 
@@ -158,37 +175,61 @@ extension Room {
         }
     }
 
+    /// - Parameters:
+    ///   - label: for what is shown at once; nil: the caller answers.
+    ///   - answerLabel: for what is shown when the backend has answered.
     private func redact(
         _ entry: RecentMessages.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
-        _ context: BridgeContext
-    ) -> ActionRefusal? {
+        answerLabel: String?, _ context: BridgeContext
+    ) -> ActionResult {
         guard let member = locals[client], let person = context.identities[member.person],
-            recent.entry(msgid: entry.msgid)?.isTakenBack == false
-        else { return .unknownMessage }
+            let known = recent.entry(msgid: entry.msgid), !known.isTakenBack, !openActions.isAwaited(msgid: entry.msgid)
+        else { return .refused(.unknownMessage) }
         // What another IRC user said, the backend has from us: their name takes it back.
         let other = entry.puppet.flatMap { $0 == member.puppet || isOwnPuppet($0, context) ? nil : $0 }
         let sender =
             other.map { settings.identity == .single ? accountPerson : ChatPerson(id: $0, name: entry.nick) }
             ?? upstreamPerson(person, member.puppet)
         let command = ChatCommand.delete(ChatDelete(ids: [id], room: settings.upstreamRoom, sender: sender))
-        if let why = act(command, by: other == nil ? person : nil, context) {
-            return ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)")
+        let speaker = other == nil ? person : nil
+        if let why = act(command, by: speaker, context) {
+            return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)"))
         }
+        var action = OpenActions.Action(
+            link: speaker.flatMap { ownLink(of: $0)?.id } ?? self.id, target: id,
+            deed: .takeBack(known, before: [], reason: reason), client: client, person: person,
+            personID: member.person, puppet: member.puppet, label: answerLabel, writtenAt: context.now.monotonic,
+            isShown: !traits.answersDeletes)
+        if action.isShown {
+            let before = showTakenBack(known, by: person, reason: reason, from: client, label: label, context)
+            action.deed = .takeBack(known, before: before, reason: reason)
+        }
+        opened(action, context)
+        return action.isShown ? .done : .later
+    }
+
+    /// - Returns: what the memory had of it, where nothing else keeps that.
+    @discardableResult
+    func showTakenBack(
+        _ entry: RecentMessages.Entry, by person: Person, reason: String?, from client: ClientID, label: String?,
+        _ context: BridgeContext
+    ) -> [StoredMessage] {
         let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
         let line = IRCMessage(
             tags: tags(of: person, at: context.now.wall, msgid: own), source: person.source, command: "REDACT",
             params: [channel, entry.msgid] + (reason.map { [$0] } ?? []))
-        takeBack(entry, context)
+        let before = takeBack(entry, context)
         broadcast(line, except: client, context)
         door.echo([line], to: client, label: label)
         tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
-        return nil
+        return before
     }
 
-    private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) {
+    @discardableResult
+    private func takeBack(_ entry: RecentMessages.Entry, _ context: BridgeContext) -> [StoredMessage] {
         recent.takeBack(msgid: entry.msgid)
         context.keep(.takeBack(storedKey, msgid: entry.msgid))
-        archive.takeBack(msgid: entry.msgid)
+        return archive.takeBack(msgid: entry.msgid)
     }
 
     func deleteReceived(_ delete: ChatDelete, _ context: BridgeContext) {
@@ -196,6 +237,7 @@ extension Room {
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
             older?.takeBack(id)
+            if answered(target: id, context) { continue }
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
             takeBack(entry, context)
             known.append(entry)
@@ -277,22 +319,22 @@ extension Room {
     private func react(
         _ reaction: ChatReaction, to entry: RecentMessages.Entry, _ clientTags: [IRCTag], from client: ClientID,
         label: String?, _ context: BridgeContext
-    ) -> ActionRefusal? {
+    ) -> ActionResult {
         guard let member = locals[client], let person = context.identities[member.person] else {
-            return .unknownMessage
+            return .refused(.unknownMessage)
         }
         let own = ownLink(of: person)
         if own == nil, settings.identity == .single, reaction.operation == .remove,
             let owner = ownReactions.owner(of: reaction.target, reaction.emoji), owner != member.puppet
         {
-            return ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That reaction is somebody else's")
+            return .refused(ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That reaction is somebody else's"))
         }
         var reaction = reaction
         reaction.sender = upstreamPerson(person, member.puppet)
         reaction.room = settings.upstreamRoom
         reaction.at = context.now.wall
         if let why = act(.reaction(reaction), by: person, context) {
-            return ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)")
+            return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)"))
         }
         if let own {
             own.reactions.append(reaction, of: member.puppet, at: context.now.monotonic)
@@ -301,7 +343,12 @@ extension Room {
         }
         _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, isEvent: true, context)
         tellReaction(reaction.emoji, reaction.operation, to: entry, by: person, except: client, context)
-        return nil
+        opened(
+            OpenActions.Action(
+                link: own?.id ?? id, target: reaction.target, deed: .reaction(reaction, to: entry), client: client,
+                person: person, personID: member.person, puppet: member.puppet, label: nil,
+                writtenAt: context.now.monotonic, isShown: true), context)
+        return .done
     }
 
     func reactionReceived(_ reaction: ChatReaction, _ context: BridgeContext, isLookedUp: Bool = false) {
@@ -396,22 +443,23 @@ extension Room {
     /// Carries out an action on a message when the backend's id of it is known, which may be now or after asking for it.
     private func onceKnown(
         _ entry: RecentMessages.Entry, _ verb: String, _ client: ClientID, _ label: String?, _ context: BridgeContext,
-        _ body: @escaping (_ id: ChatID, _ label: String?) -> ActionRefusal?
+        _ body: @escaping (_ id: ChatID, _ label: String?) -> ActionResult
     ) -> ActionResult {
         guard locals[client] != nil else { return .refused(.unknownMessage) }
         var result: ActionResult?
         var isLater = false
         findUpstreamID(of: entry.msgid, context) { id in
-            let refusal =
+            let outcome =
                 id.map { body($0, isLater ? label : nil) }
-                ?? ActionRefusal(
-                    code: "CANNOT_DELIVER",
-                    text: "\(self.settings.url.host) has not said under which id it keeps this message")
+                ?? .refused(
+                    ActionRefusal(
+                        code: "CANNOT_DELIVER",
+                        text: "\(self.settings.url.host) has not said under which id it keeps this message"))
             guard isLater else {
-                result = refusal.map { .refused($0) } ?? .done
+                result = outcome
                 return
             }
-            guard let refusal, self.locals[client] != nil else { return }
+            guard case .refused(let refusal) = outcome, self.locals[client] != nil else { return }
             self.door.deliver(
                 refusal.line(verb, self.channel, entry.msgid, from: context.settings.serverName), to: client,
                 label: label)

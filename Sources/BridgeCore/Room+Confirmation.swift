@@ -47,18 +47,14 @@ extension Room {
     // MARK: - Receipts that confirm
 
     func confirmByReceipt(_ receipt: ChatReceipt, _ context: BridgeContext) {
+        if answersDelete(receipt, context) { return }
         let isServerID = traits.messageIDOrigin == .server
         if let ref = receipt.ref.map({ ChatID($0) }) {
             let late = outbox.contains(id: ref) ? nil : outbox.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
             if let entry = late ?? outbox.confirm(id: ref, sender: nil) {
                 let upstreamID = isServerID ? receipt.ids.first : entry.message.id
-                // Shown already as somebody's, when its own event came first and did not look like ours.
-                if let upstreamID, !duplicates.insert(duplicateKey(upstreamID, entry.message.sender.id)) {
-                    _ = keepArrival(entry, nil, context)
-                    return armOutbox(context)
-                }
-                confirmed(entry, upstreamID: upstreamID, at: receipt.at, context)
+                arrived(entry, upstreamID: upstreamID, at: receipt.at, nil, context)
             }
             return
         }
@@ -69,6 +65,16 @@ extension Room {
             _ = duplicates.insert(duplicateKey(messageID, entry.message.sender.id))
             confirmed(entry, upstreamID: messageID, at: receipt.at, context)
         }
+    }
+
+    /// The answer to a deletion, which names that and not a message of ours on its way.
+    func answersDelete(_ receipt: ChatReceipt, _ context: BridgeContext) -> Bool {
+        guard traits.answersDeletes, receipt.state == .sent, let ref = receipt.ref, let target = receipt.ids.first
+        else {
+            return false
+        }
+        let bare = Self.bare(ref)
+        return bare != ref && bare == target.rawValue && answered(target: target, context)
     }
 
     // MARK: - Wires on which people confirm
@@ -104,10 +110,9 @@ extension Room {
             error.isFatal ? .error : .warn, "backend-error", link.told(error.text),
             ["room": settings.name, "code": link.told(error.code)])
         let words = link.told(error.text.isEmpty ? error.code : error.text)
+        if putOff(error, nil, words, context) { return }
         if let ref = error.ref {
-            // Some wires put the kind of request in front.
-            let bare =
-                ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+            let bare = Self.bare(ref)
             if let asked = catchUp.ref, asked == ref || asked == bare {
                 catchUp.ref = nil
                 return historyFailed(words, context)
@@ -115,22 +120,67 @@ extension Room {
             if olderRefused(ref: ref, or: bare, context) { return }
             if let entry = outbox.refuse(id: ChatID(ref)) ?? outbox.refuse(id: ChatID(bare)) {
                 refused(entry, words, context)
+            } else if !actionRefused(ref: ref, over: id, words, context) {
+                _ = actionRefused(ref: bare, over: id, words, context)
             }
             return
         }
         guard !error.isFatal, isLive else { return }
         if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
-            if let entry = outbox.refuseOldest() { refused(entry, words, context) }
+            if oldestActionRefused(over: id, outbox, words, context) { return }
+            if let entry = outbox.refuseOldest() { return refused(entry, words, context) }
+            _ = lastActionRefused(over: id, words, context)
+        } else if lastActionRefused(over: id, words, context) {
+            return
         } else if let entry = outbox.refuseNewest(within: SentMessages.complaintWindow, now: context.now.monotonic)
-            ?? sentMessages.takeComplained(now: context.now.monotonic)?.entry
+            ?? sentMessages.markComplained(now: context.now.monotonic)
         {
             refused(entry, words, context)
         }
     }
 
+    /// A message of ours came back whose author was told that the backend refused it.
+    func tellIfComplained(_ sent: SentMessages.Entry, _ context: BridgeContext) {
+        guard sent.isComplained, let entry = sent.entry else { return }
+        if let id = entry.message.id { _ = outbox.takeLate(ref: id) }
+        tellLateArrival(entry, context)
+    }
+
+    /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. False
+    /// where it is not that, or where it was no message that is put off.
+    func putOff(_ error: ChatError, _ own: OwnLink?, _ words: String, _ context: BridgeContext) -> Bool {
+        guard let wait = error.retryAfterMilliseconds, !error.isFatal else { return false }
+        let pause: Duration = .milliseconds(max(wait, 0))
+        let now = context.now.monotonic
+        var isPutOff: Bool
+        if let own {
+            own.sendBudget.hold(for: pause, now: now)
+            keepWithdrawals(own.outbox.withdrawIntended(), context)
+        } else {
+            sendBudget.hold(for: pause, now: now)
+            keepWithdrawals(outbox.withdrawIntended(), context)
+        }
+        func putOff(_ id: ChatID) -> Bool { own?.outbox.putOff(id: id) ?? outbox.putOff(id: id) }
+        if let ref = error.ref {
+            isPutOff = putOff(ChatID(ref)) || putOff(ChatID(Self.bare(ref)))
+        } else {
+            isPutOff = lastActionRefused(over: own?.id ?? id, words, context)
+            if !isPutOff { isPutOff = own?.outbox.putOffNewest() ?? outbox.putOffNewest() }
+        }
+        if let own { arm(own, context) } else { armOutbox(context) }
+        releaseDecided(context)
+        return isPutOff || error.ref == nil
+    }
+
+    /// Some wires put the kind of request in front.
+    static func bare(_ ref: String) -> String {
+        ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+    }
+
     private func refused(_ entry: OutboxEntry, _ words: String, _ context: BridgeContext) {
         failed(entry, why: "the backend refused it (\(words))", context)
         armOutbox(context)
+        releaseDecided(context)
     }
 
     // MARK: - Longer than a frame

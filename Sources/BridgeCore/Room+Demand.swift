@@ -4,6 +4,8 @@ import WireBytes
 //
 // | an IRC user enters | the link is started, unless it is there; one that is being closed is started again when it is gone |
 // | the last one left  | after ``Room/linger`` without anybody, and once what was said has gone up, the link is closed      |
+// | an earlier process left what was said | the link is started, and closed when that has gone up and nobody is there     |
+// | something is said while the link is being closed | it is started again when it is gone, and closed as above          |
 // | the link is gone   | people upstream leave; a room of the template is removed                                          |
 
 extension Room {
@@ -30,10 +32,26 @@ extension Room {
 
     func lingerTimerFired(_ context: BridgeContext) {
         guard locals.isEmpty, !isLeaving else { return }
-        guard outbox.isEmpty else {
+        guard !hasWaiting else {
             return context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
         }
         leaveBackend(context)
+    }
+
+    /// Something that was said here has not gone up yet.
+    private var hasWaiting: Bool { !outbox.isEmpty || ownLinks.contains { !$0.value.outbox.isEmpty } }
+
+    /// There is something to do for a link: somebody is here, or what was said has not gone up.
+    var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting }
+
+    /// Opens the links for what an earlier process left, whoever is here.
+    func startForWaiting(_ context: BridgeContext) {
+        startOwnForWaiting(context)
+        guard link.state == .stopped, isWanted else { return }
+        startLink(context)
+        guard settings.connect == .whileJoined, locals.isEmpty else { return }
+        emptySince = context.now.monotonic
+        context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
     }
 
     /// Closes the link of a room in which nobody is.
@@ -49,6 +67,7 @@ extension Room {
         isLeaving = false
         outage = nil
         forgetPeople(context)
-        if locals.isEmpty { door.roomFellSilent(id) } else { link.start(context) }
+        // Somebody came meanwhile; what they said goes up, even if they are gone again.
+        if isWanted { link.start(context) } else { door.roomFellSilent(id) }
     }
 }

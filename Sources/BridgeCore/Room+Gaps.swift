@@ -1,6 +1,7 @@
 import ChatModel
 import Dialects
 import IRCProtocol
+import WireBytes
 
 // Holes in what the room was told: where they are, and how that is said.
 //
@@ -15,8 +16,8 @@ import IRCProtocol
 // | its history came too late               | it came, and too much had been said for it to be put in        |
 // | the disk took nothing                   | it takes something again; who was there has seen it            |
 //
-// and not while a history may still bring what is missing. A link that never was up lost nothing, unless an earlier process
-// kept something of the room. A room that has a link only while somebody is there loses sight of what is said whenever
+// and not while a history may still bring what is missing. A link that never was up lost nothing that was said before somebody
+// entered, unless an earlier process kept something of the room. A room that has a link only while somebody is there loses sight of what is said whenever
 // everybody has left: nobody who is there then missed it, so it is told only where the order outlasts the process, and with
 // it what clients of accounts have not had; to whoever opened the room, as they would be told after a restart.
 
@@ -34,6 +35,7 @@ extension Room {
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
             id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
         let sequence = recent.appendGap(msgid: msgid, at: to)
+        recent.heard(to, wall: context.now.wall)
         let server = context.settings.serverName
         let stored = StoredMessage(
             kind: .gap, sequence: Int64(sequence), msgid: msgid, at: to, gapFrom: from, nick: server, source: server,
@@ -52,13 +54,16 @@ extension Room {
     static func span(_ from: ChatTimestamp, _ to: ChatTimestamp) -> String {
         let (difference, over) = to.milliseconds.subtractingReportingOverflow(from.milliseconds)
         let seconds = over ? .max : max(difference, 0) / 1000
-        func moment(_ at: ChatTimestamp) -> String {
-            // 2026-11-21T12:03:10.000Z
-            let text = IRCServerTime.format(milliseconds: at.milliseconds)
-            let time = text.dropFirst(11).prefix(8)
-            return seconds < 24 * 60 * 60 ? String(time) : text.prefix(10) + " " + time
-        }
+        func moment(_ at: ChatTimestamp) -> String { self.moment(at, hasDate: seconds >= 24 * 60 * 60) }
         return "between \(moment(from)) and \(moment(to)) UTC (\(spoken(seconds: Int(clamping: seconds))))"
+    }
+
+    /// `2026-11-21 12:03:10`, UTC.
+    static func moment(_ at: ChatTimestamp, hasDate: Bool = true) -> String {
+        // 2026-11-21T12:03:10.000Z
+        let text = IRCServerTime.format(milliseconds: at.milliseconds)
+        let time = text.dropFirst(11).prefix(8)
+        return hasDate ? text.prefix(10) + " " + time : String(time)
     }
 
     /// Since when something is missing. Backends stamp what they are told before they send it round, some by whole
@@ -69,9 +74,35 @@ extension Room {
         return ChatTimestamp(milliseconds: over ? since.milliseconds : early)
     }
 
+    // MARK: - Whoever is here before the link is
+
+    /// Somebody entered: what is said from now on is for them, whenever the link comes up.
+    func awaitLink(_ context: BridgeContext) {
+        catchUp.somebodyEntered(wall: context.now.wall, isLinked: link.isUp)
+        if !link.isUp, missingSince == nil, awaitedSince == nil { awaitedSince = context.now }
+        // What is kept of the room may say that more is missing.
+        if !isLoading { keepAwaiting(context) }
+    }
+
+    /// Something may be missing from now on, for this process and the next.
+    func keepAwaiting(_ context: BridgeContext) {
+        guard !link.isUp, missingSince == nil, let since = awaitedSince?.wall else { return }
+        missingSince = since
+        keepAwaited(since: since, context)
+    }
+
+    /// Who is here came so short a time ago that nobody expects to be told of what was said since. Where the order outlasts the
+    /// process nothing is missing outside of a gap, and a room is opened for the first time only once.
+    func isMissBrief(_ context: BridgeContext) -> Bool {
+        let grace = context.isDurable ? .zero : CatchUp.openingGrace
+        return awaitedSince.map { context.now.monotonic - $0.monotonic <= grace } ?? false
+    }
+
     /// The link is back, and nobody can tell what was said meanwhile.
     func tellUnheard(_ context: BridgeContext) {
         guard missingSince != nil else { return }
+        if isMissBrief(context) { return missingSince = nil }
+        awaitedSince = nil
         tellGap(from: gapBegin(context), to: context.now.wall, context) {
             "What was said \($0) is missing: the backend keeps no history."
         }

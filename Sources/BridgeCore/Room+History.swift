@@ -22,10 +22,10 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp(wall: context.now.wall)
+        catchUp.linkCameUp(wall: context.now.wall, isBrief: isMissBrief(context))
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
-        guard source != .none, catchUp.gap != .everything || settings.historyLimit > 0 else {
+        guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
             if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
             return goLive(context)
         }
@@ -38,7 +38,7 @@ extension Room {
             _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
         } else if !ask(context) {
             // Some wires can only say from when on; then there is nothing to say the first time.
-            guard catchUp.gap == .everything else {
+            guard !catchUp.mustAsk else {
                 return historyFailed("the backend's format cannot ask for it", mayRetry: false, context)
             }
             catchUp.gaveUpOnThePast(wall: context.now.wall)
@@ -90,6 +90,7 @@ extension Room {
     /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
     func stopCatchingUp(_ context: BridgeContext) {
         if link.isUp { loseSight(context) }
+        decideAll(context)
         releaseHeld(context)
         catchUpLinkLost(context)
         catchUp.isCallOpen = false
@@ -196,6 +197,12 @@ extension Room {
     private func ask(_ context: BridgeContext) -> Bool {
         var mark: CatchUp.Mark?
         if case .after(let known) = catchUp.gap { mark = known }
+        return ask(after: mark, context)
+            // Some wires can only say from when on: then at least what somebody here missed.
+            || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), context) } ?? false
+    }
+
+    private func ask(after mark: CatchUp.Mark?, _ context: BridgeContext) -> Bool {
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
@@ -260,7 +267,15 @@ extension Room {
         }
         switch outcome {
         case .success(let messages): take(messages, isComplete: isComplete, context)
-        case .failure(let failure): historyFailed(failure.sentence, context)
+        case .failure(let failure):
+            if failure.isFinal, let best = catchUp.best {
+                context.note(
+                    .warn, "history-failed",
+                    "more of the past cannot be fetched: \(UpstreamSession.printable(failure.sentence))",
+                    ["room": settings.name])
+                return take(best, isComplete: false, mayAskAgain: false, context)
+            }
+            historyFailed(failure.sentence, mayRetry: !failure.isFinal, context)
         }
     }
 
@@ -282,6 +297,7 @@ extension Room {
         }
         guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
             catchUp.retry = nil
+            if !mayRetry { tellUnfetched(context) }
             return
         }
         catchUp.retry = CatchUp.Retry(failures: failures + 1, isAsking: false)
@@ -303,25 +319,32 @@ extension Room {
         return "What was said during the outage cannot be fetched at the moment, so older messages may come late."
     }
 
-    private func take(_ messages: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
+    /// - Parameter mayAskAgain: false: this is all that can be had.
+    private func take(
+        _ messages: [ChatMessage], isComplete: Bool, mayAskAgain: Bool = true, _ context: BridgeContext
+    ) {
         let told = messages.filter { concernsUs($0.room, context) }
         let places = duplicates.places()
         let page = HistoryPage(
             told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
-            end: catchUp.end(total: duplicates.total)
+            end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
         ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
+        if let isNewestFirst = page.isNewestFirst { catchUp.isToldNewestFirst = isNewestFirst }
         let messages = page.messages
         let isWhole = catchUp.reaches(page, isComplete: isComplete, wall: context.now.wall) {
             textDuplicates.contains($0)
         }
-        if !isWhole, catchUp.mayAskAgain, ask(context) { return }
+        if !isWhole, mayAskAgain, catchUp.mayAskAgain, ask(context) {
+            if catchUp.isCallOpen { catchUp.best = told }
+            return
+        }
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
         learnSent(messages, context)
         learnOwnSent(messages, context)
         if isFirst {
-            remember(messages, context)
+            takeFirst(page, isWhole: isWhole, isComplete: isComplete, context)
         } else {
             let isOutrun = catchUp.isOutrun(total: duplicates.total)
             if !isWhole { noteMissing(messages, isTold: !isOutrun, context) }
@@ -360,7 +383,21 @@ extension Room {
         return ids
     }
 
-    /// The first history: for replies, edits and reactions to come, and shown to nobody.
+    /// The first history: what was said when nobody was here is remembered, the rest was missed.
+    private func takeFirst(_ page: HistoryPage, isWhole: Bool, isComplete: Bool, _ context: BridgeContext) {
+        guard let since = catchUp.missedSince else { return remember(page.messages, context) }
+        let isMissed = catchUp.missedOfFirst(in: page, tolerance: clockTolerance, wall: context.now.wall)
+        let before = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
+        if isComplete || !before.isEmpty {
+            remember(before, context)
+        } else {
+            catchUp.remembered(oldest: [since], wall: context.now.wall)
+        }
+        if !isWhole { noteMissing(page.messages, isTold: true, context) }
+        show(missed: page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown), context)
+    }
+
+    /// For replies, edits and reactions to come, and shown to nobody.
     private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
         settleOutbox(with: messages, context)
         let held = heldIDs
@@ -430,9 +467,7 @@ extension Room {
         let held = heldIDs
         let isMissed = catchUp.missed(in: page, tolerance: clockTolerance, wall: context.now.wall)
         // Before the ring takes in more.
-        let missed = page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter { message in
-            message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
-        }
+        let missed = page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown)
         let known = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
         settleOutbox(with: known, context)
         // Half of the ring at most: what is newer must stay known too.
@@ -440,6 +475,14 @@ extension Room {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
         }
+        show(missed: missed, context)
+    }
+
+    private func isUnknown(_ message: ChatMessage) -> Bool {
+        message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
+    }
+
+    private func show(missed: [ChatMessage], _ context: BridgeContext) {
         let unshown = missed.dropLast(CatchUp.maxShown)
         settleOutbox(with: unshown, context)
         for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
@@ -536,6 +579,7 @@ extension Room {
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent.msgid, context)
+            tellIfComplained(sent, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }

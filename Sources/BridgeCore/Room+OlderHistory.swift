@@ -130,13 +130,17 @@ extension Room {
 
     /// The answer to `BridgeContext.requestOlder`, or one over the socket.
     ///
-    /// - Parameter messages: oldest first; nil: there is no answer.
+    /// - Parameter messages: as the backend tells them; nil: there is no answer.
     func olderArrived(_ messages: [ChatMessage]?, isComplete: Bool, _ context: BridgeContext) {
         guard let older, case .asked = older.state else { return }
         older.state = .idle
         older.deadline = nil
         if let messages {
-            let news = older.news(in: messages.filter { concernsUs($0.room, context) })
+            let page = HistoryPage(
+                messages.filter { concernsUs($0.room, context) }, sendersTellTime: catchUp.sendersTellTime, mark: nil,
+                wall: context.now.wall, end: 0, wasNewestFirst: catchUp.isToldNewestFirst
+            ) { _ in nil }
+            let news = older.news(in: page.told)
             older.prepend(placed(news, older, context), isComplete: isComplete)
         }
         let waiting = older.waiting

@@ -24,7 +24,7 @@ extension Room {
     func ownLink(speaking sender: ChatPerson) -> OwnLink? {
         guard !ownLinks.isEmpty else { return nil }
         if let id = sender.id { return ownPeople[.id(id)].flatMap { ownLinks[$0] } }
-        return sender.name.flatMap { ownPeople[.name($0)] }.flatMap { ownLinks[$0] }
+        return sender.name.flatMap { ownPeople[.name(Array($0.utf8))] }.flatMap { ownLinks[$0] }
     }
 
     /// The IRC user who is this person upstream, while they are here.
@@ -49,16 +49,38 @@ extension Room {
             if own.link.state == .stopped { own.link.start(context) }
             return
         }
-        let own = OwnLink(
+        open(makeOwn(account, login, puppet: member.puppet, person: member.person, context), context)
+    }
+
+    private func makeOwn(
+        _ account: String, _ login: OwnLoginSettings, puppet: ChatID, person: PersonID, _ context: BridgeContext
+    ) -> OwnLink {
+        OwnLink(
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
-            login: login, puppet: member.puppet, person: member.person,
-            sendBudget: TokenBucket(rate: sendBudget.rate, burst: sendBudget.burst),
+            login: login, puppet: puppet, person: person,
+            sendBudget: SendBudget(rate: sendBudget.rate, burst: sendBudget.burst),
             outbox: takeRestingOutbox(of: account))
-        ownLinks[account] = own
+    }
+
+    private func open(_ own: OwnLink, _ context: BridgeContext) {
+        ownLinks[own.account] = own
         context.enter(own)
         claim(own, context)
         own.link.start(context)
         arm(own, context)
+    }
+
+    /// Opens the own links of accounts of which an earlier process left something to send. None of their clients is needed
+    /// for that: what a link shows to the backend is in the configuration.
+    func startOwnForWaiting(_ context: BridgeContext) {
+        for account in restingOutboxes.keys.sorted() where restingOutboxes[account]?.isEmpty == false {
+            guard let login = context.ownLogins[account]?[settings.name], ownLinks[account] == nil else { continue }
+            let puppet = context.identities.puppetID(account: account, backend: settings.backend)
+            let own = makeOwn(account, login, puppet: puppet, person: .nobody, context)
+            own.emptySince = context.now.monotonic
+            open(own, context)
+            context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
+        }
     }
 
     /// The last client of an account may have left.
@@ -80,7 +102,8 @@ extension Room {
     private func ownStopped(_ own: OwnLink, _ context: BridgeContext) {
         guard own.isClosing else { return }
         own.isClosing = false
-        if own.emptySince == nil { return own.link.start(context) }
+        // Somebody came meanwhile; what they said goes up, even if they are gone again.
+        if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
         ownLinks[own.account] = nil
         if !own.outbox.failures.isEmpty { restingOutboxes[own.account] = own.outbox }
         ownPeople = ownPeople.filter { $0.value != own.account }
@@ -93,7 +116,7 @@ extension Room {
     private func claim(_ own: OwnLink, _ context: BridgeContext) {
         guard !barIfShared(own, context) else { return }
         for id in own.dialectContext.selfIDs { ownPeople[.id(id)] = own.account }
-        for name in own.dialectContext.selfNames { ownPeople[.name(name)] = own.account }
+        for name in own.dialectContext.selfNames { ownPeople[.name(Array(name.utf8))] = own.account }
         guard own.emptySince == nil else { return }
         let people =
             own.dialectContext.selfIDs.map { ChatPerson(id: $0) }
@@ -204,6 +227,7 @@ extension Room {
             ])
         keepWithdrawals(own.outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         own.pendingReceipts = []
+        openActionsLinkLost(own.id, context)
         own.settling = .nothing
         context.timers.cancel(.ownIdentity(own.id))
         arm(own, context)
@@ -374,7 +398,8 @@ extension Room {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let index = ownSentBefore.lastIndex(where: { sent in
                     sent.text == message.text
-                        && (sent.sender.id == message.sender.id || sent.sender.name == message.sender.name)
+                        && (sent.sender.id == message.sender.id
+                            || TextBytes.areSame(sent.sender.name, message.sender.name))
                 })
             else { continue }
             learn(id, of: ownSentBefore.remove(at: index).msgid, context)
@@ -383,17 +408,15 @@ extension Room {
     }
 
     private func confirmByReceipt(_ receipt: ChatReceipt, _ own: OwnLink, _ context: BridgeContext) {
+        if answersDelete(receipt, context) { return }
         let isServerID = traits.messageIDOrigin == .server
         if let ref = receipt.ref.map({ ChatID($0) }) {
             let late = own.outbox.contains(id: ref) ? nil : own.outbox.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
             guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
             let upstreamID = isServerID ? receipt.ids.first : entry.message.id
-            if let upstreamID, isServerID, !duplicates.insert(duplicateKey(upstreamID, nil)) {
-                _ = keepArrival(entry, own, context)
-                return arm(own, context)
-            }
-            return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context)
+            guard isServerID else { return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context) }
+            return arrived(entry, upstreamID: upstreamID, at: receipt.at, own, context)
         }
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
@@ -408,26 +431,33 @@ extension Room {
             .warn, "own-link-error", own.link.told(error.text),
             ["room": settings.name, "account": own.account, "code": own.link.told(error.code)])
         guard own.canSpeak else { return }
+        let words = own.link.told(error.text.isEmpty ? error.code : error.text)
+        if putOff(error, own, words, context) { return }
         var entry: OutboxEntry?
         if let ref = error.ref {
-            // Some wires put the kind of request in front.
-            let bare =
-                ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+            let bare = Self.bare(ref)
             entry = own.outbox.refuse(id: ChatID(ref)) ?? own.outbox.refuse(id: ChatID(bare))
+            if entry == nil, !actionRefused(ref: ref, over: own.id, words, context) {
+                _ = actionRefused(ref: bare, over: own.id, words, context)
+            }
         } else if error.isFatal {
             return
         } else if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
+            if oldestActionRefused(over: own.id, own.outbox, words, context) { return }
             entry = own.outbox.refuseOldest()
+            if entry == nil { _ = lastActionRefused(over: own.id, words, context) }
+        } else if lastActionRefused(over: own.id, words, context) {
+            return
         } else {
             let now = context.now.monotonic
             entry =
                 own.outbox.refuseNewest(within: SentMessages.complaintWindow, now: now)
-                ?? own.sent.takeComplained(now: now)
+                ?? own.sent.markComplained(now: now)
         }
         guard let entry else { return }
-        let words = own.link.told(error.text.isEmpty ? error.code : error.text)
         failed(entry, why: "the backend refused it (\(words))", own, context)
         arm(own, context)
+        releaseDecided(context)
     }
 
     // MARK: - Sending
@@ -491,6 +521,7 @@ extension Room {
     }
 
     private func wrote(_ entry: OutboxEntry, _ own: OwnLink, _ context: BridgeContext) {
+        openActions.messageWritten(over: own.id)
         guard traits.confirmation == .none, let id = entry.message.id,
             let written = own.outbox.confirm(id: id, sender: nil)
         else { return }

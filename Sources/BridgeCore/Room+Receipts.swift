@@ -148,6 +148,8 @@ struct ToldReceipts {
 
     func readers(of author: ChatID) -> [Person.RemoteKey: Told] { authors[author] ?? [:] }
 
+    mutating func forget(author: ChatID) { count -= authors.removeValue(forKey: author)?.count ?? 0 }
+
     /// - Returns: what is known now; nil when that is no more than before.
     @discardableResult
     mutating func enter(author: ChatID, reader: Person.RemoteKey, _ told: Told) -> Told? {

@@ -139,6 +139,7 @@ extension Room {
 
     /// Where nothing will ever confirm it, that is the end.
     private func wrote(_ entry: OutboxEntry, _ context: BridgeContext) {
+        openActions.messageWritten(over: id)
         guard confirmation == .none, let id = entry.message.id, let written = outbox.confirm(id: id, sender: nil)
         else { return }
         // Should it come back all the same, it is known.
@@ -182,13 +183,21 @@ extension Room {
     func tellExpired(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
         var told: Set<UInt64> = []
         for entry in entries where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-            failed(
-                entry,
-                why: entry.state == .unsettled
-                    ? "the link was lost before the backend answered, and whether it arrived is not known"
-                    : "it waited too long for the backend", own, context)
+            failed(entry, why: Self.reasonOfExpiry(entry), own, context)
         }
     }
+
+    private static func reasonOfExpiry(_ entry: OutboxEntry) -> String {
+        guard entry.isArrivalOpen else { return "it waited too long for the backend" }
+        let why =
+            switch entry.state {
+            case .written, .doubtful: "the backend has not answered"
+            case .accepting, .queued, .intending, .unsettled: "the link was lost before the backend answered"
+            }
+        return why + arrivalOpen
+    }
+
+    private static let arrivalOpen = ", and whether it arrived is not known"
 
     func tellWaiting(_ entries: [OutboxEntry], isUp: Bool, _ context: BridgeContext) {
         for entry in entries {
@@ -304,13 +313,13 @@ extension Room {
         if context.isDurable { return tellKept(context) }
         var told: Set<UInt64> = []
         for entry in outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-            failed(entry, why: why, context)
+            failed(entry, why: entry.isArrivalOpen ? why + Self.arrivalOpen : why, context)
         }
         pendingReceipts = []
         armOutbox(context)
         for own in ownLinks.values.sorted(by: { $0.account < $1.account }) {
             for entry in own.outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-                failed(entry, why: why, own, context)
+                failed(entry, why: entry.isArrivalOpen ? why + Self.arrivalOpen : why, own, context)
             }
             own.pendingReceipts = []
             arm(own, context)

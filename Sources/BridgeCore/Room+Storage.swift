@@ -16,8 +16,10 @@ extension Room {
     /// meanwhile.
     func loaded(_ stored: StoredRoom?, _ context: BridgeContext) {
         if let stored { restore(stored, context) } else { goOnWithoutThePast(context) }
+        forgottenAuthors = [:]
+        keepAwaiting(context)
         for member in locals.values { member.joinedAfter = recent.newest?.sequence ?? -1 }
-        if !locals.isEmpty { occupied(context) }
+        if locals.isEmpty { startForWaiting(context) } else { occupied(context) }
         armOutbox(context)
     }
 

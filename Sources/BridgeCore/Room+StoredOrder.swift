@@ -35,6 +35,7 @@ extension Room {
     ) {
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, text: text, at: at)
+        recent.heard(at, wall: context.now.wall)
         guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
         let isDue = liveKeptAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
@@ -88,6 +89,12 @@ extension Room {
         context.keep(.live(storedKey, until: until))
     }
 
+    /// Somebody is here, and there is no link: a room of which nothing is kept begins with this.
+    func keepAwaited(since: ChatTimestamp, _ context: BridgeContext) {
+        guard context.isDurable, liveKept == nil, recent.newest == nil else { return }
+        keepLive(until: since, context)
+    }
+
     func liveTimerFired(_ context: BridgeContext) {
         guard context.isDurable, isLive else { return }
         keepLive(context)
@@ -112,6 +119,7 @@ extension Room {
     func loseSight(_ context: BridgeContext) {
         context.timers.cancel(.live(id))
         gapEnd = nil
+        awaitedSince = nil
         guard missingSince == nil else { return }
         let until = seenUntil(context)
         if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
@@ -129,6 +137,7 @@ extension Room {
         let messages = stored.messages.sorted { $0.sequence < $1.sequence }
         let until = stored.liveUntil ?? messages.last?.at
         missingSince = until.map { min($0, now) }
+        if until != nil { awaitedSince = nil }
         guard let until else { return }
         liveKept = stored.liveUntil
         // What ends in front of a hole ends with the very line whose time is kept.
@@ -172,6 +181,7 @@ extension Room {
     private func restore(_ message: StoredMessage, _ context: BridgeContext) {
         recent.goOn(from: Int(clamping: message.sequence))
         if message.kind == .event { return _ = recent.takePlace() }
+        recent.heard(message.at, wall: context.now.wall)
         if message.kind == .gap {
             recent.appendGap(msgid: message.msgid, at: message.at)
             return
@@ -232,10 +242,10 @@ extension Room {
     /// Read markers and receipts.
     func restoreReading(_ stored: StoredRoom, _ context: BridgeContext) {
         let kept = stored.markers.sorted { $0.at < $1.at }.suffix(Self.maxMarkers)
-        for marker in kept {
+        for marker in kept where forgottenAuthors[marker.reader] == nil {
             markers[marker.reader] = ReadMarker(at: marker.at, sequence: Int(clamping: marker.sequence))
         }
-        for receipt in stored.receipts {
+        for receipt in stored.receipts where forgottenAuthors[receipt.author] == nil {
             toldReceipts.enter(
                 author: receipt.author, reader: IdentityMap.remoteKey(receipt.reader, backend: settings.backend),
                 ToldReceipts.Told(

@@ -36,7 +36,7 @@ extension Room {
     }
 
     func linkStartTimerFired(_ context: BridgeContext) {
-        guard link.state == .stopped, settings.connect == .always || !locals.isEmpty else { return }
+        guard link.state == .stopped, isWanted else { return }
         link.start(context)
     }
 
@@ -135,11 +135,11 @@ extension Room {
     /// What was accepted and is not known to have arrived.
     func restoreOutbox(_ stored: StoredRoom, _ context: BridgeContext) {
         var left: [String: [StoredOutboxEntry]] = [:]
-        for entry in stored.outbox {
+        for entry in stored.outbox.map(disowned) {
             // What was said while this was being read is here already.
             guard !outbox.contains(id: entry.id), !outbox.failures.contains(id: entry.id) else { continue }
             left[entry.link, default: []].append(entry)
-            if settings.identity == .puppet { remember(author: entry.author) }
+            if settings.identity == .puppet { remember(author: entry.sender.id ?? entry.author) }
         }
         if let ours = left.removeValue(forKey: "") { restore(ours, into: &outbox, context) }
         for (account, entries) in left {
@@ -186,7 +186,9 @@ extension Room {
                 clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
             state: left.state == .written && !mayRepeatMessages ? .unsettled : .queued, acceptedAt: acceptedAt,
             // It has waited for longer than anybody needs to be told.
-            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true)
+            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
+            // Where the ids are ours, it is not kept what was written.
+            mayHaveArrived: mayRepeatMessages)
     }
 
     /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went

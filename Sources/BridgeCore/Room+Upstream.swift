@@ -70,11 +70,13 @@ extension Room {
         }
         keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
         isEchoDoubted = false
+        decideAll(context)
         if wasUp {
             loseSight(context)
             context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
         }
         catchUpLinkLost(context)
+        openActionsLinkLost(id, context)
         pendingReceipts = []
         armOutbox(context)
         let isRefused = link.isRefusalOpen && retryIn >= ReconnectPolicy.refusedDelay
@@ -95,6 +97,7 @@ extension Room {
     }
 
     func chatReceived(_ event: ChatEvent, _ context: BridgeContext) {
+        if waitsForDecision(event, context) { return }
         switch event {
         case .message(let message): messageReceived(message, isHistory: false, context)
         case .history(let history): historyReceived(history, context)
@@ -162,7 +165,11 @@ extension Room {
         {
             learnAccount(from: message, context)
             learn(message.id, of: sent.msgid, context)
+            tellIfComplained(sent, context)
             return
+        }
+        if !isHistory, !isLateFrame, !undecided.isReleasing, isUndecided(message) {
+            return hold(.message(message), context)
         }
         if let id = message.id {
             if isConfirmedEcho(message, id) {

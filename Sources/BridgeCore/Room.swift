@@ -134,7 +134,8 @@ final class Room {
     /// What the backend names a person by.
     enum OwnKey: Hashable {
         case id(ChatID)
-        case name(String)
+        /// As bytes: those who differ in one are two people there.
+        case name([UInt8])
     }
 
     let id: RoomID
@@ -175,7 +176,7 @@ final class Room {
     /// What the backend has from before the room's beginning here; nil: nobody asked for that of late.
     var older: OlderHistory?
     var outbox = Outbox()
-    var sendBudget: TokenBucket
+    var sendBudget: SendBudget
     var typingBudget = TokenBucket(rate: 10, burst: 20)
     var markers: [ChatID: ReadMarker] = [:]
     var pendingReceipts: [(reader: ChatPerson, id: ChatID, state: ChatReceipt.State)] = []
@@ -212,6 +213,8 @@ final class Room {
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
     var ownReactions = OwnReactions()
+    var openActions = OpenActions()
+    var undecided = UndecidedRows()
     var presenceReport = PresenceReport()
     /// What the wire can say of IRC users' coming and going.
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
@@ -234,6 +237,8 @@ final class Room {
     var cursorRound = CursorRound()
     /// What is said since then may be missing, by our clock; nil: nothing is.
     var missingSince: ChatTimestamp?
+    /// It is missing because somebody entered then and there was no link; nil: for another reason.
+    var awaitedSince: Now?
     /// When messages were shown again though something was missing in front of them.
     var gapEnd: ChatTimestamp?
     /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
@@ -249,6 +254,8 @@ final class Room {
     var isLoading = false
     /// What waits for own links that are not open, by account.
     var restingOutboxes: [String: Outbox] = [:]
+    /// Authors of earlier who are nobody's now, and as whom they are kept, while what is kept of the room is being read.
+    var forgottenAuthors: [ChatID: ChatID] = [:]
     let failureNotices = FailureNotices()
     var secrets = RoomSecrets()
     /// What IRC users may do here.
@@ -274,7 +281,7 @@ final class Room {
         self.accountPerson = ChatPerson(id: account, name: "chatbridge")
         self.dialectContext = DialectContext(
             selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom)
-        self.sendBudget = TokenBucket(
+        self.sendBudget = SendBudget(
             rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst)
         if let account = settings.account { accountIdentified(account, context) }
     }
@@ -402,6 +409,7 @@ final class Room {
         adopt(member)
         audience.add(member, profile: profile, isHeld: isHeld) { locals[$0] }
         slots.insert(personID)
+        awaitLink(context)
         occupied(context)
         ownArrived(client, context)
         reportPresence(of: puppet, context)

@@ -21,6 +21,8 @@ struct SentMessages {
         var entry: OutboxEntry?
         var writtenAt: MonotonicInstant
         fileprivate let textHash: Int
+        /// The author was told that the backend refused it. It stays, since a history may have it all the same.
+        fileprivate(set) var isComplained = false
 
         init(msgid: String, entry: OutboxEntry, writtenAt: MonotonicInstant) {
             self.msgid = msgid
@@ -65,9 +67,13 @@ struct SentMessages {
         return entries.lastIndex { $0.textHash == hash }.map { entries.remove(at: $0) }
     }
 
-    /// For a complaint without a name.
-    mutating func takeComplained(now: MonotonicInstant) -> Entry? {
-        guard let last = entries.last, now - last.writtenAt <= Self.complaintWindow else { return nil }
-        return entries.removeLast()
+    /// For a complaint without a name: the newest one that is whole and was not meant by an earlier complaint. What the
+    /// backend took all the same is known by it when it comes back.
+    mutating func markComplained(now: MonotonicInstant) -> OutboxEntry? {
+        guard let index = entries.lastIndex(where: { !$0.isComplained }),
+            now - entries[index].writtenAt <= Self.complaintWindow, let entry = entries[index].entry
+        else { return nil }
+        entries[index].isComplained = true
+        return entry
     }
 }

@@ -17,7 +17,34 @@ struct StoreLedger {
     private var owed: [ChatID: StoreOperation] = [:]
     private var lastRead: UInt64 = 0
 
-    mutating func add(_ change: StoreOperation) { changes.append(change) }
+    /// Edits remembered; so many are hardly ever under way.
+    static let maxEdits = 10_000
+
+    private struct EditedMessage: Hashable {
+        var room: StoredRoomKey
+        var msgid: String
+    }
+
+    /// The order with the newest text of a message, while one with an older text may be lost.
+    private var edits: [EditedMessage: StoreTicket] = [:]
+
+    mutating func add(_ change: StoreOperation) {
+        changes.append(change)
+        guard case .edit(let room, let msgid, _) = change else { return }
+        let message = EditedMessage(room: room, msgid: msgid)
+        if edits[message] != nil || edits.count < Self.maxEdits { edits[message] = next }
+    }
+
+    /// Whether the store was told of a newer text than the order with `ticket` has.
+    func isEdited(_ room: StoredRoomKey, _ msgid: String, after ticket: StoreTicket) -> Bool {
+        edits[EditedMessage(room: room, msgid: msgid)].map { $0 > ticket } ?? false
+    }
+
+    /// Nothing is lost: what is on disk needs no remembering.
+    mutating func forgetEdits() {
+        guard !edits.isEmpty else { return }
+        edits = edits.filter { $0.value > settled }
+    }
 
     /// What is to be handed over now.
     mutating func take() -> (ticket: StoreTicket, changes: [StoreOperation])? {

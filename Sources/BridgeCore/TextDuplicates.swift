@@ -31,7 +31,7 @@ struct TextDuplicates {
     private static func key(_ message: ChatMessage) -> Int {
         var hasher = Hasher()
         hasher.combine(message.sender.id)
-        if message.sender.id == nil { hasher.combine(message.sender.name) }
+        if message.sender.id == nil { TextBytes.hash(message.sender.name, into: &hasher) }
         hasher.combine(message.text)
         for attachment in message.attachments { hasher.combine(attachment.url) }
         return hasher.finalize()

@@ -439,13 +439,18 @@ public struct ChatError: Hashable, Sendable {
     public var text: String
     public var isFatal: Bool
     public var ref: String?
+    /// It is about how much is sent, and the backend takes the same again after so long, in milliseconds; nil: it is not.
+    public var retryAfterMilliseconds: Int64?
 
     @inlinable
-    public init(code: String, text: String, isFatal: Bool, ref: String? = nil) {
+    public init(
+        code: String, text: String, isFatal: Bool, ref: String? = nil, retryAfterMilliseconds: Int64? = nil
+    ) {
         self.code = code
         self.text = text
         self.isFatal = isFatal
         self.ref = ref
+        self.retryAfterMilliseconds = retryAfterMilliseconds
     }
 }
 

@@ -32,6 +32,8 @@ public enum StoreOperation: Equatable, Sendable {
     case edit(StoredRoomKey, msgid: String, text: String)
     /// The words go, their place stays.
     case takeBack(StoredRoomKey, msgid: String)
+    /// The words of one of the messages that were taken back last, and of what was done to it, come back. Too late: nothing.
+    case restore(StoredRoomKey, msgid: String)
     case marker(StoredRoomKey, StoredMarker)
     case receipt(StoredRoomKey, StoredReceipt)
     /// Everything said in the room before `until` was handed over before this.
@@ -44,6 +46,9 @@ public enum StoreOperation: Equatable, Sendable {
     /// Enters an account, in the place of one of that very name.
     case account(StoredAccount)
     case forgetAccount(name: String)
+    /// What an IRC user who was `author` left is nobody's: read markers of rooms and conversations go, and what was told of
+    /// readers. Accepted messages are `nobody`'s, who has no client, and failed ones count as told.
+    case forgetAuthor(ChatID, as: ChatID)
     /// All messages of a private conversation go; what is said in it later begins a new one.
     case forgetConversation(StoredRoomKey)
     /// Enters whose a nick is, in the place of what was known of it.

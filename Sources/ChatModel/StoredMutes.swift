@@ -6,7 +6,8 @@ public struct StoredMutes: Equatable, Sendable {
     /// Ids of people upstream.
     public var ids: Set<ChatID> = []
     /// Names of people upstream who have no id.
-    public var names: Set<String> = []
+    public var names: [String] = []
+    /// In the form in which accounts are compared.
     public var accounts: Set<String> = []
     /// Of IRC users without an account; folded.
     public var nicks: Set<String> = []
@@ -21,19 +22,25 @@ public struct StoredMutes: Equatable, Sendable {
     public func cover(_ row: StoredMessage) -> Bool {
         guard !isEmpty, row.kind != .gap else { return false }
         guard row.author == nil else {
-            if let account = row.account { return accounts.contains(account) }
-            return !nicks.isEmpty && nicks.contains(folded(row.nick))
+            if let account = row.account {
+                return !accounts.isEmpty && accounts.contains(Self.folded(account, asRFC1459: false))
+            }
+            return !nicks.isEmpty && nicks.contains(Self.folded(row.nick, asRFC1459: foldsAsRFC1459))
         }
         if let id = row.sender.id { return ids.contains(id) }
-        if let name = row.sender.name { return names.contains(name) }
+        if let name = row.sender.name { return covers(name) }
         // Of what was done it may not be known who did it; what was said without a name is one person's.
-        return row.kind == .message && names.contains(Self.nameless)
+        return row.kind == .message && covers(Self.nameless)
+    }
+
+    private func covers(_ name: String) -> Bool {
+        names.contains { TextBytes.areSame($0, name) }
     }
 
     /// Stands for people upstream who have neither an id nor a name.
     public static let nameless = "unknown"
 
-    private func folded(_ nick: String) -> String {
+    private static func folded(_ nick: String, asRFC1459 foldsAsRFC1459: Bool) -> String {
         String(
             decoding: nick.utf8.map { byte in
                 switch byte {

@@ -15,12 +15,22 @@ public enum StoredReference: Hashable, Sendable {
     case time(ChatTimestamp)
     /// Like ``time(_:)`` where messages bear this very time; else in front of everything.
     case timeOrBeginning(ChatTimestamp)
+    /// By the bridge's id; where there is no such message any more, by the time that it bears.
+    case messageOrTime(String, ChatTimestamp)
+
+    /// The time by which it is named; nil: it is not named by one alone.
+    public var time: ChatTimestamp? {
+        switch self {
+        case .time(let at), .messageOrTime(_, let at): at
+        case .beginning, .message, .timeOrBeginning: nil
+        }
+    }
 }
 
 /// Where a reference stands: what lies before it ends at `start`, what lies after it begins at `end`; neither includes them.
 ///
-/// What is between them belongs to the reference itself. Of a time that messages far from each other bear, `end` may come
-/// before `start`: what is between those lies before it and after it.
+/// What is between them belongs to the reference itself. Of a time that several messages bear, `end` may come before `start`:
+/// what is between those lies before it and after it.
 public struct StoredSpan: Equatable, Sendable {
     public var start: Int64
     public var end: Int64
@@ -168,8 +178,9 @@ extension StoredPageQuery {
     /// Of ``Selection/between(_:_:)``: whether the first reference is the older one.
     public func isForwards(_ spans: [StoredSpan]) -> Bool {
         guard case .between(let first, let second) = selection, spans.count == 2 else { return true }
-        if case .time(let from) = first, case .time(let to) = second { return from <= to }
-        return spans[0].start <= spans[1].start
+        if let from = first.time, let to = second.time { return from <= to }
+        // A time that nothing bears, and the message behind it, begin at one place.
+        return (spans[0].start, spans[0].end) <= (spans[1].start, spans[1].end)
     }
 }
 
@@ -196,13 +207,6 @@ public struct StoredRows: TimedOrder {
 
     public func newestPlace(at: ChatTimestamp, through upper: Int64) -> Int64? {
         rows.last { $0.at == at && $0.sequence <= upper }?.sequence
-    }
-
-    public func stretch(around place: Int64, at: ChatTimestamp) -> StoredSpan {
-        let before = rows.lastIndex { $0.sequence < place && $0.at != at }
-        let start = rows[(before.map { $0 + 1 } ?? 0)...].first?.sequence
-        let end = rows.first { $0.sequence > place && $0.at != at }?.sequence
-        return StoredSpan(start: start ?? place, end: end ?? .max)
     }
 
     private func places(from lower: Int64, before upper: Int64) -> some BidirectionalCollection<Int64> {

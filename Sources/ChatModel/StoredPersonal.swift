@@ -25,6 +25,25 @@ public struct StoredConversation: Equatable, Sendable {
     /// Messages that are kept of one, the newest; about 5 MB of ordinary talk. The store removes more as they come, a few at
     /// a time.
     public static let maxMessages: Int64 = 5000
+    /// Bytes of these messages, about: 8 MiB are 5000 of 1.4 KB each. A message of several lines may have 16 KB.
+    public static let maxBytes: Int64 = 8 << 20
+    /// Bytes of all messages of an account, about: 32 MiB are six conversations as full of ordinary talk as can be, or two
+    /// hundred with 160 KB each.
+    public static let maxBytesOfAccount: Int64 = 32 << 20
+    /// What a message takes up beside its words and tags, about, in bytes.
+    public static let fixedByteCount: Int64 = 256
+
+    /// What a message counts for ``maxBytes``, about.
+    public static func byteCount(of message: StoredMessage) -> Int64 {
+        // As the tags are written, each as a list in a list.
+        let tags = message.clientTags.reduce(0) { $0 + 8 + $1.name.utf8.count + ($1.value?.utf8.count ?? 0) }
+        return fixedByteCount + Int64(message.text.utf8.count + tags)
+    }
+
+    /// Whether a party is somebody without an account: a blank stands in front of the nick, which no account has in its name.
+    public static func isVisitor(_ party: String) -> Bool { party.first == visitorMark }
+
+    public static let visitorMark: Character = " "
 
     public var key: StoredRoomKey
     /// When something was said last; nil: whatever was said is too old to be kept.
@@ -67,6 +86,7 @@ public struct StoredMute: Hashable, Sendable {
     public enum Target: Hashable, Sendable {
         /// Somebody upstream, by the id, or by the name where the wire has no ids.
         case remote(backend: String, ChatPerson)
+        /// In the form in which accounts are compared.
         case account(String)
         /// An IRC user without an account, by the nick in the form in which nicks are compared.
         case nick(String)
@@ -84,7 +104,7 @@ public struct StoredMute: Hashable, Sendable {
 
 /// What an account chose for itself.
 public struct StoredChoices: Equatable, Sendable {
-    /// As written; unique.
+    /// In the form in which accounts are compared; unique.
     public var account: String
     /// What others are told of its reading, in the bridge's word for it; nil: it has not said.
     public var receipts: String?

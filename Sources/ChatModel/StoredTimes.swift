@@ -5,16 +5,19 @@
 // time under which others stand. So a time that messages bear means these messages, and what lies before them and after them
 // are all there is.
 //
-// | messages that bear the time | what lies before it ends                       | what lies after it begins                     |
-// |-----------------------------|------------------------------------------------|-----------------------------------------------|
-// | none                        | in front of the first that bears a later time  | there                                         |
-// | one stretch of them         | in front of it                                 | behind it                                     |
-// | several stretches           | in front of the last one from which the page reaches beyond the first | behind the first one from which it reaches beyond the last |
+// | messages that bear the time | what lies before it ends                              | what lies after it begins                   |
+// |-----------------------------|-------------------------------------------------------|---------------------------------------------|
+// | none                        | in front of the first that bears a later time         | there                                       |
+// | one                         | in front of it                                        | behind it                                   |
+// | several                     | in front of the last one from which the page reaches beyond the first | behind the first one from which it reaches beyond the last |
 //
-// Which of several stretches somebody means nobody can tell. Those near each other, as where times are whole seconds, are
-// within one page: it begins so that nothing is left out, and tells some of it twice. Were those far from each other treated
-// alike, the page could end where it had been asked for, and who goes on from there would never come further. That
-// holds for a reference that moves from page to page; from one that stays nothing is left out, however far they are.
+// Which of several somebody means nobody can tell: they may have all of them, or, as where times are whole seconds and the page
+// before this one ended among them, the nearest only. So nothing is left out of those that are within one page, and some are
+// told twice, under the ids that they have. Were those far from each other treated alike, the page could end where it had been
+// asked for, and who goes on from there would never come further. That holds for a reference that moves from page to page; from
+// one that stays nothing is left out, however far they are.
+//
+// Who was told a page, and goes on from the time of its end, means the very message: ``StoredReference/messageOrTime(_:_:)``.
 
 extension StoredPageQuery {
     /// Whether who leafs through the past puts an end of this page in the place of that reference.
@@ -41,10 +44,6 @@ public protocol TimedOrder: StoredOrder {
     func oldestPlace(at: ChatTimestamp, from lower: Int64) throws(Failure) -> Int64?
     /// The last place of such a message, up to and including `upper`.
     func newestPlace(at: ChatTimestamp, through upper: Int64) throws(Failure) -> Int64?
-    /// The messages around a place that bear the same time as the one at this place, without any other between them.
-    ///
-    /// - Parameter at: the time of the message at `place`.
-    func stretch(around place: Int64, at: ChatTimestamp) throws(Failure) -> StoredSpan
 }
 
 extension TimedOrder {
@@ -52,30 +51,29 @@ extension TimedOrder {
         switch reference {
         case .beginning: return .beginning
         case .message(let msgid): return try place(of: msgid).map { StoredSpan(start: $0, end: $0 &+ 1) }
-        case .timeOrBeginning(let at): return try span(of: at, moves: query.moves(index)) ?? .beginning
+        case .messageOrTime(let msgid, let at):
+            if let place = try place(of: msgid) { return StoredSpan(start: place, end: place &+ 1) }
+            return try self.span(of: .time(at), index: index)
+        case .timeOrBeginning(let at): return try span(of: at, index) ?? .beginning
         case .time(let at):
-            if let span = try span(of: at, moves: query.moves(index)) { return span }
+            if let span = try span(of: at, index) { return span }
             return try firstPlace(notBefore: at).map { StoredSpan(start: $0, end: $0) } ?? .end
         }
     }
 
     /// Nil: no message bears this very time.
-    private func span(of at: ChatTimestamp, moves: Bool) throws(Failure) -> StoredSpan? {
-        guard let oldest = try oldestPlace(at: at, from: .min), let newest = try newestPlace(at: at, through: .max)
-        else {
+    private func span(of at: ChatTimestamp, _ index: Int) throws(Failure) -> StoredSpan? {
+        guard let first = try oldestPlace(at: at, from: .min), let last = try newestPlace(at: at, through: .max) else {
             return nil
         }
-        let first = try stretch(around: oldest, at: at)
-        guard newest >= first.end else { return first }
-        let last = try stretch(around: newest, at: at)
-        guard moves, query.limit > 0 else { return StoredSpan(start: last.start, end: first.end) }
-        let behind = try self.oldest(query.limit, from: first.start, before: .max)
-        let ahead = try self.newest(query.limit, from: .min, before: last.end)
-        let furthest = behind.count < query.limit ? .max : behind.last ?? .max
-        let nearest = ahead.count < query.limit ? .min : ahead.first ?? .min
-        let before = try newestPlace(at: at, through: furthest) ?? oldest
-        let after = try oldestPlace(at: at, from: nearest) ?? newest
+        if case .around = query.selection { return StoredSpan(start: first, end: last &+ 1) }
+        guard first < last, query.moves(index), query.limit > 0 else { return StoredSpan(start: last, end: first &+ 1) }
+        let behind = try oldest(query.limit, from: first, before: last &+ 1)
+        let ahead = try newest(query.limit, from: first, before: last &+ 1)
+        let furthest = behind.count < query.limit ? last : behind.last ?? last
+        let nearest = ahead.count < query.limit ? first : ahead.first ?? first
         return StoredSpan(
-            start: try stretch(around: before, at: at).start, end: try stretch(around: after, at: at).end)
+            start: try newestPlace(at: at, through: furthest) ?? first,
+            end: (try oldestPlace(at: at, from: nearest) ?? last) &+ 1)
     }
 }

@@ -63,8 +63,13 @@ public struct DialectContext: Sendable {
     /// Whether `person` is one of us: by id where there is one, else by exact name.
     public func isSelf(_ person: ChatPerson) -> Bool {
         if let id = person.id { return isSelf(id) }
-        if let name = person.name { return selfNames.contains(name) }
+        if let name = person.name { return isOneOfOurs(name) }
         return false
+    }
+
+    /// To the byte: what Swift takes for the same may be somebody else there.
+    func isOneOfOurs(_ name: String) -> Bool {
+        selfNames.contains(name) && selfNames.contains { TextBytes.areSame($0, name) }
     }
 
     /// Whether `id` is one of ours.
@@ -267,6 +272,8 @@ public struct DialectTraits: Equatable, Sendable {
     public var reportsDelivery: Bool
     /// Whether the backend gives its files only to whoever shows a token.
     public var guardsFiles = false
+    /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
+    public var answersDeletes = false
     public var backoff: BackoffTraits
 
     public init(

@@ -71,6 +71,7 @@ public struct DirectusDialect: Dialect {
             maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
             sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.answersDeletes = true
         traits.guardsFiles = try !(options.flag("public_files") ?? false)
         self.traits = traits
     }
@@ -209,7 +210,11 @@ public struct DirectusDialect: Dialect {
             }
         }
         guard type.equals("auth") else {
-            return .error(ChatError(code: code ?? "UNKNOWN", text: text ?? "", isFatal: false, ref: fields.ref))
+            let wait = code == "REQUESTS_EXCEEDED" ? DirectusWait.milliseconds(in: text ?? "") : nil
+            return .error(
+                ChatError(
+                    code: code ?? "UNKNOWN", text: text ?? "", isFatal: false, ref: fields.ref,
+                    retryAfterMilliseconds: wait))
         }
         let state: ChatAuth.State =
             switch code {
@@ -263,6 +268,9 @@ public struct DirectusDialect: Dialect {
                 data.kind == .array ? data.elements.compactMap(items.key) : items.key(of: data).map { [$0] } ?? []
             }
             return [.receipt(ChatReceipt(state: .sent, ids: ids ?? [], ref: Self.reference(uid)))]
+        }
+        if uid.utf8.starts(with: "d:".utf8), let ref = Self.reference(uid) {
+            return [.receipt(ChatReceipt(state: .sent, ids: [ChatID(ref)], ref: uid))]
         }
         if uid.utf8.starts(with: "h:".utf8) {
             let messages = fields.presentData.map { items.history($0, context) } ?? []

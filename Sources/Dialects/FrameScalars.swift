@@ -359,7 +359,7 @@ extension DialectContext {
     /// Whether `name` is one of ours, where nobody has an id. Mostly there is one, and comparing costs less than a hash.
     func isSelfName(_ name: String?) -> Bool {
         guard let name else { return false }
-        if selfNames.count == 1, let only = selfNames.first { return name == only }
-        return selfNames.contains(name)
+        if selfNames.count == 1, let only = selfNames.first { return TextBytes.areSame(name, only) }
+        return isOneOfOurs(name)
     }
 }

@@ -110,12 +110,16 @@ public final class Store: Sendable {
         }
     }
 
-    /// Where the page that `query` asks for lies, and its references.
+    /// Where the page that `query` asks for lies, and its references. One from which people are left out may be looked for in
+    /// many steps, between which other questions are answered; it fails beyond 1,000,000 messages.
     public func findPlaces(
         _ key: StoredRoomKey, _ query: StoredPageQuery,
         _ done: @escaping @Sendable (Result<StoredPlaces, StoreFailure>) -> Void
     ) {
-        core.ask(done) { (queries) throws(SQLiteError) in try queries.places(key, query) }
+        let count = core.settings.pageStepCount
+        core.ask(done, inSteps: StorePageSearch()) { (queries, search) throws(SQLiteError) in
+            try queries.places(key, query, &search, count: count)
+        }
     }
 
     /// What matches a search, oldest first. At most ``StoredSearch/maxLooked`` messages are looked at, from the end on which

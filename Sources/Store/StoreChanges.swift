@@ -23,6 +23,7 @@ final class StoreChanges: @unchecked Sendable {
     private let edit: SQLiteStatement
     private let takeBack: SQLiteStatement
     private let takeBackEvents: SQLiteStatement
+    private let withdrawn: StoreWithdrawn
     private let marker: SQLiteStatement
     private let receipt: SQLiteStatement
     private let identity: SQLiteStatement
@@ -39,6 +40,7 @@ final class StoreChanges: @unchecked Sendable {
     private let removeMessages: SQLiteStatement
     private let removeRoom: SQLiteStatement
     private let personal: StorePersonalChanges
+    private let conversationBounds: StoreConversationBounds
     private let tidying: StoreTidying
 
     /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
@@ -64,7 +66,9 @@ final class StoreChanges: @unchecked Sendable {
     /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
     private(set) var grown: [Int64: Int] = [:]
 
-    init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    init(
+        _ connection: SQLiteConnection, _ conversationLimits: StoreConversationBounds.Limits
+    ) throws(SQLiteError) {
         self.connection = connection
         findRoom = try connection.prepare(
             "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
@@ -109,6 +113,7 @@ final class StoreChanges: @unchecked Sendable {
             WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
             AND kind = \(StoredMessage.Kind.event.rawValue) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
+        withdrawn = try StoreWithdrawn(connection)
         marker = try connection.prepare(
             "INSERT OR REPLACE INTO markers(room, key, reader, at, seq) VALUES(?, ?, ?, ?, ?)")
         receipt = try connection.prepare(
@@ -137,6 +142,7 @@ final class StoreChanges: @unchecked Sendable {
         removeMessages = try connection.prepare("DELETE FROM messages WHERE room = ?")
         removeRoom = try connection.prepare("DELETE FROM rooms WHERE id = ?")
         personal = try StorePersonalChanges(connection)
+        conversationBounds = try StoreConversationBounds(connection, conversationLimits)
         tidying = try StoreTidying(connection)
     }
 
@@ -216,6 +222,7 @@ final class StoreChanges: @unchecked Sendable {
         indexes.removeAll()
         freeIndexes.removeAll()
         changedRooms.removeAll()
+        conversationBounds.forgetAll()
     }
 
     /// Keeps something large for a moment, to see whether that is possible.
@@ -258,12 +265,16 @@ final class StoreChanges: @unchecked Sendable {
             try values.run(edit)
         case .takeBack(let key, let msgid):
             guard let index = try knownRoom(key) else { return }
+            try withdrawn.keep(msgid, of: rooms[index].id)
             values.add(rooms[index].id)
             values.add(msgid)
             try values.run(takeBack)
             values.add(rooms[index].id)
             values.add(msgid)
             try values.run(takeBackEvents)
+        case .restore(let key, let msgid):
+            guard let index = try knownRoom(key) else { return }
+            try withdrawn.restore(msgid, of: rooms[index].id)
         case .marker(let key, let mark):
             let index = try room(key)
             values.add(rooms[index].id)
@@ -312,6 +323,7 @@ final class StoreChanges: @unchecked Sendable {
         case .forgetAccount(let name):
             values.add(name)
             try values.run(forgetAccount)
+        case .forgetAuthor(let author, let nobody): try personal.forget(author, as: nobody, values)
         case .forgetConversation(let key): try forgetConversation(key)
         case .nick(let known): try personal.keep(known, values)
         case .forgetNick(let folded): try personal.forget(nick: folded, values)
@@ -390,7 +402,9 @@ final class StoreChanges: @unchecked Sendable {
         given(new.sequence, in: index)
         rooms[index].messages += 1
         change(index)
-        if key.parties != nil { try trimConversation(rooms[index].id, newest: new.sequence) }
+        guard key.parties != nil else { return }
+        try trimConversation(rooms[index].id, newest: new.sequence)
+        try conversationBounds.entered(new, room: rooms[index].id, key, values)
     }
 
     // MARK: - Private conversations
@@ -414,6 +428,7 @@ final class StoreChanges: @unchecked Sendable {
         try values.run(removeRoom)
         // Its number may be given to another room.
         grown[rooms[index].id] = nil
+        conversationBounds.forget(room: rooms[index].id)
         changedRooms.removeAll { $0 == index }
         indexes[key] = nil
         freeIndexes.append(index)

@@ -20,8 +20,8 @@ struct StoreOrder: Sendable {
 struct StoreQuestion: Sendable {
     /// It is answered when this many orders are settled: it sees what was handed over before it.
     var after: UInt64
-    /// Nil: it cannot be asked any more.
-    var ask: @Sendable (StoreQueries?) -> Void
+    /// Nil: it cannot be asked any more. Answers with what is left to ask: others come first.
+    var ask: @Sendable (StoreQueries?) -> StoreQuestion?
 
     /// So many may wait; a client that joins asks two.
     static let maxWaiting = 20_000
@@ -107,24 +107,47 @@ final class StoreCore: Sendable {
         _ done: @escaping @Sendable (Result<Answer, StoreFailure>) -> Void,
         _ query: @escaping @Sendable (StoreQueries) throws(SQLiteError) -> Answer
     ) {
-        let path = settings.path
-        let ask: @Sendable (StoreQueries?) -> Void = { queries in
-            guard let queries else { return done(.failure(StoreFailure("the store is closed"))) }
-            do throws(SQLiteError) {
-                done(.success(try query(queries)))
-            } catch {
-                if error.reach == .file { StoreFile.suspect(path) }
-                done(.failure(StoreFailure(error.sentence)))
-            }
-        }
+        ask(done, inSteps: ()) { (queries, _) throws(SQLiteError) in try query(queries) }
+    }
+
+    /// The same for what takes long: nil is no answer yet, and the next step is taken when all others had their turn.
+    func ask<Answer: Sendable, Progress: Sendable>(
+        _ done: @escaping @Sendable (Result<Answer, StoreFailure>) -> Void, inSteps progress: Progress,
+        _ step: @escaping @Sendable (StoreQueries, inout Progress) throws(SQLiteError) -> Answer?
+    ) {
+        let question = question(after: 0, done, progress, step)
         let refusal = inbox.withLock { inbox -> String? in
             guard inbox.stage == .opened || inbox.stage == .running else { return "the store is closed" }
             guard inbox.questions.count < StoreQuestion.maxWaiting else { return "too many questions wait" }
-            inbox.questions.append(StoreQuestion(after: inbox.handedOver, ask: ask))
+            inbox.questions.append(StoreQuestion(after: inbox.handedOver, ask: question.ask))
             return nil
         }
         if let refusal { return done(.failure(StoreFailure(refusal))) }
         readerBell.ring()
+    }
+
+    private func question<Answer: Sendable, Progress: Sendable>(
+        after: UInt64, _ done: @escaping @Sendable (Result<Answer, StoreFailure>) -> Void, _ progress: Progress,
+        _ step: @escaping @Sendable (StoreQueries, inout Progress) throws(SQLiteError) -> Answer?
+    ) -> StoreQuestion {
+        let path = settings.path
+        return StoreQuestion(after: after) { [weak self] queries in
+            guard let queries, let self else {
+                done(.failure(StoreFailure("the store is closed")))
+                return nil
+            }
+            var progress = progress
+            do throws(SQLiteError) {
+                guard let answer = try step(queries, &progress) else {
+                    return self.question(after: after, done, progress, step)
+                }
+                done(.success(answer))
+            } catch {
+                if error.reach == .file { StoreFile.suspect(path) }
+                done(.failure(StoreFailure(error.sentence)))
+            }
+            return nil
+        }
     }
 
     /// Has the writer do something between two batches.
@@ -201,6 +224,6 @@ final class StoreCore: Sendable {
             defer { inbox.questions = [] }
             return inbox.questions
         }
-        for question in left { question.ask(nil) }
+        for question in left { _ = question.ask(nil) }
     }
 }

@@ -151,7 +151,8 @@ enum StoreFile {
 
         let reading = try SQLiteConnection(path: path, isReadOnly: true, busyMilliseconds: busyMilliseconds)
         return Parts(
-            lock: lock, changes: try StoreChanges(connection), queries: try StoreQueries(reading), opening: opening)
+            lock: lock, changes: try StoreChanges(connection, settings.conversationLimits),
+            queries: try StoreQueries(reading), opening: opening)
     }
 
     // MARK: - Moving aside
@@ -232,6 +233,10 @@ final class StoreFileLock: Sendable {
             defer { descriptor = -1 }
             return descriptor
         }
-        if file >= 0 { cb_close(file) }
+        guard file >= 0 else { return }
+        // By word: a child that is about to become another program has the descriptor for a moment too, and a close alone
+        // would leave it the lock. Source: flock(2).
+        flock(file, LOCK_UN)
+        cb_close(file)
     }
 }

@@ -11,6 +11,9 @@ struct StorePersonalChanges {
     private let forgetChoices: SQLiteStatement
     private let membership: SQLiteStatement
     private let endMembership: SQLiteStatement
+    private let forgetMarkers: SQLiteStatement
+    private let forgetReceipts: SQLiteStatement
+    private let disownMessages: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         nick = try connection.prepare(
@@ -26,6 +29,16 @@ struct StorePersonalChanges {
             "INSERT OR REPLACE INTO memberships(account, backend, room, channel, position) VALUES(?, ?, ?, ?, ?)")
         endMembership = try connection.prepare(
             "DELETE FROM memberships WHERE account = ? AND backend = ? AND room = ?")
+        // Those of conversations begin with whose they are. Nothing of this has an index: it is done when an account is made.
+        forgetMarkers = try connection.prepare(
+            "DELETE FROM markers WHERE key = ?1 OR substr(key, 1, length(?1) + 1) = ?1 || ' '")
+        forgetReceipts = try connection.prepare("DELETE FROM receipts WHERE author_key = ?")
+        let (failed, told) = (StoredOutboxEntry.State.failed.rawValue, StoredOutboxEntry.State.told.rawValue)
+        disownMessages = try connection.prepare(
+            """
+            UPDATE outbox SET author = ?2, client = NULL, state = CASE state WHEN \(failed) THEN \(told) ELSE state END
+            WHERE author = ?1
+            """)
     }
 
     func keep(_ known: StoredNick, _ values: SQLiteValues) throws(SQLiteError) {
@@ -38,6 +51,16 @@ struct StorePersonalChanges {
     func forget(nick folded: String, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(folded)
         try values.run(forgetNick)
+    }
+
+    func forget(_ author: ChatID, as nobody: ChatID, _ values: SQLiteValues) throws(SQLiteError) {
+        values.add(author.canonical)
+        try values.run(forgetMarkers)
+        values.add(author.canonical)
+        try values.run(forgetReceipts)
+        values.add(author)
+        values.add(nobody)
+        try values.run(disownMessages)
     }
 
     func keep(_ chosen: StoredChoices, _ values: SQLiteValues) throws(SQLiteError) {

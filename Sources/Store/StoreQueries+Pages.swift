@@ -6,8 +6,6 @@ struct StorePageStatements {
     let firstNotBefore: SQLiteStatement
     let oldestAt: SQLiteStatement
     let newestAt: SQLiteStatement
-    let nextOfAnotherTime: SQLiteStatement
-    let lastOfAnotherTime: SQLiteStatement
     let next: SQLiteStatement
     let oldest: SQLiteStatement
     let newest: SQLiteStatement
@@ -32,10 +30,6 @@ struct StorePageStatements {
         }
         oldestAt = try at(">=", "ASC")
         newestAt = try at("<=", "DESC")
-        nextOfAnotherTime = try connection.prepare(
-            "SELECT seq FROM messages WHERE room = ? AND seq > ? AND at <> ? ORDER BY seq LIMIT 1")
-        lastOfAnotherTime = try connection.prepare(
-            "SELECT seq FROM messages WHERE room = ? AND seq < ? AND at <> ? ORDER BY seq DESC LIMIT 1")
         next = try connection.prepare("SELECT seq FROM messages WHERE room = ? AND seq > ? ORDER BY seq LIMIT 1")
         // The flags that a message must not have come last, and what was done to what was taken back is nowhere.
         let visible = """
@@ -44,10 +38,11 @@ struct StorePageStatements {
             """
         oldest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
         newest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
-        // For those who do not want to hear some: read until there are enough.
+        // For those who do not want to hear some: read until there are enough, some at a time.
         let voices = "seq, kind, sender_id, sender_name, nick, account, author"
-        oldestVoices = try connection.prepare("SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq")
-        newestVoices = try connection.prepare("SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq DESC")
+        oldestVoices = try connection.prepare("SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
+        newestVoices = try connection.prepare(
+            "SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
         let columns = StoreColumns.message.joined(separator: ", ")
         beginning = try connection.prepare("SELECT \(columns) FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
         func search(_ direction: String) throws(SQLiteError) -> SQLiteStatement {
@@ -84,6 +79,7 @@ struct StoredRoomOrder: TimedOrder {
     let statements: StorePageStatements
     let room: Int64
     let query: StoredPageQuery
+    let step: StorePageStep
 
     private var values: SQLiteValues { queries.values }
 
@@ -94,9 +90,12 @@ struct StoredRoomOrder: TimedOrder {
     }
 
     func firstPlace(notBefore at: ChatTimestamp) throws(SQLiteError) -> Int64? {
+        if let known = step.search.firstPlaces[at] { return known }
         values.add(room)
         values.add(at.milliseconds)
-        return try values.integer(statements.firstNotBefore)
+        let place = try values.integer(statements.firstNotBefore)
+        if !query.without.isEmpty { step.search.firstPlaces[at] = .some(place) }
+        return place
     }
 
     func oldestPlace(at: ChatTimestamp, from lower: Int64) throws(SQLiteError) -> Int64? {
@@ -107,14 +106,6 @@ struct StoredRoomOrder: TimedOrder {
         try integer(statements.newestAt, at.milliseconds, upper)
     }
 
-    func stretch(around place: Int64, at: ChatTimestamp) throws(SQLiteError) -> StoredSpan {
-        let before = try integer(statements.lastOfAnotherTime, place, at.milliseconds)
-        let end = try integer(statements.nextOfAnotherTime, place, at.milliseconds)
-        values.add(room)
-        values.add(before ?? .min)
-        return StoredSpan(start: try values.integer(statements.next) ?? place, end: end ?? .max)
-    }
-
     private func integer(_ statement: SQLiteStatement, _ a: Int64, _ b: Int64) throws(SQLiteError) -> Int64? {
         values.add(room)
         values.add(a)
@@ -123,30 +114,42 @@ struct StoredRoomOrder: TimedOrder {
     }
 
     func oldest(_ limit: Int, from lower: Int64, before upper: Int64) throws(SQLiteError) -> [Int64] {
-        try places(query.without.isEmpty ? statements.oldest : statements.oldestVoices, limit, lower, upper)
+        try places(StorePageSearch.Range(isForwards: true, limit: limit, lower: lower, upper: upper))
     }
 
     func newest(_ limit: Int, from lower: Int64, before upper: Int64) throws(SQLiteError) -> [Int64] {
-        try places(query.without.isEmpty ? statements.newest : statements.newestVoices, limit, lower, upper).reversed()
+        try places(StorePageSearch.Range(isForwards: false, limit: limit, lower: lower, upper: upper)).reversed()
     }
 
-    private func places(
-        _ statement: SQLiteStatement, _ limit: Int, _ lower: Int64, _ upper: Int64
-    ) throws(SQLiteError) -> [Int64] {
-        guard limit > 0, lower < upper else { return [] }
+    private func places(_ range: StorePageSearch.Range) throws(SQLiteError) -> [Int64] {
+        guard range.limit > 0, range.lower < range.upper else { return [] }
+        guard !query.without.isEmpty else {
+            var found: [Int64] = []
+            addRange(range, limit: range.limit)
+            try queries.each(range.isForwards ? statements.oldest : statements.newest) { found.append($0.integer(0)) }
+            return found
+        }
+        return try step.find(range) { (rest, most, wanted) throws(SQLiteError) in
+            var found: [Int64] = []
+            var (count, last): (Int, Int64?) = (0, nil)
+            addRange(rest, limit: most)
+            try queries.some(range.isForwards ? statements.oldestVoices : statements.newestVoices) { row in
+                count += 1
+                last = row.integer(0)
+                if !query.without.cover(row.voice()) { found.append(row.integer(0)) }
+                return found.count < wanted
+            }
+            return (found, count, last)
+        }
+    }
+
+    private func addRange(_ range: StorePageSearch.Range, limit: Int) {
         values.add(room)
-        values.add(lower)
-        values.add(upper)
+        values.add(range.lower)
+        values.add(range.upper)
         values.add(query.withTakenBack ? 0 : StoredFlag.takenBack)
         values.add(query.withEvents ? Self.noKind : Int64(StoredMessage.Kind.event.rawValue))
-        if query.without.isEmpty { values.add(Int64(limit)) }
-        var found: [Int64] = []
-        let without = query.without
-        try queries.some(statement) { row in
-            if without.isEmpty || !without.cover(row.voice()) { found.append(row.integer(0)) }
-            return found.count < limit
-        }
-        return found
+        values.add(Int64(limit))
     }
 
     private static let noKind: Int64 = -1

@@ -131,11 +131,26 @@ final class StoreQueries: @unchecked Sendable {
         }
     }
 
-    func places(_ key: StoredRoomKey, _ query: StoredPageQuery) throws(SQLiteError) -> StoredPlaces {
-        try atOneMoment { () throws(SQLiteError) in
+    /// Takes a step.
+    ///
+    /// - Parameters:
+    ///   - search: how far the steps before it came.
+    ///   - count: messages that are looked at.
+    /// - Returns: nil when it is not over yet.
+    func places(
+        _ key: StoredRoomKey, _ query: StoredPageQuery, _ search: inout StorePageSearch,
+        count: Int = StorePageSearch.stepCount
+    ) throws(SQLiteError) -> StoredPlaces? {
+        let step = StorePageStep(search, count: count)
+        defer { search = step.search }
+        return try atOneMoment { () throws(SQLiteError) in
             guard let id = try roomID(key) else { return StoredPlaces(query, of: []) }
-            let order = StoredRoomOrder(queries: self, statements: pages, room: id, query: query)
+            let order = StoredRoomOrder(queries: self, statements: pages, room: id, query: query, step: step)
             let (sequences, spans) = try query.find(in: order)
+            guard !step.isPaused else {
+                if step.search.lookedCount < StorePageSearch.maxLooked { return nil }
+                throw SQLiteError(code: 1, sentence: "too many messages are of people who are left out")
+            }
             var places = StoredPlaces(sequences: sequences, spans: spans)
             if places.reachesBeginning(query, first: try order.oldestOfAll()) {
                 places.beginning = try order.beginning()

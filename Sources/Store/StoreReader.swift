@@ -1,4 +1,5 @@
-/// The reader's thread: answers questions one after the other, each when what was handed over before it is settled.
+/// The reader's thread: answers questions one after the other, each when what was handed over before it is settled. Those
+/// that take long are answered in steps, and come behind all others after each.
 ///
 /// While nothing can be kept they are answered from what is.
 struct StoreReader: Sendable {
@@ -14,7 +15,8 @@ struct StoreReader: Sendable {
                 inbox.questions.removeFirst(ready.count)
                 return (ready, isClosing)
             }
-            for question in questions { question.ask(isClosing ? nil : core.queries) }
+            let rest = questions.compactMap { $0.ask(isClosing ? nil : core.queries) }
+            if !rest.isEmpty { core.inbox.withLock { $0.questions += rest } }
             if isClosing { break }
             if questions.isEmpty { core.readerBell.wait(nanoseconds: nil) }
         }

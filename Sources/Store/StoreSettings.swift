@@ -33,6 +33,9 @@ public struct StoreSettings: Sendable {
     var maxPageCount: Int?
     /// After a failure, until the next attempt.
     var retryPause: Duration = .seconds(1)
+    var conversationLimits = StoreConversationBounds.Limits()
+    /// Messages looked at in one step for a page from which some people are left out.
+    var pageStepCount = StorePageSearch.stepCount
 
     /// The default of ``batchMaxMessages``: about 10 ms of work, during which the next batch gathers.
     public static let defaultBatchMaxMessages = 500

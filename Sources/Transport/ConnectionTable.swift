@@ -14,7 +14,7 @@ struct Connection: ~Copyable {
         case announcing
         /// The TLS handshake is under way. Can transition to: open, flushing, ended.
         case securing
-        /// Can transition to: flushing, retired, ended.
+        /// Can transition to: flushing, retired, ended. Also after the peer's end was reported, where the owner keeps it.
         case open
         /// We close when everything queued is sent; input is discarded. Can transition to: lingering, ended.
         case flushing
@@ -53,6 +53,8 @@ struct Connection: ~Copyable {
         static let endReported = Flags(rawValue: 2048)
         /// The owner does not want to hear of the end.
         static let silent = Flags(rawValue: 4096)
+        /// The owner has heard that the peer sends no more, and goes on sending.
+        static let kept = Flags(rawValue: 8192)
     }
 
     /// What the owner wants sent. On a secured connection this is plain until there is room in the kernel for it.

@@ -259,7 +259,12 @@ extension Transport {
                 }
             } else if count == 0 {
                 connection.pointee.flags.remove(.readable)
+                // The kernel says so again whenever it has something else to say of one that is kept.
+                let isKnown = connection.pointee.flags.contains(.peerEnded)
                 connection.pointee.flags.insert(.peerEnded)
+                if isKnown, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) {
+                    return
+                }
                 peerEnded(id, connection)
                 return
             } else if count == -Int64(EAGAIN) {
@@ -296,6 +301,16 @@ extension Transport {
     }
 
     // MARK: - Closing
+
+    /// The peer sends no more, of which ``TransportDelegate/connectionClosed(_:_:transport:)`` is just telling, and is to be
+    /// answered all the same: the connection stays, for sending alone, until it is closed from here or breaks. That is
+    /// reported once more.
+    ///
+    /// Nothing happens where the connection has ended.
+    public func keepSending(_ id: ConnectionID) {
+        guard let connection = connections.find(id), connection.pointee.phase == .open else { return }
+        connection.pointee.flags.insert(.kept)
+    }
 
     /// Sends what is queued, closes, and waits for the peer to close too, discarding what it still says. When `linger` has
     /// passed and not everything is sent, the rest is dropped; zero means that one write is tried. The connection ends

@@ -231,6 +231,10 @@ public final class Transport {
 
     /// The end was reported: the slot is given back, or kept without the owner's knowledge while its last bytes leave.
     private func leave(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+        if connection.pointee.phase == .open, connection.pointee.flags.contains(.kept) {
+            connection.pointee.flags.subtract([.kept, .endReported])
+            return
+        }
         let isDone = !connection.pointee.hasUnsent && connection.pointee.secure?.owesGoodbye != true
         if connection.pointee.phase == .ended || isDone {
             closeDescriptor(connection, reset: false)

@@ -57,7 +57,8 @@ public protocol TransportDelegate: AnyObject {
     ///
     /// All bytes received before the end have been delivered, unless reading was stopped by a close of ours. After
     /// ``StreamEnd/endOfStream`` the peer may still be reading: what is queued when this call returns is still sent, for
-    /// at most ``TransportLimits/endOfStreamLinger``.
+    /// at most ``TransportLimits/endOfStreamLinger``; and more, where the owner asks for that with
+    /// ``Transport/keepSending(_:)`` before it returns. It is called again then, when the connection is over.
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport)
 
     /// The instant given to ``Transport/setDeadline(_:)`` has come. It is forgotten; set the next one.

@@ -1193,7 +1193,7 @@ class Directus(Backend):
     def defaults(self) -> dict:
         return {"auth_mode": "handshake", "auth_timeout": 30.0, "access_ttl": 900.0, "refresh_ttl": 7 * 86400.0,
                 "heartbeat_period": 30.0, "heartbeat": True, "pong": False, "event_order": "response_first",
-                "error_uid": True, "rate_limit": 0, "pk": "int", "assets_public": False, "typing_extension": False,
+                "error_uid": True, "rate_limit": 0, "deletes": True, "pk": "int", "assets_public": False, "typing_extension": False,
                 "query_limit_default": 100}
 
     def swift_json(self):
@@ -1692,6 +1692,8 @@ class Directus(Backend):
         if r or not self.allowed(conn):
             r = r or {}
             return await self.wserr(conn, "items", r.get("code", "FORBIDDEN"), r.get("message", "You don't have permission to access this."), euid)
+        if action == "delete" and not self.cfg["deletes"]:
+            return await self.wserr(conn, "items", "FORBIDDEN", "You don't have permission to access this.", euid)
         query, data = m.get("query") or {}, m.get("data")
         fields = query.get("fields")
         result: Any = None

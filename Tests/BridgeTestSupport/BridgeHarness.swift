@@ -147,6 +147,14 @@ public final class BridgeHarness {
         settle()
     }
 
+    /// The client ends its sending side and reads on. True: lines may still come for it.
+    public func endSending(_ client: UInt64) -> Bool {
+        let isKept = bridge.clientEnded(ClientID(rawValue: client), now: clock.now)
+        settle()
+        if !isKept { taps[client]?.isClosed = true }
+        return isKept
+    }
+
     /// The client stops or goes on taking what is sent to it.
     public func setSlow(_ client: UInt64, _ isSlow: Bool) {
         taps[client]?.isSlow = isSlow

@@ -27,12 +27,28 @@ public struct StoreStage {
     private var settled = StoreTicket(rawValue: 0)
     private var overflowed: [(ticket: StoreTicket, changes: [StoreOperation])] = []
     private var questions: [BridgeAction] = []
+    /// What was taken back, as it was before.
+    private var withdrawn: [String: [StoredMessage]] = [:]
 
     public init(_ disk: StoredState = StoredState()) { self.disk = disk }
 
     /// What an earlier process kept.
     public mutating func prepare(_ changes: [StoreOperation]) {
-        for change in changes { disk.apply(change) }
+        for change in changes { apply(change) }
+    }
+
+    private mutating func apply(_ change: StoreOperation) {
+        if case .takeBack(let key, let msgid) = change {
+            withdrawn[msgid] = disk.rooms[key]?.messages.filter { $0.msgid == msgid || $0.isEvent(about: msgid) }
+        }
+        disk.apply(change)
+        guard case .restore(let key, let msgid) = change, let rows = withdrawn.removeValue(forKey: msgid) else {
+            return
+        }
+        for row in rows {
+            guard let index = disk.rooms[key]?.messages.firstIndex(where: { $0.msgid == row.msgid }) else { continue }
+            disk.rooms[key]?.messages[index] = row
+        }
     }
 
     /// The same disk under a bridge that starts anew: what was not kept is gone.
@@ -82,7 +98,7 @@ public struct StoreStage {
             waiting.removeFirst(count)
             var refused: [StoreTicket] = []
             for (ticket, changes) in orders {
-                for change in changes where refusal == nil || !change.isAcceptance { disk.apply(change) }
+                for change in changes where refusal == nil || !change.isAcceptance { apply(change) }
                 if refusal != nil, changes.contains(where: \.isAcceptance) { refused.append(ticket) }
             }
             settled = orders.last?.ticket ?? settled
@@ -141,6 +157,18 @@ public struct StoreStage {
     }
 }
 
+extension StoredRoom {
+    fileprivate mutating func forget(_ author: ChatID, as nobody: ChatID) {
+        markers.removeAll { $0.reader == author || $0.reader.rawValue.hasPrefix(author.canonical + " ") }
+        receipts.removeAll { $0.author == author }
+        for index in outbox.indices where outbox[index].author == author {
+            outbox[index].author = nobody
+            outbox[index].client = nil
+            if outbox[index].state == .failed { outbox[index].state = .told }
+        }
+    }
+}
+
 extension StoredState {
     /// Carries out one change, as the store's rules say.
     mutating func apply(_ change: StoreOperation) {
@@ -175,6 +203,8 @@ extension StoredState {
             for index in messages.indices where messages[index].isEvent(about: msgid) {
                 rooms[key]?.messages[index].takeBack()
             }
+        // Whoever has the disk puts back what was there.
+        case .restore: break
         case .marker(let key, let marker):
             rooms[key, default: StoredRoom()].markers.removeAll { $0.reader == marker.reader }
             rooms[key, default: StoredRoom()].markers.append(marker)
@@ -196,6 +226,8 @@ extension StoredState {
             accounts.removeAll { $0.name == account.name }
             accounts.append(account)
         case .forgetAccount(let name): accounts.removeAll { $0.name == name }
+        case .forgetAuthor(let author, let nobody):
+            for key in rooms.keys { rooms[key]?.forget(author, as: nobody) }
         case .forgetConversation(let key):
             rooms[key] = nil
             conversations.removeAll { $0.key == key }

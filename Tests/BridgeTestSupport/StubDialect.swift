@@ -179,7 +179,7 @@ private struct StubReader {
             return .error(
                 ChatError(
                     code: text("code") ?? "", text: text("text") ?? "", isFatal: json["fatal"]?.bool ?? false,
-                    ref: text("ref")))
+                    ref: text("ref"), retryAfterMilliseconds: json["retryAfter"]?.integer))
         case "ping": return .ping(ref: text("ref"))
         case "pong": return .pong(ref: text("ref"))
         default: return nil

@@ -35,7 +35,8 @@ struct BackendCallTests {
     }
 
     private func askHistory(_ harness: BridgeHarness, room: Int = 0, limit: Int = 50) {
-        harness.perform { bridge, _ in
+        harness.perform { bridge, now in
+            bridge.context.now = now
             bridge.context.requestHistory(RoomID(index: room), HistoryQuery(room: "r\(room)", limit: limit))
         }
     }
@@ -106,6 +107,35 @@ struct BackendCallTests {
             failures(harness) == ["history: a call at chat.example was answered 401 (*** and ***are bad)"])
     }
 
+    @Test("a kind of call that no token helps costs one renewal in 15 minutes, and the others are renewed as ever")
+    func refusedWhateverIsShown() throws {
+        let server = TokenServer()
+        server.lifetime = nil
+        let harness = try harness(server: server, rooms: 2)
+        server.trouble["/history/r0"] = Array(repeating: TokenServer.answer(401), count: 100)
+        for _ in 0..<14 {
+            askHistory(harness)
+            harness.advance(by: .seconds(60))
+        }
+        #expect(server.takeLog().count { $0 == "/refresh" } == 1)
+        // A token that ended a moment after it was taken.
+        askHistory(harness, room: 1)
+        #expect(server.takeLog() == ["/history/r1"])
+        for _ in 0..<3 {
+            server.expireAccess()
+            askHistory(harness, room: 1)
+            #expect(server.takeLog() == ["/history/r1", "/refresh", "/history/r1"])
+        }
+        // Once it is answered, the next refusal is about the token again.
+        harness.advance(by: .seconds(120))
+        server.trouble["/history/r0"] = nil
+        askHistory(harness)
+        server.expireAccess()
+        _ = server.takeLog()
+        askHistory(harness)
+        #expect(server.takeLog() == ["/history/r0", "/refresh", "/history/r0"])
+    }
+
     @Test("403 with a token that is good elsewhere is about what was asked")
     func forbidden() throws {
         let server = TokenServer()
@@ -171,6 +201,78 @@ struct BackendCallTests {
         harness.advance(by: .seconds(40))
         #expect(server.takeLog() == ["/read/r0"])
         #expect(failures(harness) == ["mark-read: connection lost"])
+    }
+
+    @Test("a kind of call that is broken keeps no other waiting, and is left alone longer each time")
+    func brokenKind() throws {
+        let server = TokenServer()
+        let harness = try harness(server: server)
+        server.trouble["/read/r0"] = Array(repeating: TokenServer.answer(500), count: 100)
+        var marks: [Int] = []
+        for second in 0..<120 {
+            harness.perform { bridge, _ in bridge.context.requestMarkRead(RoomID(index: 0)) }
+            askHistory(harness)
+            let log = server.takeLog()
+            if log.contains("/read/r0") { marks.append(second) }
+            #expect(log.contains("/history/r0"), "\(second)")
+            harness.advance(by: .seconds(1))
+            _ = server.takeLog()
+        }
+        #expect(marks.count <= 8, "\(marks)")
+        #expect(failures(harness).allSatisfy { $0.hasPrefix("mark-read: a call at chat.example was answered 500") })
+    }
+
+    @Test("of a room's wishes to be marked as read one waits")
+    func oneMarkRead() throws {
+        let server = TokenServer()
+        let harness = try harness(server: server, rooms: 2)
+        server.trouble["/read/r0"] = [TokenServer.answer(500)]
+        for _ in 0..<5 {
+            for room in 0..<2 {
+                harness.perform { bridge, _ in bridge.context.requestMarkRead(RoomID(index: room)) }
+            }
+        }
+        _ = server.takeLog()
+        harness.advance(by: .seconds(2))
+        #expect(server.takeLog() == ["/read/r1", "/read/r0"])
+    }
+
+    @Test("a backend that wants to be left alone is, by all calls; who cannot wait for it hears why, at once")
+    func leftAlone() throws {
+        let server = TokenServer()
+        let harness = try harness(server: server)
+        server.trouble["/read/r0"] = [TokenServer.answer(503, retryAfter: .seconds(20))]
+        harness.perform { bridge, _ in bridge.context.requestMarkRead(RoomID(index: 0)) }
+        _ = server.takeLog()
+        askHistory(harness)
+        harness.advance(by: .seconds(19))
+        #expect(server.takeLog() == [])
+        harness.advance(by: .seconds(1))
+        #expect(server.takeLog().contains("/history/r0"))
+        server.trouble["/read/r0"] = [TokenServer.answer(503, retryAfter: .seconds(300))]
+        harness.perform { bridge, _ in bridge.context.requestMarkRead(RoomID(index: 0)) }
+        _ = server.takeLog()
+        let before = failures(harness).count
+        askHistory(harness)
+        #expect(failures(harness).dropFirst(before) == ["history: a call at chat.example was answered 503"])
+        #expect(server.takeLog() == [])
+        harness.advance(by: .seconds(300))
+        askHistory(harness)
+        #expect(server.takeLog().contains("/history/r0"))
+    }
+
+    @Test("a call that would end the same way each time is made once")
+    func finalFailure() throws {
+        let server = TokenServer()
+        let harness = try harness(server: server)
+        let tooLarge = BackendCallFailure(sentence: "chat.example: too large", isFinal: true)
+        server.trouble["/history/r0"] = Array(repeating: .failure(tooLarge), count: 5)
+        askHistory(harness)
+        askHistory(harness)
+        #expect(server.takeLog() == ["/history/r0", "/history/r0"], "and nothing else waits for it")
+        harness.advance(by: .seconds(40))
+        #expect(server.takeLog() == [])
+        #expect(failures(harness) == Array(repeating: "history: chat.example: too large", count: 2))
     }
 
     @Test("so many calls at a time, so many wait, the rest fail at once")

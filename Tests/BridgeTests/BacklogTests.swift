@@ -228,6 +228,34 @@ struct BacklogTests {
         #expect(stage.heard(1) == ["bridge: *** Older messages were left out."] + said(100..<2600))
     }
 
+    @Test("what is kept no more is told to who returns too late, with the time of it", arguments: [0, 1, 2, 3, 6])
+    func removed(_ count: Int) throws {
+        for isRestarted in [false, true] {
+            let stage = try BacklogStage()
+            stage.enter(1, "alice@phone", caps: BacklogStage.caps)
+            stage.say(numbers(0..<2))
+            stage.harness.advance(by: .seconds(3))
+            stage.leave(1)
+            for number in 2..<6 {
+                stage.harness.advance(by: .seconds(60))
+                stage.say("m\(number)")
+            }
+            // The oldest ones went; up to the second the client has them.
+            stage.harness.store.removeOldest(count, of: stage.room.storedKey)
+            if isRestarted { stage.crash() }
+            stage.enter(2, "alice@phone", caps: BacklogStage.caps)
+            // The hole that the restart leaves is told apart.
+            var heard = stage.heard(2).filter { !$0.contains("is missing: the backend keeps no history") }
+            if count > 2 {
+                let told = heard.removeFirst()
+                #expect(told.hasPrefix("bridge: *** What was said "))
+                #expect(told.hasSuffix(" is not kept any more."))
+                #expect(told.contains(isRestarted ? "before 2026-11-21 12:" : "between 12:00:00 and 12:"))
+            }
+            #expect(heard == said(max(2, count)..<6), "restarted: \(isRestarted)")
+        }
+    }
+
     @Test("a backlog of none lets the cursor go on")
     func none() throws {
         let stage = try BacklogStage(

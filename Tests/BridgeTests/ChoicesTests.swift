@@ -72,6 +72,51 @@ struct ChoicesTests {
         #expect(heard.count == 1 && heard.first?.hasSuffix("from linguini") == true)
     }
 
+    @Test("it is the account's, however the configuration writes the names today")
+    func spelling() throws {
+        let stage = try PrivateStage(true)
+        // As an earlier program kept it under the names as they were written then.
+        let mute = StoredMute(target: .account("BOB"), nick: "bobby")
+        let file = StoredMute(target: .account("cleo"), nick: "cleo")
+        for (kept, words) in [
+            ([StoredChoices(account: "Ann", receipts: "off", mutes: [mute])], "You do not hear bobby."),
+            (
+                [
+                    StoredChoices(account: "Ann", receipts: "off", wantsNotices: true, mutes: [mute]),
+                    StoredChoices(account: "ann", receipts: "off", mutes: [file]),
+                ], "You do not hear cleo."
+            ),
+        ] {
+            var store = StoreStage()
+            store.prepare(kept.map { .choices($0) })
+            stage.restart(on: store)
+            stage.enter(1, "ann", as: "ann", caps: "")
+            stage.enter(2, "bobby", as: "bob", caps: "")
+            #expect(ask(stage, 1, "mute") == [words])
+            #expect(ask(stage, 1, "notices") == ["You are told who got and read what you said when you ask: seen."])
+            stage.send(2, "PRIVMSG ann :can you hear me")
+            #expect(stage.heard(1).isEmpty == words.contains("bobby"))
+            #expect(stage.harness.store.disk.choices.map(\.account) == ["ann"])
+            #expect(ask(stage, 1, "receipts default") != [])
+            for nick in ["bobby", "cleo"] { _ = ask(stage, 1, "unmute " + nick) }
+            stage.restart()
+            stage.enter(1, "ann", as: "ann", caps: "")
+            #expect(ask(stage, 1, "mute") == ["You have muted nobody."])
+            #expect(stage.harness.store.disk.choices == [])
+        }
+    }
+
+    @Test("whoever makes an account of an old name in another spelling gets nothing of it")
+    func otherSpelling() throws {
+        let stage = try PrivateStage(true)
+        var store = StoreStage()
+        store.prepare([.choices(StoredChoices(account: "Dora", receipts: "off", wantsNotices: true))])
+        stage.restart(on: store)
+        stage.enter(1, "dora", caps: "")
+        stage.send(1, "REGISTER * * long-enough")
+        #expect(stage.harness.store.disk.choices == [] && stage.harness.store.disk.accounts.map(\.name) == ["dora"])
+    }
+
     @Test("in memory it ends with the process")
     func forgotten() throws {
         let stage = try PrivateStage(false)

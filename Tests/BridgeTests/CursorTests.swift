@@ -125,6 +125,8 @@ struct CursorTests {
     func manyBusyRooms() throws {
         let stage = try BacklogStage(rooms: 40)
         stage.harness.answersPings = false
+        // Until all rooms have their links.
+        stage.harness.advance(by: .seconds(10))
         stage.enter(1, "alice@phone")
         for room in 1..<40 { stage.harness.send(1, "JOIN #room\(room)") }
         var asked = 0

@@ -108,15 +108,15 @@ struct GapTests {
         #expect(count <= 8)
     }
 
-    @Test("nothing is told of a link that was never up, nor before the first, whatever fails")
+    @Test("nothing is told of a link that was never up while nobody was here, nor before the first, whatever fails")
     func neverUp() throws {
         let stage = try StoredStage(StoredWire.withoutHistory[0])
         stage.harness.acceptsConnections = false
-        stage.enter("bob")
         stage.start()
         stage.harness.endTransport(0, reason: "refused")
         stage.harness.advance(by: .seconds(20))
         stage.regainLink()
+        stage.enter("bob")
         #expect(stage.upstream.state == .open)
         #expect(stage.gaps() == [])
         #expect(stage.kept == [])

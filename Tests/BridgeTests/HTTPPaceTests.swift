@@ -75,29 +75,133 @@ struct HTTPPlacesTests {
         let places = HTTPPlaces(limit: 3, limitOfEach: 2)
         var passes = [places.take(for: "a"), places.take(for: "a")]
         #expect(places.isFull(for: "a") && places.take(for: "a") == nil && !places.isFull(for: "b"))
-        #expect(!places.isFull(for: nil))
-        passes.append(places.take(for: nil))
-        #expect(places.isFull && places.take(for: "b") == nil)
+        passes.append(places.take(for: "b"))
+        #expect(places.isFull && places.take(for: "c") == nil)
         passes[0] = nil
         #expect(!places.isFull && !places.isFull(for: "a") && places.taken == 2)
         passes = []
         #expect(places.taken == 0 && places.take(for: "a") != nil)
     }
 
-    @Test(
-        "whose visit it is",
-        arguments: [
-            ("203.0.113.7", [], "203.0.113.7"), ("203.0.113.7", ["198.51.100.1"], "203.0.113.7"),
-            ("2001:db8:1:2:3:4:5:6", [], "2001:db8:1:2::/64"), ("2001:db8:1:2::9", [], "2001:db8:1:2::/64"),
-            ("127.0.0.1", [], nil), ("127.0.0.1", ["198.51.100.1"], "198.51.100.1"),
-            ("172.18.0.3", ["10.9.8.7, 198.51.100.1"], "198.51.100.1"),
-            ("127.0.0.1", ["198.51.100.1", "2001:db8::1"], "2001:db8:0:0::/64"),
-            ("::1", ["::ffff:198.51.100.1"], "198.51.100.1"), ("127.0.0.1", ["unknown"], nil),
-            ("127.0.0.1", ["198.51.100.1, nonsense"], nil), ("fd00::1", [""], nil),
-        ] as [(String, [String], String?)])
-    func visitors(_ peer: String, _ forwarded: [String], _ network: String?) throws {
-        let address = try #require(SocketAddress(host: peer, port: 1))
-        let headers = HTTPHeaders(forwarded.map { ("X-Forwarded-For", $0) })
-        #expect(HTTPVisitor.network(address, headers) == network)
+    @Test("who may be many has more places than one, and leaves some to others")
+    func crowds() {
+        let places = HTTPPlaces(limit: 8, limitOfEach: 2)
+        let proxy = HTTPVisitor(network: "10.0.0.1", isCrowd: true)
+        var passes = (0..<8).map { _ in places.take(for: proxy) }
+        #expect(passes.compactMap(\.self).count == 6 && places.isFull(for: proxy) && !places.isFull)
+        // Somebody whose address is the proxy's is not the proxy.
+        let visitor = HTTPVisitor(network: "10.0.0.1")
+        passes += (0..<3).map { _ in places.take(for: visitor) }
+        #expect(passes.compactMap(\.self).count == 8 && places.isFull)
+        let few = HTTPPlaces(limit: 8, limitOfEach: 1, limitOfCrowd: 3)
+        let taken = (0..<8).map { _ in few.take(for: proxy) }
+        #expect(taken.compactMap(\.self).count == 3)
+    }
+
+    struct Visit: CustomTestStringConvertible {
+        var testDescription: String
+        var peer: String
+        var forwarded: [String] = []
+        /// Web servers that the configuration names.
+        var named: [String] = []
+        var network: String
+        var isCrowd = false
+    }
+
+    static let visits = [
+        Visit(testDescription: "from outside", peer: "203.0.113.7", network: "203.0.113.7"),
+        Visit(
+            testDescription: "from outside, with somebody else's name", peer: "203.0.113.7",
+            forwarded: ["198.51.100.1"], network: "203.0.113.7"),
+        Visit(testDescription: "a /64 is one", peer: "2001:db8:1:2:3:4:5:6", network: "2001:db8:1:2::/64"),
+        Visit(testDescription: "however it is written", peer: "2001:db8:1:2::9", network: "2001:db8:1:2::/64"),
+        Visit(testDescription: "of this machine", peer: "127.0.0.1", network: "127.0.0.1", isCrowd: true),
+        Visit(testDescription: "of a private network", peer: "192.168.1.9", network: "192.168.1.9", isCrowd: true),
+        Visit(testDescription: "of a carrier's network", peer: "100.64.0.9", network: "100.64.0.9", isCrowd: true),
+        Visit(testDescription: "of a local /64", peer: "fd00::1", network: "fd00:0:0:0::/64", isCrowd: true),
+        Visit(
+            testDescription: "through a proxy of this machine", peer: "127.0.0.1", forwarded: ["198.51.100.1"],
+            network: "198.51.100.1"),
+        Visit(
+            testDescription: "only the last word counts", peer: "172.18.0.3", forwarded: ["10.9.8.7, 198.51.100.1"],
+            network: "198.51.100.1"),
+        Visit(
+            testDescription: "in the last of several fields", peer: "127.0.0.1",
+            forwarded: ["198.51.100.1", "2001:db8::1"], network: "2001:db8:0:0::/64"),
+        Visit(
+            testDescription: "IPv4 within IPv6", peer: "::1", forwarded: ["::ffff:198.51.100.1"],
+            network: "198.51.100.1"),
+        Visit(
+            testDescription: "a proxy that does not know", peer: "127.0.0.1", forwarded: ["unknown"],
+            network: "127.0.0.1", isCrowd: true),
+        Visit(
+            testDescription: "a proxy that talks nonsense", peer: "127.0.0.1", forwarded: ["198.51.100.1, nonsense"],
+            network: "127.0.0.1", isCrowd: true),
+        Visit(
+            testDescription: "a proxy that says nothing", peer: "fd00::1", forwarded: [""],
+            network: "fd00:0:0:0::/64", isCrowd: true),
+        Visit(
+            testDescription: "a visitor of the own network, through a proxy", peer: "10.0.0.1",
+            forwarded: ["10.0.0.9"], network: "10.0.0.9"),
+        Visit(
+            testDescription: "who is not named is a visitor", peer: "10.0.0.9", forwarded: ["198.51.100.1"],
+            named: ["10.0.0.1"], network: "10.0.0.9"),
+        Visit(
+            testDescription: "nor is this machine, then", peer: "127.0.0.1", forwarded: ["198.51.100.1"],
+            named: ["10.0.0.0/24"], network: "127.0.0.1"),
+        Visit(
+            testDescription: "who is named speaks for others", peer: "203.0.113.9", forwarded: ["198.51.100.1"],
+            named: ["203.0.113.9"], network: "198.51.100.1"),
+        Visit(
+            testDescription: "one behind the other", peer: "10.0.0.2", forwarded: ["198.51.100.1, 10.0.0.1"],
+            named: ["10.0.0.0/24"], network: "198.51.100.1"),
+        Visit(
+            testDescription: "none but proxies", peer: "10.0.0.2", forwarded: ["10.0.0.1"], named: ["10.0.0.0/24"],
+            network: "10.0.0.2", isCrowd: true),
+    ]
+
+    @Test("whose visit it is", arguments: visits)
+    func visitors(_ row: Visit) throws {
+        let address = try #require(SocketAddress(host: row.peer, port: 1))
+        let headers = HTTPHeaders(row.forwarded.map { ("X-Forwarded-For", $0) })
+        let proxies = HTTPProxies(named: row.named.compactMap { NetworkRange($0) })
+        #expect(proxies.named.count == row.named.count)
+        let visitor = HTTPVisitor(address, headers, proxies)
+        #expect(visitor == HTTPVisitor(network: row.network, isCrowd: row.isCrowd))
+    }
+}
+
+@Suite("HTTP: how long an answer is waited for")
+struct HTTPPatienceTests {
+    private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
+
+    private func patience(stall: Duration?) throws -> HTTPPatience {
+        var request = HTTPClientRequest(try HTTPURL(parsing: "http://chat.example/"))
+        request.timeout = .seconds(100)
+        request.stallTimeout = stall
+        return HTTPPatience(request, now: at(0))
+    }
+
+    @Test("in all, where nothing else is said")
+    func whole() throws {
+        var patience = try patience(stall: nil)
+        #expect(patience.nextLook(now: at(0)) == at(100))
+        patience.moved(now: at(99))
+        #expect(patience.nextLook(now: at(99)) == at(100) && patience.nextLook(now: at(100)) == nil)
+    }
+
+    @Test("as long as something comes, or is not wanted, and no longer than in all")
+    func steady() throws {
+        var patience = try patience(stall: .seconds(10))
+        #expect(patience.nextLook(now: at(0)) == at(10) && patience.nextLook(now: at(10)) == nil)
+        for second in stride(from: Int64(9), to: 90, by: 9) {
+            patience.moved(now: at(second))
+            #expect(patience.nextLook(now: at(second + 9)) == at(second + 10))
+        }
+        // Whoever reads slowly is somebody else's to judge.
+        #expect(patience.nextLook(now: at(92), isPaused: true) == at(100))
+        #expect(patience.nextLook(now: at(92)) == nil)
+        patience.moved(now: at(95))
+        #expect(patience.nextLook(now: at(95)) == at(100) && patience.nextLook(now: at(100), isPaused: true) == nil)
     }
 }

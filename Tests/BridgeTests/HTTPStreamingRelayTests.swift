@@ -101,6 +101,20 @@ struct HTTPStreamingRelayTests {
             head: "416 Range Not Satisfiable\nContent-Length: 0\nContent-Range: bytes five", status: 416,
             hides: ["Content-Range"]),
         Case(
+            testDescription: "no such part of another file, from a backend that knows no conditions",
+            asks: "Range: bytes=9-\nIf-Range: \"a\"",
+            head: "416 Range Not Satisfiable\nContent-Length: 0\nContent-Range: bytes */5\nETag: \"b\"",
+            then: HTTPClientTests.ok("HELLO"), status: 200, hides: ["Content-Range"], brings: "HELLO"),
+        Case(
+            testDescription: "no such part of a file that does not say which it is",
+            asks: "Range: bytes=9-\nIf-Range: \"a\"",
+            head: "416 Range Not Satisfiable\nContent-Length: 0\nContent-Range: bytes */5",
+            then: HTTPClientTests.ok("HELLO"), status: 200, brings: "HELLO"),
+        Case(
+            testDescription: "no such part of the same file", asks: "Range: bytes=9-\nIf-Range: \"a\"",
+            head: "416 Range Not Satisfiable\nContent-Length: 0\nContent-Range: bytes */5\nETag: \"a\"",
+            status: 416, tells: ["Content-Range: bytes */5"]),
+        Case(
             testDescription: "no such part, where none was asked for",
             head: "416 Range Not Satisfiable\nContent-Length: 0", status: 502),
         Case(

@@ -4,6 +4,7 @@ import HTTPProtocol
 import Studio
 import Testing
 import Transport
+import WireBytes
 
 @testable import ChatBridge
 
@@ -149,6 +150,10 @@ struct HTTPConfigurationTests {
             "[[http]]\nbind = \"http://127.0.0.1:1\"\n[[listeners]]\nbind = \"irc://127.0.0.1:1\"",
             "chatbridge.toml:3:8: 127.0.0.1:1 is bound twice (first at chatbridge.toml:5:8)"),
         ProblemCase(
+            "trust in a socket file",
+            "[[http]]\nbind = \"http://127.0.0.1\"\ntrusted_proxies = [\"10.0.0.5\", \"unix\"]",
+            "chatbridge.toml:4:19: HTTP is not served on socket files: \"unix\" is nobody here"),
+        ProblemCase(
             "media without an address", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"media\"]",
             "chatbridge.toml:4:9: media are served under media.public_url, which is empty"),
         ProblemCase(
@@ -198,10 +203,12 @@ struct HTTPConfigurationTests {
         let loaded = try load(
             withRoom(
                 "[[http]]\nbind = \"http+insecure://0.0.0.0\"\nhosts = [\"Chat.example.org\", \"::1\"]\n"
+                    + "trusted_proxies = [\"10.0.0.5\", \"fd00::/64\"]\n"
                     + "[[http]]\nbind = \"http://localhost:0\"\nserve = [\"health\"]"))
         #expect(loaded.http.map(\.bind.description) == ["http+insecure://0.0.0.0:9667", "http://localhost:0"])
         #expect(loaded.http.first?.hosts == ["chat.example.org", "::1"])
         #expect(loaded.http.map(\.serve) == [[.health], [.health]])
+        #expect(loaded.http.map { $0.proxies.named.map(\.description) } == [["10.0.0.5", "fd00::/64"], []])
         #expect(try load(ConfigurationPrinter.text(loaded)) == loaded)
     }
 

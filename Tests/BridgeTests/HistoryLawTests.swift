@@ -190,21 +190,38 @@ struct HistoryLawTests {
         #expect(room.stage.harness.violations == [], "\(row)")
     }
 
+    @Test(
+        "who leafs by the times of messages gets each message once and in order also where several bear the same",
+        arguments: cases)
+    func leafingBySameTimes(_ row: Case) throws {
+        let room = try RandomRoom(row.place, seed: row.seed)
+        #expect(room.backwardsByTime() == room.expected, "\(row)")
+        #expect(room.forwardsByTime() == room.expected, "\(row)")
+        #expect(room.stage.harness.violations == [], "\(row)")
+    }
+
     /// All pages that somebody gets who goes on from the end of each by its time.
+    ///
+    /// - Parameter isRemembered: the pages are told to one client, one after the other.
     private func leaf(
-        _ rows: [StoredMessage], limit: Int, isForwards: Bool
-    ) -> (found: Set<Int64>, pages: Int) {
-        func at(_ place: Int64) -> StoredReference { .time(rows[Int(place)].at) }
+        _ rows: [StoredMessage], limit: Int, isForwards: Bool, isRemembered: Bool
+    ) -> (found: [Int64], pages: Int) {
+        var (found, ends): ([Int64], PageEnds?) = ([], nil)
         func page(_ end: Int64?) -> [Int64] {
-            let selection: StoredPageQuery.Selection =
-                isForwards ? .oldest(after: end.map(at) ?? .beginning) : .newest(after: nil, before: end.map(at))
-            return StoredPlaces(StoredPageQuery(selection, limit: limit), of: rows).sequences
+            let at = end.map { StoredReference.time(rows[Int($0)].at) }
+            let asked: StoredPageQuery.Selection =
+                isForwards ? .oldest(after: at ?? .beginning) : .newest(after: nil, before: at)
+            let page = StoredPlaces(StoredPageQuery(ends?.goingOn(asked) ?? asked, limit: limit), of: rows).sequences
+            if isRemembered {
+                ends = PageEnds()
+                for place in page { ends?.told(rows[Int(place)]) }
+            }
+            return page
         }
-        var found: Set<Int64> = []
         var last = page(nil)
         var pages = 1
         while let end = isForwards ? last.last : last.first, pages <= rows.count {
-            found.formUnion(last)
+            found = isForwards ? found + last : last + found
             last = page(end)
             pages += 1
         }
@@ -220,34 +237,48 @@ struct HistoryLawTests {
         }
     }
 
-    @Test("whoever leafs by times comes to an end, whatever messages bear the same", arguments: LawSeeds.seeds(300))
+    @Test(
+        "whoever leafs by times gets each message once, in order, and comes to an end, whatever messages bear the same",
+        arguments: LawSeeds.seeds(300))
     func ending(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let most = Int64(1 + random.next() % 30)
         let rows = rows((0..<Int(random.next() % 120)).map { _ in Int64(random.next() % UInt64(most)) })
         let limit = 1 + Int(random.next() % 12)
         for isForwards in [true, false] {
-            #expect(leaf(rows, limit: limit, isForwards: isForwards).pages <= rows.count + 1, "seed \(seed)")
+            let (found, pages) = leaf(rows, limit: limit, isForwards: isForwards, isRemembered: true)
+            #expect(found == rows.map(\.sequence), "seed \(seed)")
+            #expect(pages <= rows.count + 1, "seed \(seed)")
         }
     }
 
     @Test(
-        "whoever leafs by times misses nothing where those who bear the same are within a page, and not next to each other",
+        "whoever leafs by times, each page over a connection of its own, misses nothing where those who bear the same are within a page",
         arguments: LawSeeds.seeds(300))
     func jitter(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var times: [Int64] = []
+        let isWholeSeconds = random.next() % 2 == 0
         for place in 0..<Int(random.next() % 120) {
-            // Clocks that differ by seconds, and count no less.
-            var at = Int64(place / 2) + Int64(random.next() % 3)
-            while at == times.last { at = Int64(place / 2) + Int64(random.next() % 3) }
-            times.append(at)
+            // Clocks that differ by seconds, and count no less; or one clock, and several messages in a second.
+            times.append(Int64(place / 2) + (isWholeSeconds ? 0 : Int64(random.next() % 3)))
         }
         let rows = rows(times)
-        let limit = 7 + Int(random.next() % 12)
+        let limit = 8 + Int(random.next() % 12)
         for isForwards in [true, false] {
-            let found = leaf(rows, limit: limit, isForwards: isForwards).found
-            #expect(found.sorted() == rows.map(\.sequence), "seed \(seed)")
+            let found = leaf(rows, limit: limit, isForwards: isForwards, isRemembered: false).found
+            #expect(Set(found).sorted() == rows.map(\.sequence), "seed \(seed)")
+        }
+    }
+
+    @Test("no line comes twice, whoever asks, where no two messages bear the same time", arguments: LawSeeds.seeds(100))
+    func unique(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let rows = rows((0..<Int64(random.next() % 100)).shuffled(using: &random))
+        let limit = 1 + Int(random.next() % 12)
+        for isForwards in [true, false] {
+            let found = leaf(rows, limit: limit, isForwards: isForwards, isRemembered: false).found
+            #expect(found == rows.map(\.sequence), "seed \(seed)")
         }
     }
 

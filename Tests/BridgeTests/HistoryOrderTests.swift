@@ -78,10 +78,13 @@ struct HistoryOrderTests {
     struct Row: CustomTestStringConvertible, Sendable {
         var testDescription: String
         /// Each message: its id, its time in seconds, when it became known; `~` in front: it is ours.
-        var told: [(id: String, at: Int64, place: Int?)]
+        var told: [(id: String, at: Int64?, place: Int?)]
         var shown: [String]
         var sendersTellTime = true
         var isByArrival = true
+        var wasNewestFirst = false
+        /// What the page says of how the backend tells.
+        var isNewestFirst: Bool?
     }
 
     static let rows = [
@@ -113,6 +116,40 @@ struct HistoryOrderTests {
         Row(
             testDescription: "one clock of the server's is believed also of two",
             told: [("m2", 8, nil), ("m1", 7, 0)], shown: ["m1", "m2"], sendersTellTime: false, isByArrival: false),
+        Row(
+            testDescription: "what is told newest first is so within each second too",
+            told: [("d", 9, nil), ("c", 9, nil), ("b", 8, nil), ("a", 8, nil), ("k", 7, 3)],
+            shown: ["k", "a", "b", "c", "d"], sendersTellTime: false, isByArrival: false),
+        Row(
+            testDescription: "the same where senders tell the time, and little of it",
+            told: [("c", 9, nil), ("b", 9, nil), ("a", 8, nil), ("k", 7, 3)], shown: ["k", "a", "b", "c"],
+            isByArrival: false),
+        Row(
+            testDescription: "many seconds newest first are how the backend tells",
+            told: [("e", 9, nil), ("d", 9, nil), ("c", 8, nil), ("b", 7, nil), ("a", 6, nil)],
+            shown: ["a", "b", "c", "d", "e"], isByArrival: false, isNewestFirst: true),
+        Row(
+            testDescription: "many seconds oldest first are too",
+            told: [("a", 6, nil), ("b", 7, nil), ("c", 8, nil), ("d", 9, nil), ("e", 9, nil)],
+            shown: ["a", "b", "c", "d", "e"], isByArrival: false, wasNewestFirst: true, isNewestFirst: false),
+        Row(
+            testDescription: "of one second nothing is told but the order",
+            told: [("a", 9, nil), ("b", 9, nil), ("c", 9, nil)], shown: ["a", "b", "c"], isByArrival: false),
+        Row(
+            testDescription: "it is the one of the page before",
+            told: [("c", 9, nil), ("b", 9, nil), ("a", 9, nil)], shown: ["a", "b", "c"], isByArrival: false,
+            wasNewestFirst: true),
+        Row(
+            testDescription: "unless what is known stands in front",
+            told: [("k", 9, 3), ("a", 9, nil), ("b", 9, nil)], shown: ["k", "a", "b"], isByArrival: false,
+            wasNewestFirst: true),
+        Row(
+            testDescription: "or at the end", told: [("b", 9, nil), ("a", 9, nil), ("k", 9, 3)],
+            shown: ["k", "a", "b"], isByArrival: false),
+        Row(
+            testDescription: "a message without a time stays where it was said, whichever end is told first",
+            told: [("d", 9, nil), ("c", 8, nil), ("x", nil, nil), ("b", 7, nil), ("a", 6, nil)],
+            shown: ["a", "b", "x", "c", "d"], isByArrival: false, isNewestFirst: true),
     ]
 
     @Test("what is known and what clocks say tell the order of a page", arguments: rows)
@@ -120,15 +157,16 @@ struct HistoryOrderTests {
         let told = row.told.map { id, at, _ in
             ChatMessage(
                 id: ChatID(id), sender: ChatPerson(id: ChatID(id.hasPrefix("~") ? "us" : "ann"), name: nil), text: id,
-                at: ChatTimestamp(milliseconds: at * 1000), isSelf: id.hasPrefix("~"))
+                at: at.map { ChatTimestamp(milliseconds: $0 * 1000) }, isSelf: id.hasPrefix("~"))
         }
         let places = Dictionary(uniqueKeysWithValues: row.told.map { (ChatID($0.id), $0.place) })
         let page = HistoryPage(
             told, sendersTellTime: row.sendersTellTime, mark: nil, wall: ChatTimestamp(milliseconds: 100_000_000),
-            end: 100
+            end: 100, wasNewestFirst: row.wasNewestFirst
         ) { $0.id.flatMap { places[$0] ?? nil } }
         #expect(page.messages.map(\.text) == row.shown)
         #expect(page.isByArrival == row.isByArrival)
+        if let isNewestFirst = row.isNewestFirst { #expect(page.isNewestFirst == isNewestFirst) }
     }
 }
 

@@ -48,6 +48,8 @@ final class HistoryStage {
     private(set) var log: [Said] = []
     /// The backend answers no question about the past.
     var keepsSilent = false
+    /// The backend tells the newest first.
+    var tellsNewestFirst = false
     /// The backend refuses to answer.
     var refuses = false
     /// Questions about the past that the backend got.
@@ -203,6 +205,8 @@ final class HistoryStage {
         log.filter { $0.at < before ?? .max }.suffix(limit ?? .max)
     }
 
+    private func inOrder(_ found: ArraySlice<Said>) -> [Said] { tellsNewestFirst ? found.reversed() : Array(found) }
+
     /// Answers what was asked of the past, as long as something is asked.
     func serve() {
         for _ in 0..<50 {
@@ -217,7 +221,7 @@ final class HistoryStage {
                     continue
                 }
                 let found = messages(before: frame["before"]?.integer, limit: frame["limit"]?.integer.map { Int($0) })
-                let items = found.map { said in
+                let items = inOrder(found).map { said in
                     #"{"kind":"message","id":"\#(said.id)","at":\#(said.at),"#
                         + #""sender":{"id":"u-lin","name":"linguini"},"text":"\#(said.text)"}"#
                 }
@@ -236,7 +240,7 @@ final class HistoryStage {
                 let all = messages(before: query.before?.milliseconds, limit: nil)
                 harness.answerHistory(
                     .success(
-                        found.map {
+                        inOrder(found).map {
                             ChatMessage(
                                 id: ChatID($0.id), sender: ChatPerson(id: ChatID("u-lin"), name: "linguini"),
                                 text: $0.text, at: ChatTimestamp(milliseconds: $0.at))

@@ -131,7 +131,9 @@ struct HistoryTests {
         #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time(stage.log[2].at + 1)) 10") == ["b", "c", "d", "e"])
     }
 
-    @Test("messages of one moment are one place for a time, and several for ids", arguments: HistoryPlace.own)
+    @Test(
+        "of messages of one moment nothing is left out for who names them by their time, and each comes once for who goes on from a page",
+        arguments: HistoryPlace.own)
     func sameMoment(_ place: HistoryPlace) throws {
         let stage = try HistoryStage(place)
         stage.enter()
@@ -141,8 +143,18 @@ struct HistoryTests {
         stage.harness.advance(by: .seconds(1))
         stage.say("e")
         _ = stage.raw()
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("c")) 10") == ["a"])
-        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("c")) 10") == ["e"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("c")) 10") == ["a", "b", "c"])
+        // What was told last ends with one of them.
+        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("c")) 10") == ["d", "e"])
+        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("c")) 10") == ["c", "d", "e"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("c")) 10") == ["a", "b"])
+        #expect(stage.page("CHATHISTORY AROUND #lobby \(stage.time("c")) 3") == ["a", "b", "c"])
+        #expect(stage.page("CHATHISTORY LATEST #lobby \(stage.time("c")) 10") == ["c", "d", "e"])
+        // No page gets no further than the one before it.
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 2") == ["d", "e"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("d")) 2") == ["b", "c"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("b")) 2") == ["a"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("a")) 2") == [])
         #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=\(stage.msgid("c")) 10") == ["a", "b"])
         #expect(stage.page("CHATHISTORY AFTER #lobby msgid=\(stage.msgid("c")) 10") == ["d", "e"])
     }
@@ -176,6 +188,29 @@ struct HistoryTests {
         // The limits do not belong to it, and a room is where its newest message is.
         #expect(targets(times[1], times[3], 10) == [all[1]])
         #expect(targets(0, times[1], 10) == [])
+    }
+
+    @Test("a line that comes late, or from a clock that is slow, hides no room that has news")
+    func targetsOfSlowClocks() throws {
+        let stage = try HistoryStage(.store)
+        stage.enter()
+        let from = stage.harness.clock.now.wall.milliseconds
+        stage.harness.advance(by: .seconds(1))
+        stage.say("right")
+        stage.say("slow", clock: -600_000)
+        stage.harness.advance(by: .seconds(1))
+        // Nor does one from a clock that is ahead.
+        for text in ["", "ahead"] {
+            if !text.isEmpty { stage.say(text, clock: 200_000) }
+            stage.harness.advance(by: .seconds(1))
+            let to = stage.time(stage.harness.clock.now.wall.milliseconds)
+            _ = stage.raw()
+            #expect(stage.ask("CHATHISTORY TARGETS \(stage.time(from)) \(to) 5").count { $0.contains("#lobby") } == 1)
+        }
+        stage.restart()
+        stage.enter()
+        let to = stage.time(stage.harness.clock.now.wall.milliseconds + 1)
+        #expect(stage.ask("CHATHISTORY TARGETS \(stage.time(from)) \(to) 5").count { $0.contains("#lobby") } == 1)
     }
 
     // MARK: - Refusals
@@ -501,6 +536,30 @@ struct HistoryTests {
         #expect(stage.raw(2) == [])
         #expect(stage.room.recent.lastSequence == 9)
         #expect(stage.harness.violations == [])
+    }
+
+    @Test(
+        "from the room's first message back to an old time is what the backend has", arguments: HistoryPlace.withBackend
+    )
+    func betweenFirstAndOldTime(_ place: HistoryPlace) throws {
+        let stage = try HistoryStage(place, older: [("old0", 60_000), ("old1", 30_000)])
+        stage.enter()
+        stage.say(["a", "b"])
+        _ = stage.raw()
+        let old = "timestamp=1990-01-01T00:00:00.000Z"
+        #expect(stage.page("CHATHISTORY BETWEEN #lobby msgid=\(stage.msgid("a")) \(old) 5") == ["old0", "old1"])
+        #expect(stage.page("CHATHISTORY BETWEEN #lobby \(old) msgid=\(stage.msgid("a")) 5") == ["old0", "old1"])
+    }
+
+    @Test("what the backend tells newest first is in order all the same", arguments: HistoryPlace.withBackend)
+    func newestFirst(_ place: HistoryPlace) throws {
+        // Several of each second.
+        let stage = try HistoryStage(place, older: (0..<300).map { ("old\($0)", 600_000 - Int64($0 / 3) * 1000) })
+        stage.tellsNewestFirst = true
+        stage.enter()
+        stage.say(["a", "b"])
+        _ = stage.raw()
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 500") == (0..<300).map { "old\($0)" } + ["a", "b"])
     }
 
     @Test("an old time at first sight leads to the backend", arguments: HistoryPlace.withBackend)

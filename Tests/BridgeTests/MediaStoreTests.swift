@@ -4,6 +4,11 @@ import Transport
 
 @testable import ChatBridge
 
+extension MediaStore {
+    /// All of a file; nil: it is not there.
+    fileprivate func read(_ name: String) -> [UInt8]? { open(name).flatMap { $0.read(0..<$0.byteCount) } }
+}
+
 @Suite("Files that are kept")
 struct MediaStoreTests {
     /// A folder that is gone when the test is over.
@@ -153,6 +158,29 @@ struct MediaStoreTests {
         let later = self.store(folder)
         later.sweep()
         #expect(folder.names.count == 1, "an earlier version kept both")
+    }
+
+    @Test("a file is read in parts, and to its end though its name goes")
+    func parts() throws {
+        let folder = try Folder()
+        let store = store(folder)
+        #expect(store.keep(Self.name(1), Array(0..<100)) == nil)
+        let file = try #require(store.open(Self.name(1)))
+        #expect(file.byteCount == 100 && file.read(10..<13) == [10, 11, 12])
+        #expect(unlink(folder.path + "/media/" + Self.name(1)) == 0)
+        #expect(file.read(98..<100) == [98, 99] && file.read(0..<0) == [])
+        #expect(file.read(99..<101) == nil && file.read(-1..<1) == nil)
+        #expect(store.open(Self.name(1)) == nil && store.open("../media.key") == nil)
+    }
+
+    @Test("what shrinks while it is read is not made up")
+    func shrinks() throws {
+        let folder = try Folder()
+        let store = store(folder)
+        #expect(store.keep(Self.name(1), Array(0..<100)) == nil)
+        let file = try #require(store.open(Self.name(1)))
+        #expect(truncate(folder.path + "/media/" + Self.name(1), 50) == 0)
+        #expect(file.read(0..<50)?.count == 50 && file.read(40..<60) == nil)
     }
 
     @Test("what somebody else removed can be kept again")

@@ -190,25 +190,48 @@ struct MediaTests {
         }
         var waits: [Duration?] = []
         harness.perform { bridge, now in
-            for _ in 0..<3 { waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .wrong, now: now)) }
-            waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .correct, now: now))
-            waits.append(bridge.uploadChecked("chef", from: "192.0.2.1", .wrong, now: now))
+            let place = bridge.uploadPlace("chef", from: "192.0.2.1")
+            for _ in 0..<3 { waits.append(bridge.uploadChecked("chef", at: place, .wrong, now: now)) }
+            waits.append(bridge.uploadChecked("chef", at: place, .correct, now: now))
+            waits.append(bridge.uploadChecked("chef", at: place, .wrong, now: now))
         }
         #expect(waits == [.zero, .seconds(1), .seconds(2), nil, .zero])
         #expect(!harness.notes.contains { $0.text.contains("secret") })
     }
 
-    @Test("behind a proxy failures count by account, and names that are none count as one; else by address")
+    @Test("failures count by visitor and account, and names that are none count as one")
     func places() throws {
         let harness = try harness()
-        harness.perform { bridge, _ in
-            for name in ["chef", "CHEF", "chef@1", "chef@2"] {
-                #expect(bridge.uploadPlace(name, address: "127.0.0.1", isShared: true) == "account chef")
+        harness.perform { bridge, now in
+            func place(_ name: String, _ visitor: String = "2001:db8:1:2::/64") -> UploadPlace {
+                bridge.uploadPlace(name, from: visitor)
             }
-            for name in ["nobody", "somebody", ""] {
-                #expect(bridge.uploadPlace(name, address: "127.0.0.1", isShared: true) == "account *")
+            for name in ["CHEF", "chef@1", "chef@2"] { #expect(place(name) == place("chef")) }
+            for name in ["somebody", ""] { #expect(place(name) == place("nobody")) }
+            let all = [
+                place("chef"), place("cook"), place("nobody"), place("chef", "192.0.2.1"),
+                bridge.uploadTokenPlace(from: "192.0.2.1"),
+            ]
+            #expect(Set(all.map(\.failures)).count == all.count)
+            // Whoever guesses keeps nobody else waiting, neither here nor there.
+            for _ in 0..<5 { _ = bridge.uploadChecked("chef", at: place("chef"), .wrong, now: now) }
+            #expect(bridge.uploadChecked("cook", at: place("cook"), .wrong, now: now) == .zero)
+            #expect(bridge.uploadChecked("chef", at: place("chef", "192.0.2.1"), .wrong, now: now) == .zero)
+            #expect(bridge.uploadChecked("chef", at: place("chef"), .wrong, now: now) == .seconds(16))
+        }
+    }
+
+    @Test("failures of uploads make none on IRC forgotten, however many they are")
+    func ownThrottle() throws {
+        let harness = try harness()
+        harness.perform { bridge, now in
+            for _ in 0..<3 { _ = bridge.loginThrottle.failed("198.51.100.1", now: now.monotonic) }
+            for number in 0..<LoginThrottle.capacity + 1 {
+                let place = bridge.uploadPlace("chef", from: "visitor \(number)")
+                _ = bridge.uploadChecked("chef", at: place, .wrong, now: now)
             }
-            #expect(bridge.uploadPlace("chef", address: "2001:db8:1:2:3:4:5:6", isShared: false) == "2001:db8:1:2::/64")
+            #expect(bridge.loginThrottle.failed("198.51.100.1", now: now.monotonic) == .seconds(4))
+            #expect(bridge.uploadThrottle.count <= LoginThrottle.capacity)
         }
     }
 

@@ -41,10 +41,12 @@ final class PrivateStage {
     }
 
     /// The process dies, and another goes on over the same disk.
-    func restart() {
+    ///
+    /// - Parameter disk: nil: the same.
+    func restart(on disk: StoreStage? = nil) {
         restarts += 1
         harness = BridgeHarness(
-            settings: settings, seed: 1 + restarts, store: isDurable ? harness.store.afterCrash : nil,
+            settings: settings, seed: 1 + restarts, store: isDurable ? disk ?? harness.store.afterCrash : nil,
             startingAt: harness.clock)
         lines = [:]
         harness.start()
@@ -344,6 +346,34 @@ struct PrivateHistoryTests {
         #expect(harness.takeLines(2) == [":ann!~u@bridge PRIVMSG dora :hello"])
         #expect(harness.store.disk.choices == [])
         #expect(harness.store.disk.rooms[key]?.messages.map(\.text) == ["hello"])
+    }
+
+    @Test(
+        "who logs in with a token can be asked about when a visitor had their nick meanwhile", arguments: [false, true])
+    func tokens(isDurable: Bool) throws {
+        let stage = try PrivateStage(isDurable)
+        stage.enter(1, "ann", as: "ann")
+        // As it is when somebody with the account of a token leaves: it is in no book.
+        func talk() {
+            stage.enter(2, "col")
+            let person = stage.harness.bridge.context.identities.person(nick: "col")
+            if let person { stage.harness.bridge.context.identities.modify(person.id) { $0.account = "colette@b" } }
+        }
+        talk()
+        stage.send(1, "PRIVMSG col :meet me at nine")
+        let line = ["ann>col: meet me at nine"]
+        #expect(stage.latest(1, "col") == line && stage.targets(1) == ["col"])
+        stage.harness.disconnect(2)
+        #expect(stage.latest(1, "col") == line && stage.targets(1) == ["col"])
+        stage.enter(3, "col")
+        stage.send(3, "PRIVMSG ann :hi")
+        let asAccount = ["ann>colette@b: meet me at nine"]
+        #expect(stage.latest(1, "col") == ["col>ann: hi"])
+        #expect(stage.latest(1, "Colette@b") == asAccount.map { $0.replacing("colette", with: "Colette") })
+        #expect(stage.targets(1) == ["colette@b", "col"])
+        #expect(stage.words(1, "SEARCH text=nine") == asAccount)
+        stage.harness.disconnect(3)
+        #expect(stage.targets(1) == ["colette@b", "col"] && stage.latest(1, "colette@b") == asAccount)
     }
 
     // MARK: - Pages

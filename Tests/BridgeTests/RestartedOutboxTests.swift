@@ -87,13 +87,14 @@ struct RestartedOutboxTests {
         stage.run()
         #expect(stage.texts.isEmpty)
         #expect(stage.kept.map(\.state) == [.failed])
-        #expect(stage.kept.first?.reason == "it waited too long for the backend")
+        let reason = "the link was lost before the backend answered, and whether it arrived is not known"
+        #expect(stage.kept.first?.reason == reason, "the process before may have written it")
         _ = stage.enter("eve")
         #expect(!stage.isTold("ab"))
         let bob = stage.enter("bob")
         stage.run()
         let told = stage.heard[bob] ?? []
-        let failure = told.firstIndex { $0.contains("Not delivered, it waited too long for the backend: ab") }
+        let failure = told.firstIndex { $0.contains("Not delivered, \(reason): ab") }
         let names = told.firstIndex { $0.contains(" 366 ") }
         #expect(failure != nil && names != nil && (names ?? 0) < (failure ?? 0))
         #expect(stage.kept.map(\.state) == [.told])
@@ -367,14 +368,61 @@ struct RestartedOwnOutboxTests {
         #expect(said(first).map(\.link) == ["alice"])
         let stage = try OwnLinkStage(
             OwnLinkStage.echoing(), store: first.harness.store.afterCrash, startingAt: first.harness.clock)
-        #expect(stage.room.outbox.isEmpty && stage.room.restingOutboxes["alice"]?.count == 1)
+        #expect(stage.room.outbox.isEmpty && stage.own?.outbox.count == 1)
         stage.enter("bob", 2)
-        stage.harness.echoes = true
         stage.enter("alice", 1, account: "alice")
         stage.harness.advance(by: .seconds(1))
+        let sent = stage.takeMessages()
+        #expect(sent.map(\.text) == ["one"], "once")
+        stage.echo(sent.first?.id ?? "", "one", by: sent.first?.sender ?? "", over: OwnLinkStage.own)
         #expect(stage.heard(2).contains { $0.hasSuffix(": one") || $0.hasSuffix(" :one") })
         #expect(said(stage).isEmpty)
         #expect(stage.own?.outbox.isEmpty == true)
+    }
+
+    @Test("it goes without any of the account's clients, and the link is closed when it has gone")
+    func goesAlone() throws {
+        let first = try OwnLinkStage(OwnLinkStage.echoing(), store: StoreStage())
+        first.enterBoth()
+        first.harness.acceptsConnections = false
+        first.harness.endTransport(OwnLinkStage.own, reason: "the connection was reset")
+        first.harness.send(1, "PRIVMSG #lobby :one")
+        let stage = try OwnLinkStage(
+            OwnLinkStage.echoing(), store: first.harness.store.afterCrash, startingAt: first.harness.clock)
+        stage.enter("bob", 2)
+        stage.harness.advance(by: .seconds(3))
+        let sent = stage.takeMessages()
+        #expect(sent.map(\.text) == ["one"] && sent.first?.link == OwnLinkStage.own)
+        stage.echo(sent.first?.id ?? "", "one", by: sent.first?.sender ?? "", over: 0)
+        #expect(stage.said(2) == ["alice: one"])
+        #expect(said(stage).isEmpty)
+        stage.harness.advance(by: Room.lingerRetry * 2)
+        #expect(stage.own == nil)
+        stage.enter("alice", 1, account: "alice")
+        stage.harness.send(1, "PRIVMSG #lobby :two")
+        #expect(stage.takeMessages().map(\.text) == ["two"])
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("what was said in a room that is open only while somebody is there goes though nobody came back")
+    func goesWhileNobodyIsThere() throws {
+        func adjust(_ room: inout RoomSettings) { room.connect = .whileJoined }
+        let first = try OwnLinkStage(OwnLinkStage.echoing(), store: StoreStage(), rooms: adjust)
+        first.enter("bob", 2)
+        first.harness.acceptsConnections = false
+        first.harness.endTransport(0, reason: "the connection was reset")
+        first.harness.send(2, "PRIVMSG #lobby :one")
+        let stage = try OwnLinkStage(
+            OwnLinkStage.echoing(), store: first.harness.store.afterCrash, startingAt: first.harness.clock,
+            rooms: adjust)
+        stage.harness.advance(by: .seconds(3))
+        let sent = stage.takeMessages()
+        #expect(sent.map(\.text) == ["one"] && sent.first?.link == 0)
+        stage.echo(sent.first?.id ?? "", "one", by: sent.first?.sender ?? "", over: 0)
+        #expect(said(stage).isEmpty)
+        stage.harness.advance(by: Room.lingerRetry * 2)
+        #expect(stage.room.link.state == .stopped)
+        #expect(stage.harness.violations == [])
     }
 
     @Test("what an account's link brings back by its text is what an earlier process wrote", arguments: [true, false])

@@ -161,4 +161,46 @@ struct SecretLinkTests {
         #expect(url("https://cms.example/assets/1?access_token=somebodys") == nil)
         #expect(url("/assets/1?access_token=somebodys") == nil)
     }
+
+    struct TextRow: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var text: String
+        var scrubbed: String
+    }
+
+    private static let secrets = [
+        "sunshine", "eyJhbGciOi.one.AAAAAAAA", "eyJhbGciOi.two.AAAAAAAA", "prefix eyJhbGciOi.one.AAAAAAAA",
+    ]
+    static let texts = [
+        TextRow(testDescription: "none", text: "nothing of the kind", scrubbed: "nothing of the kind"),
+        TextRow(testDescription: "a word that is a password", text: "sunshine all day", scrubbed: "sunshine all day"),
+        TextRow(testDescription: "whole", text: "eyJhbGciOi.two.AAAAAAAA", scrubbed: "***"),
+        TextRow(
+            testDescription: "two of them", text: "<eyJhbGciOi.one.AAAAAAAA|eyJhbGciOi.two.AAAAAAAA>",
+            scrubbed: "<***|***>"),
+        TextRow(testDescription: "the longer one", text: "a prefix eyJhbGciOi.one.AAAAAAAA", scrubbed: "a ***"),
+        TextRow(testDescription: "another's", text: "eyJhbGciOi.six.AAAAAAAA", scrubbed: "eyJhbGciOi.six.AAAAAAAA"),
+        TextRow(testDescription: "the end of one", text: "i.two.AAAAAAAA", scrubbed: "i.two.AAAAAAAA"),
+        TextRow(testDescription: "too short for any", text: "AAAAAAA", scrubbed: "AAAAAAA"),
+    ]
+
+    @Test("tokens are taken out of texts, passwords that may be words are not", arguments: texts)
+    func text(_ row: TextRow) {
+        #expect(SecretFinder(Self.secrets).scrubbed(row.text) == row.scrubbed)
+    }
+
+    @Test("what the finder finds is what a plain search finds")
+    func law() {
+        var random = SeededGenerator(seed: 7)
+        for _ in 0..<2000 {
+            let letters = ["a", "b", "%"]
+            func word(_ count: Int) -> String { (0..<count).map { _ in letters[Int(random.next() % 3)] }.joined() }
+            let secrets = (0..<3).map { _ in word(16 + Int(random.next() % 2)) }
+            var text = word(Int(random.next() % 40))
+            if random.next() % 2 == 0 { text += secrets[Int(random.next() % 3)] + word(Int(random.next() % 3)) }
+            let known = secrets + secrets.map { HTTPURL.percentEncoded($0) }
+            let isThere = known.contains { text.utf8.count >= $0.utf8.count && text.contains($0) }
+            #expect(SecretFinder(secrets).isIn(text) == isThere, "\(secrets) \(text)")
+        }
+    }
 }

@@ -106,6 +106,28 @@ struct SessionHistoryTests {
         #expect(stage.said() == ["ann: five"])
     }
 
+    @Test("a history that is told newest first, in whole seconds, is shown in the order in which it was said")
+    func newestFirst() throws {
+        let stage = try Self.stage()
+        stage.backend(
+            S.history(
+                [("k5", -20), ("k4", -30), ("k3", -40), ("k2", -50), ("k1", -60)].map { S.message($0, $0, at: $1) }))
+        _ = stage.heard()
+        Self.outage(stage)
+        stage.backend(
+            S.history(
+                [("f", 3), ("e", 2), ("d", 2), ("c", 2), ("b", 1), ("a", 1), ("k5", -20)].map {
+                    S.message($0, $0, at: $1)
+                }))
+        #expect(stage.said() == ["a", "b", "c", "d", "e", "f"].map { "ann: " + $0 })
+        // Nothing in this one says how it is told, however often it is asked for, but those before it did.
+        Self.outage(stage)
+        for _ in 0..<3 {
+            stage.backend(S.history([("i", 9), ("h", 9), ("g", 9)].map { S.message($0, $0, at: $1) }))
+        }
+        #expect(stage.said() == ["g", "h", "i"].map { "ann: " + $0 })
+    }
+
     @Test("a history that does not reach back is asked for again, wider, then for as many as are shown")
     func widening() throws {
         let stage = try Self.settled(limit: 2)
@@ -380,6 +402,39 @@ struct SessionHistoryTests {
         #expect(stage.notes("history-failed").first?.text.contains("404") == true)
         Self.answer(stage, .success([Self.message("1", "nobody asked", at: 1)]))
         #expect(stage.said() == [])
+    }
+
+    @Test(
+        "where all of it is too large, the most that came is shown, and what is missing is told; nothing is asked again"
+    )
+    func tooLarge() throws {
+        let stage = try Self.stage(.call, limit: 2)
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        Self.outage(stage)
+        Self.answer(stage, .success((8...9).map { Self.message("\($0)", "m\($0)", at: Int64($0)) }))
+        Self.answer(stage, .success((2...9).map { Self.message("\($0)", "m\($0)", at: Int64($0)) }))
+        #expect(Self.asked(stage).last?.limit == nil)
+        Self.answer(stage, .failure(BackendCallFailure(sentence: "the answer is too large", isFinal: true)))
+        let heard = stage.heard()
+        #expect(heard.filter { $0.hasPrefix("ann: ") } == (2...9).map { "ann: m\($0)" })
+        #expect(heard.contains { $0.contains("Older messages may be missing") }, "\(heard)")
+        #expect(stage.notes("history-short").count == 1)
+        stage.harness.advance(by: .seconds(1000))
+        #expect(Self.asked(stage).isEmpty)
+        stage.backend(S.message("10", "on", at: 10))
+        #expect(stage.said() == ["ann: on"])
+    }
+
+    @Test("where nothing came and nothing ever will, the room is told, and nothing is asked again")
+    func nothingEver() throws {
+        let stage = try Self.stage(.call, limit: 2)
+        Self.answer(stage, .success([Self.message("1", "one", at: -60)]))
+        Self.outage(stage)
+        _ = Self.asked(stage)
+        Self.answer(stage, .failure(BackendCallFailure(sentence: "redirected elsewhere", isFinal: true)))
+        #expect(stage.heard().contains { $0.contains("is missing: the backend cannot be asked for it") })
+        stage.harness.advance(by: .seconds(1000))
+        #expect(Self.asked(stage).isEmpty)
     }
 
     // MARK: - Without ids

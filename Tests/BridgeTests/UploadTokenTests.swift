@@ -45,10 +45,15 @@ struct UploadTokenTests {
     }
 
     /// The verdict on `token`; nil: none is given.
-    private func verdict(_ token: String, place: String = "192.0.2.1") -> UploadTokenVerdict? {
-        var attempt: UInt64?
-        harness.perform { attempt = $0.uploadTokenCheck(token, from: place, now: $1) }
+    private func verdict(_ token: String, from visitor: String = "192.0.2.1") -> UploadTokenVerdict? {
+        guard case .begun(let attempt) = check(token, from: visitor) else { return nil }
         return harness.uploadTokenVerdicts.last { $0.attempt == attempt }?.verdict
+    }
+
+    private func check(_ token: String, from visitor: String = "192.0.2.1") -> UploadTokenCheck {
+        var check = UploadTokenCheck.impossible
+        harness.perform { check = $0.uploadTokenCheck(token, at: $0.uploadTokenPlace(from: visitor), now: $1) }
+        return check
     }
 
     @Test(
@@ -98,29 +103,40 @@ struct UploadTokenTests {
     @Test("what is no token is shown to nobody", arguments: ["", " ", "a b", "=a", "a\r\nX: y", "é", "a,b", "===="])
     func noTokens(_ token: String) {
         _ = harness.accounts.takeCalls()
-        #expect(verdict(token) == nil && harness.accounts.takeCalls().isEmpty)
+        #expect(check(token) == .impossible && harness.accounts.takeCalls().isEmpty)
     }
 
-    @Test("only so many are asked about at a time")
+    @Test("only so many are asked about at a time, and that is nothing that a token could be blamed for")
     func bounded() {
-        var attempts: [UInt64?] = []
-        for _ in 0...Bridge.maxBearerTries {
-            harness.perform { attempts.append($0.uploadTokenCheck("token-open", from: "192.0.2.1", now: $1)) }
+        for _ in 0..<Bridge.maxBearerTries {
+            guard case .begun = check("token-open") else {
+                Issue.record("not asked about")
+                return
+            }
         }
-        #expect(attempts.dropLast().allSatisfy { $0 != nil } && attempts.last == .some(nil))
+        #expect(check("token-of-ann") == .busy && check("no token") == .impossible)
     }
 
-    @Test("behind a proxy each token counts for itself, and does not stand in what is counted")
-    func places() throws {
-        let bridge = harness.bridge
-        let place = bridge.uploadPlace(token: "token-of-ann", address: "127.0.0.1", isShared: true)
-        #expect(place != bridge.uploadPlace(token: "token-of-bob", address: "127.0.0.1", isShared: true))
-        #expect(!place.contains("token-of-ann"))
-        #expect(bridge.uploadPlace(token: "a", address: "2001:db8::1", isShared: false) == "2001:db8::/64")
-        #expect(bridge.takesUploadTokens)
+    @Test("made-up tokens of a visitor are failures of one, and those of another visitor are not theirs")
+    func places() {
+        let waits = (1...4).map { verdict("made-up-\($0)", from: "behind 127.0.0.1") }
+        #expect(
+            waits == [
+                .refused(wait: .zero), .refused(wait: .seconds(1)), .refused(wait: .seconds(2)),
+                .refused(wait: .seconds(4)),
+            ])
+        #expect(verdict("made-up-5", from: "198.51.100.1") == .refused(wait: .zero))
+        #expect(harness.bridge.loginThrottle.count == 0, "nobody is kept waiting on IRC for that")
+    }
+
+    @Test("where no backend is asked, a token is none")
+    func notAsked() throws {
+        #expect(harness.bridge.takesUploadTokens)
         let without = try Self.harness(bearer: nil)
-        var attempt: UInt64?
-        without.perform { attempt = $0.uploadTokenCheck("token-of-ann", from: "192.0.2.1", now: $1) }
-        #expect(!without.bridge.takesUploadTokens && attempt == nil)
+        var check = UploadTokenCheck.busy
+        without.perform {
+            check = $0.uploadTokenCheck("token-of-ann", at: $0.uploadTokenPlace(from: "192.0.2.1"), now: $1)
+        }
+        #expect(!without.bridge.takesUploadTokens && check == .impossible)
     }
 }

@@ -176,9 +176,33 @@ struct DirectusDialectTests {
         #expect(try receipt(#"[{"id":7},{"id":"8"},9,{}]"#) == [ChatID("7"), ChatID("8")])
         #expect(try receipt("null") == [])
         #expect(try receipt("7") == [])
-        for uid in ["e:1", "d:1", "s:attic", "x", "m", ""] {
+        for uid in ["e:1", "d:", "s:attic", "x", "m", ""] {
             #expect(try decode(#"{"type":"items","uid":"\#(uid)","data":{"id":7}}"#) == .events([]), "\(uid)")
         }
+    }
+
+    @Test("an answer to a delete names the row that we asked about, whatever it brings", arguments: ["[7]", "null"])
+    func answersToDeletes(data: String) throws {
+        let decoded = try decode(#"{"type":"items","uid":"d:7","data":\#(data)}"#)
+        #expect(decoded == .events([.receipt(ChatReceipt(state: .sent, ids: [ChatID("7")], ref: "d:7"))]))
+    }
+
+    @Test(
+        "a server with too much to do says in words how long it wants to be left alone",
+        arguments: [
+            ("Too many messages, retry after 500ms.", 500), ("Too many requests, retry after 2s.", 2000),
+            ("retry after 1m", 60_000), ("retry after 1h", 3_600_000), ("retry after 3d.", 259_200_000),
+            ("retry after 0ms", 0), ("Too many", 1000), ("retry after ", 1000), ("retry after soon", 1000),
+            ("retry after 5 fortnights", 1000), ("retry after 99999999999999999999ms", 1000), ("", 1000),
+        ] as [(String, Int64)])
+    func wait(text: String, milliseconds: Int64) throws {
+        func error(_ code: String) throws -> ChatError? {
+            let frame = #"{"type":"server","status":"error","error":{"code":"\#(code)","message":"\#(text)"}}"#
+            guard case .error(let error) = (try decode(frame)).events?.first else { return nil }
+            return error
+        }
+        #expect(try error("REQUESTS_EXCEEDED")?.retryAfterMilliseconds == milliseconds)
+        #expect(try error("FORBIDDEN")?.retryAfterMilliseconds == nil)
     }
 
     @Test("a file never leads off its path")

@@ -154,6 +154,10 @@ def a_part_of_a_file_is_what_it_says(setting):
     assert several.status == 200 and several.body == data and "Content-Range" not in several.headers
     head = get(setting, link, "HEAD", Range="bytes=0-1")
     assert head.status == 200 and head.headers["Content-Length"] == str(len(data)), head.headers
+    # The backend knows no conditions: a part that another file has is nothing to ask for.
+    for wish in ("bytes=10-19", "bytes=999999-"):
+        other = get(setting, link, Range=wish, **{"If-Range": '"as it was before"'})
+        assert other.status == 200 and other.body == data, (wish, other.status)
     beyond = get(setting, link, Range="bytes=999999-")
     assert beyond.status == 416 and beyond.headers["Content-Range"] == "bytes */%d" % len(data), beyond.headers
 
@@ -180,6 +184,26 @@ def a_part_of_a_kept_file_is_what_it_says(setting):
     assert get(setting, link, **{"Range": "bytes=0-1", "If-Range": '"other"'}).body == data
     unchanged = get(setting, link, **{"If-None-Match": tag})
     assert unchanged.status == 304 and unchanged.body == b""
+
+
+@on("envelope")
+def a_kept_file_of_many_blocks_comes_whole(setting):
+    start(setting)
+    ann = setting.irc("ann")
+    data = os.urandom(1_000_003)
+    setting.backend.do("upload", "Remy", mime="video/mp4", data_b64=base64.b64encode(data).decode())
+    link = ann.expect("PRIVMSG", lambda line: "/media/d/lobby/" in line.params[-1]).params[-1].split()[-1]
+    wait_until(lambda: get(setting, link, "HEAD").status == 200, "the file is kept")
+    assert get(setting, link, "HEAD").headers["Content-Length"] == str(len(data))
+    assert get(setting, link).body == data
+    assert get(setting, link, Range="bytes=262143-262144").body == data[262143:262145]
+    assert get(setting, link, Range="bytes=200000-").body == data[200000:]
+    # Whoever leaves in the middle leaves the place.
+    for _ in range(12):
+        wire = Wire(setting, ("GET %s HTTP/1.1\r\nHost: files.test\r\n\r\n" % link[len(PUBLIC) :]).encode(), buffer=4096)
+        assert wire.socket.recv(12) == b"HTTP/1.1 200"
+        wire.close()
+    assert get(setting, link).body == data
 
 
 # MARK: - Many

@@ -1,5 +1,7 @@
 """What was said before, for clients that ask: pages over restarts, limits, accounts, and what only the backend has."""
 
+import time
+
 from accounts import account
 from backends import on_wires
 from peer import MODERN
@@ -115,6 +117,32 @@ def limits_are_exact(world):
     assert refused(ann, "CHATHISTORY LATEST #elsewhere * 5") == "INVALID_TARGET"
     assert refused(ann, "CHATHISTORY BEFORE #lobby msgid=unheard-of 5") == "MESSAGE_ERROR"
     assert refused(ann, "CHATHISTORY BEFORE #lobby sequence=5 5") == "INVALID_MSGREFTYPE"
+
+
+@scenario
+def pages_by_times_that_several_bear(world):
+    """A backend that counts whole seconds: who goes on by the times of what it has gets each message once, to the end."""
+    world.start(limits='messages_per_second = "off"\nupstream_messages_per_second = "off"')
+    ann, remy = world.irc("ann", caps=ASKING), world.person("Remy")
+    second, said = int(time.time()) - 1000, ["m%02d" % n for n in range(40)]
+    for n, text in enumerate(said):
+        remy.say(text, sent_at=second + n // 6)
+    ann.expect_text(said[-1])
+    for limit in (1, 4, 8):
+        found = page = ask(ann, "CHATHISTORY LATEST #lobby * %d" % limit)
+        while page:
+            page = ask(ann, "CHATHISTORY BEFORE #lobby timestamp=%s %d" % (page[0].tags["time"], limit))
+            found = page + found
+        assert texts(found) == said, differences(said, texts(found))
+        found = page = ask(ann, "CHATHISTORY AFTER #lobby timestamp=2001-01-01T00:00:00.000Z %d" % limit)
+        while page:
+            page = ask(ann, "CHATHISTORY AFTER #lobby timestamp=%s %d" % (page[-1].tags["time"], limit))
+            found = found + page
+        assert texts(found) == said, differences(said, texts(found))
+    # Of the second with which the page of another began, nothing is left out.
+    bob = world.irc("bob", caps=ASKING)
+    page = texts(ask(bob, "CHATHISTORY BEFORE #lobby timestamp=%s 8" % ask(ann, "CHATHISTORY LATEST #lobby * 8")[0].tags["time"]))
+    assert page == said[27:35], page
 
 
 @scenario

@@ -24,6 +24,8 @@ import dialects
 import files
 import history
 import hostile
+import inheritance
+import lastwords
 import listeners
 import load
 import lifecycle
@@ -35,6 +37,7 @@ import outages
 import peer
 import private
 import proxies
+import refusals
 import rejoin
 import relaying
 import restarts
@@ -44,12 +47,13 @@ import scale
 import service
 import surface
 import twins
+import uploads
 
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, rejoin, retracting, twins,
+    private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
 ]
 
 

@@ -75,11 +75,39 @@ struct StoreChangeTests {
                 .message(.lobby, message), .takeBack(.lobby, msgid: "m1"), .edit(.lobby, msgid: "m1", text: "again"),
             ]
         },
+        Case(testDescription: "what was not taken back after all is as it was, once") { room in
+            room.messages[1].sentAs = "as it went"
+            room.messages[1].attachments = [ChatAttachment(kind: .image, url: "https://h/x.png")]
+            room.messages[1].clientTags = [StoredTag(name: "+x", value: "words")]
+        } changes: {
+            var message = StoredMessage.plain(1)
+            message.sentAs = "as it went"
+            message.attachments = [ChatAttachment(kind: .image, url: "https://h/x.png")]
+            message.clientTags = [StoredTag(name: "+x", value: "words")]
+            return [
+                .message(.lobby, message), .takeBack(.lobby, msgid: "m1"), .takeBack(.lobby, msgid: "m1"),
+                .restore(.attic, msgid: "m1"), .restore(.lobby, msgid: "m1"), .restore(.lobby, msgid: "m1"),
+            ]
+        },
+        Case(testDescription: "of more than a few nothing comes back") { room in
+            for index in room.messages.indices where room.messages[index].msgid == "m1" {
+                room.messages[index].takeBack()
+            }
+        } changes: {
+            let others = (0..<Int64(StoreWithdrawn.capacity)).map { StoredMessage.plain(100 + $0) }
+            return [.message(.lobby, .plain(1)), .takeBack(.lobby, msgid: "m1")]
+                + others.flatMap { other -> [StoreOperation] in
+                    [
+                        .message(.attic, other), .takeBack(.attic, msgid: other.msgid),
+                    ]
+                } + [.restore(.lobby, msgid: "m1")]
+        },
         Case(testDescription: "changes of what is not kept change nothing") { _ in
         } changes: {
             [
                 .learn(.lobby, msgid: "m9", upstreamID: ChatID("u")), .edit(.lobby, msgid: "m9", text: "?"),
-                .takeBack(.lobby, msgid: "m9"), .edit(.attic, msgid: "m1", text: "?"), .takeBack(.attic, msgid: "m1"),
+                .takeBack(.lobby, msgid: "m9"), .restore(.lobby, msgid: "m9"), .edit(.attic, msgid: "m1", text: "?"),
+                .takeBack(.attic, msgid: "m1"),
                 .learn(.attic, msgid: "m1", upstreamID: ChatID("u")), .leaveOutbox(ChatID("y")),
                 .outboxState(ChatID("y"), .told, confirmedPieces: 3, reason: "?"),
                 .forgetIdentity(backend: "b", person("nobody")),

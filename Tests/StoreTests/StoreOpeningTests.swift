@@ -60,6 +60,22 @@ struct StoreOpeningTests {
         try open(folder).0.close(within: .seconds(1))
     }
 
+    @Test("a child that was made while it was open does not keep the file")
+    func inherited() throws {
+        let folder = try StoreFolder()
+        let (store, _) = try open(folder)
+        // What a child has between fork and exec.
+        let lock = folder.file("a.db.lock")
+        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init)
+        let mine = descriptors.filter {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == lock
+        }
+        let copy = dup(try #require(mine.first))
+        defer { close(copy) }
+        store.close(within: .seconds(1))
+        try open(folder).0.close(within: .seconds(1))
+    }
+
     @Test("another process has the file")
     func otherProcess() throws {
         let folder = try StoreFolder()

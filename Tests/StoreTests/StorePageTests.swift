@@ -52,7 +52,7 @@ struct StorePageTests {
     @Test("the disk finds the pages that memory finds, whatever the clocks", arguments: LawSeeds.seeds(12))
     func pages(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
-        let stage = try StoreStage()
+        let stage = try StoreStage { $0.pageStepCount = 1 + Int(seed % 7) }
         var rows: [StoredMessage] = []
         var place: Int64 = 0
         for _ in 0..<Int.random(in: 0...60, using: &random) {
@@ -68,7 +68,11 @@ struct StorePageTests {
         await stage.submitAndSettle(
             rows.map { .message(.lobby, $0) } + (0..<5).map { .message(.attic, .plain($0, at: 1010)) })
         func reference() -> StoredReference {
-            switch Int.random(in: 0..<12, using: &random) {
+            switch Int.random(in: 0..<13, using: &random) {
+            case 12:
+                .messageOrTime(
+                    Bool.random(using: &random) ? rows.randomElement(using: &random)?.msgid ?? "none" : "gone",
+                    ChatTimestamp(milliseconds: 995 + Int64.random(in: 0...50, using: &random)))
             case 0: .beginning
             case 1: .message("unknown")
             case 10...11: .timeOrBeginning(ChatTimestamp(milliseconds: 995 + Int64.random(in: 0...50, using: &random)))
@@ -76,7 +80,7 @@ struct StorePageTests {
             default: .time(ChatTimestamp(milliseconds: 995 + Int64.random(in: 0...50, using: &random)))
             }
         }
-        for _ in 0..<200 {
+        for _ in 0..<300 {
             let selection: StoredPageQuery.Selection =
                 switch Int.random(in: 0..<6, using: &random) {
                 case 0: .newest(after: nil, before: nil)
@@ -91,6 +95,34 @@ struct StorePageTests {
                 withEvents: Bool.random(using: &random), without: mutes(&random))
             #expect(try await places(stage, .lobby, query) == StoredPlaces(query, of: rows), "seed \(seed): \(query)")
         }
+    }
+
+    @Test("whoever leaves out people who speak most has others wait for a step, and not for the page")
+    func turns() async throws {
+        let stage = try StoreStage { $0.pageStepCount = 100 }
+        var rows = (0..<2000).map { StoredMessage.plain($0) }
+        for place in [3, 4, 1990] { rows[place].sender = ChatPerson(id: ChatID("other")) }
+        await stage.submitAndSettle(rows.map { .message(.lobby, $0) })
+        var query = StoredPageQuery(.newest(after: nil, before: nil), limit: 5)
+        query.without.ids = [ChatID("p")]
+        let asked = query
+        let store = stage.store
+        let answers = AsyncStream<String>.makeStream()
+        // While the reader is held here, both are asked.
+        store.countMessages(.lobby, after: -1, through: .max) { _ in
+            store.findPlaces(.lobby, asked) { answer in
+                answers.continuation.yield("page \((try? answer.get().sequences) ?? [])")
+            }
+            for number in 0..<3 {
+                store.countMessages(.lobby, after: -1, through: .max) { _ in answers.continuation.yield("\(number)") }
+            }
+        }
+        var told: [String] = []
+        for await answer in answers.stream {
+            told.append(answer)
+            if told.count == 4 { break }
+        }
+        #expect(told == ["0", "1", "2", "page [3, 4, 1990]"])
     }
 
     @Test("a room of which nothing is kept has empty pages")

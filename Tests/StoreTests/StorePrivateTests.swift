@@ -106,6 +106,13 @@ struct StorePrivateTests {
             let search = StoredSearch(text: text, limit: 9)
             #expect(try await ask { stage.store.search(Self.ours, search, $0) } == found)
         }
+        await stage.submitAndSettle([.restore(Self.ours, msgid: row(1).msgid)])
+        var again = reaction
+        again.text = "TAGMSG"
+        again.clientTags = [StoredTag(name: StoredMessage.replyTag, value: row(1).msgid)]
+        again.isTakenBack = false
+        #expect(
+            try await stage.messages(Self.ours) == [row(0), row(1), row(2), again], "unless it was refused at once")
         let state = try reopened(stage)
         let known = state.conversations.first { $0.key == Self.ours }
         #expect(known?.nextSequence == 4 && known?.newestAt == row(2).at && known?.speakers == ["Ann"])
@@ -124,6 +131,49 @@ struct StorePrivateTests {
             ])
     }
 
+    @Test("what somebody left of whom another has the name now is nobody's, in all rooms")
+    func forgottenAuthor() async throws {
+        let stage = try StoreStage()
+        let (bob, ann, nobody) = (ChatID("BOB-ID"), ChatID("ANN-ID"), ChatID("NOBODY"))
+        let privately = StoredRoomKey(backend: "", room: "")
+        func mark(_ reader: String) -> StoredMarker {
+            StoredMarker(reader: ChatID(reader), at: ChatTimestamp(milliseconds: 1), sequence: 0)
+        }
+        func receipt(_ author: ChatID) -> StoredReceipt {
+            StoredReceipt(author: author, reader: ChatPerson(name: "remy"), deliveredSequence: 1, readSequence: 1)
+        }
+        func entry(_ id: String, _ author: ChatID, _ room: StoredRoomKey) -> StoredOutboxEntry {
+            StoredOutboxEntry(
+                id: ChatID(id), room: room, sender: ChatPerson(id: author), sentAs: id,
+                acceptedAt: ChatTimestamp(milliseconds: 1), author: author, nick: "bob", source: "bob!u@h",
+                account: "bob", client: "phone", text: id, state: .queued)
+        }
+        var operations: [StoreOperation] = [
+            .marker(privately, mark("BOB-ID zoe")), .marker(privately, mark("BOB-IDX zoe")),
+            .marker(privately, mark("ANN-ID bob")),
+        ]
+        for (room, number) in [(StoredRoomKey.lobby, 1), (.attic, 2)] {
+            operations += [
+                .marker(room, mark("BOB-ID")), .marker(room, mark("ANN-ID")), .receipt(room, receipt(bob)),
+                .receipt(room, receipt(ann)), .accept(entry("waits\(number)", bob, room)),
+                .accept(entry("failed\(number)", bob, room)), .accept(entry("ann's\(number)", ann, room)),
+                .outboxState(ChatID("failed\(number)"), .failed, confirmedPieces: 0, reason: "no"),
+            ]
+        }
+        await stage.submitAndSettle(operations)
+        await stage.submitAndSettle([.forgetAuthor(bob, as: nobody)])
+        let state = try reopened(stage)
+        #expect(Set(state.rooms[privately]?.markers.map(\.reader.rawValue) ?? []) == ["ANN-ID bob", "BOB-IDX zoe"])
+        for room in [StoredRoomKey.lobby, .attic] {
+            let left = try #require(state.rooms[room])
+            #expect(left.markers.map(\.reader) == [ann] && left.receipts.map(\.author) == [ann])
+            #expect(left.outbox.map(\.author) == [nobody, nobody, ann])
+            #expect(left.outbox.map(\.client) == [nil, nil, "phone"])
+            #expect(left.outbox.map(\.sender.id) == [bob, bob, ann])
+            #expect(left.outbox.map(\.state) == [.queued, .told, .queued])
+        }
+    }
+
     @Test("a conversation has so many messages and no more")
     func bounded() async throws {
         let stage = try StoreStage()
@@ -132,6 +182,63 @@ struct StorePrivateTests {
         let kept = try await stage.count(Self.ours)
         #expect(kept >= Int(StoredConversation.maxMessages) && kept < Int(StoredConversation.maxMessages) + 64)
         #expect(try await stage.messages(Self.ours, after: count - 2) == [.plain(count - 1)])
+    }
+
+    private func long(_ place: Int64, _ count: Int) -> StoredMessage {
+        var message = StoredMessage.plain(place)
+        message.text = String(repeating: "\u{E9}", count: count / 2)
+        return message
+    }
+
+    @Test("a conversation has so many bytes and no more, whatever the messages are, in the next process too")
+    func boundedInBytes() async throws {
+        let folder = try StoreFolder()
+        let limits = StoreConversationBounds.Limits(conversation: 100_000, account: 1_000_000)
+        var kept: [StoredMessage] = []
+        for process in 0..<2 as Range<Int64> {
+            let stage = try StoreStage(folder) { $0.conversationLimits = limits }
+            let begin = process * 100
+            for place in begin..<(begin + 100) {
+                await stage.submitAndSettle([.message(Self.ours, long(place, 4000))])
+            }
+            await stage.submitAndSettle([.message(Self.theirs, .plain(begin))])
+            kept = try await stage.messages(Self.ours)
+            let bytes = kept.reduce(0) { $0 + StoredConversation.byteCount(of: $1) }
+            #expect(bytes <= limits.conversation && bytes > limits.conversation / 16 * 14)
+            #expect(kept.last?.sequence == begin + 99)
+            #expect(kept.map(\.sequence) == Array((begin + 100 - Int64(kept.count))..<(begin + 100)))
+            #expect(try await stage.count(Self.theirs) == Int(process) + 1)
+            stage.store.close(within: .seconds(10))
+        }
+        // One message that is more than all may be is there until the next one.
+        let stage = try StoreStage(folder) { $0.conversationLimits = limits }
+        await stage.submitAndSettle([.message(Self.ours, long(1000, 200_000))])
+        #expect(try await stage.messages(Self.ours).map(\.sequence) == [1000])
+        await stage.submitAndSettle([.message(Self.ours, long(1001, 10))])
+        #expect(try await stage.messages(Self.ours).map(\.sequence) == [1001])
+    }
+
+    @Test("an account has so many bytes and no more: the largest of its conversations give, the small ones stay")
+    func accountBoundedInBytes() async throws {
+        let limits = StoreConversationBounds.Limits(conversation: 100_000, account: 200_000)
+        let stage = try StoreStage { $0.conversationLimits = limits }
+        let small = StoredRoomKey.conversation("ann", "mallory")
+        let others = (0..<5).map { StoredRoomKey.conversation("mallory", " v\($0)") }
+        // Whose name only begins or ends the same is somebody else.
+        let strangers = [StoredRoomKey.conversation("mallory2", "ann"), .conversation("zmallory", "ann")]
+        await stage.submitAndSettle(([small] + strangers).map { .message($0, long(0, 1000)) })
+        for place in 0..<40 as Range<Int64> {
+            await stage.submitAndSettle(others.map { .message($0, long(place, 4000)) })
+        }
+        var sum: Int64 = 0
+        for key in others {
+            let kept = try await stage.messages(key)
+            let bytes = kept.reduce(0) { $0 + StoredConversation.byteCount(of: $1) }
+            #expect(kept.last?.sequence == 39 && bytes > limits.account / 8 && bytes < limits.account / 3)
+            sum += bytes
+        }
+        #expect(sum <= limits.account && sum > limits.account / 16 * 13)
+        for key in [small] + strangers { #expect(try await stage.count(key) == 1) }
     }
 
     @Test("of a conversation whose messages are all too old the next bridge hears that it is empty")

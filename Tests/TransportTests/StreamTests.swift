@@ -316,6 +316,54 @@ struct StreamEndTests {
         #expect(await test.until { _, transport in transport.connectionCount == 0 })
     }
 
+    @Test("a half-closed peer that is kept is answered for as long as the owner likes, and its end is reported again")
+    func keptAfterHalfClose() async throws {
+        let test = try await TestLoop()
+        let address = try await test.listen()
+        try await test.run { _, probe in
+            probe.onClosed = { id, end, transport in
+                guard end == .endOfStream else { return }
+                transport.keepSending(id)
+                transport.send(id, "one")
+                transport.notifyWhenDrained(id)
+            }
+            probe.onDrained = { id, transport in
+                transport.send(id, " two")
+                transport.closeAfterFlush(id, linger: .seconds(10))
+            }
+        }
+        let raw = try RawSocket(port: address.port ?? 0)
+        raw.send("hello")
+        raw.finishSending()
+        #expect(raw.readToEnd() == "one two")
+        #expect(
+            await test.until { probe, _ in
+                probe.accepted.first.map { probe.ends($0) } == [.endOfStream, .closedByUs]
+            })
+        #expect(await test.until { _, transport in transport.connectionCount == 0 })
+        try await test.run { _, probe in #expect(probe.reentries == 0) }
+    }
+
+    @Test("a kept peer that does not read any more breaks the connection, and that is reported")
+    func keptAndGone() async throws {
+        let test = try await TestLoop()
+        let (client, server) = try await test.pair()
+        try await test.run { transport, probe in
+            probe.onClosed = { id, end, transport in
+                guard id == server, end == .endOfStream else { return }
+                transport.keepSending(id)
+                probe.onDeadline = { transport in
+                    transport.send(server, "are you there?")
+                    transport.setDeadline(transport.now + .milliseconds(20))
+                }
+                transport.setDeadline(transport.now)
+            }
+            transport.closeAfterFlush(client, linger: .zero)
+        }
+        #expect(await test.until { probe, _ in probe.ends(server) == [.endOfStream, .reset] })
+        #expect(await test.until { _, transport in transport.connectionCount == 0 })
+    }
+
     @Test("the end of a paused stream waits until reading goes on")
     func endWhilePaused() async throws {
         let test = try await TestLoop()

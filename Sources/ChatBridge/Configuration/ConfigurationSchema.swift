@@ -331,6 +331,9 @@ enum ConfigurationSchema {
         ConfigurationKey("serve", \.serve, .httpServices, "health: /healthz and /readyz; media: files, see [media]"),
         ConfigurationKey(
             "hosts", \.hosts, .hostNames, "accepted Host names; loopback listeners also take names of this machine"),
+        ConfigurationKey(
+            "trusted_proxies", \.trustedProxies, .trustedPeers,
+            "web servers whose X-Forwarded-For counts; none: those of this machine and of private networks"),
     ]
 
     // MARK: - Log

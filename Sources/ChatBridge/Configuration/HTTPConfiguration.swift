@@ -1,3 +1,6 @@
+import Transport
+import WireBytes
+
 /// One listener for supervisors, scrapers and browsers.
 struct HTTPConfiguration: Equatable, Sendable {
     enum Service: String, CaseIterable, Sendable {
@@ -13,6 +16,10 @@ struct HTTPConfiguration: Equatable, Sendable {
     var serve: [Service] = [.health]
     /// Names that are answered to, in lower case. Empty: on loopback only names of this machine, elsewhere any.
     var hosts: [String] = []
+    /// Web servers whose X-Forwarded-For counts. Empty: those of this machine and of private networks.
+    var trustedProxies: [TrustedPeer] = []
+
+    var proxies: HTTPProxies { HTTPProxies(named: TrustedPeers(trustedProxies).ranges) }
 }
 
 /// Where HTTP is served.
@@ -132,6 +139,9 @@ extension ConfigurationCompletion {
                 reader.report(
                     place,
                     "plain text beyond loopback must say so: write \"http+insecure://\(endpoint)\" (or bind 127.0.0.1)")
+            }
+            if http.trustedProxies.contains(.unix), let place = reader.origins["\(at).trusted_proxies"] {
+                reader.report(place, "HTTP is not served on socket files: \"unix\" is nobody here")
             }
         }
     }

@@ -65,7 +65,9 @@ final class BackendDriver {
                 let answer = BackendAnswer(status: response.head.status, body: response.body)
                 done(.success(BackendAnswered(answer, retryAfter: retryAfter)), transport)
             case .failure(let error):
-                done(.failure(BackendCallFailure(sentence: "\(host): \(error.sentence)")), transport)
+                done(
+                    .failure(BackendCallFailure(sentence: "\(host): \(error.sentence)", isFinal: error.isFinal)),
+                    transport)
             }
         }
     }

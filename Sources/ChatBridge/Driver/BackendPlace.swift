@@ -26,6 +26,7 @@ struct BackendPlace: Sendable {
             url.addingToQuery(order.authorization.query.map { ($0.name, $0.value) }),
             method: order.request.method.rawValue)
         request.timeout = order.timeout
+        request.stallTimeout = order.stallTimeout
         request.maxBodyBytes = order.maxAnswerBytes
         request.tls = tls
         request.proxies = proxies

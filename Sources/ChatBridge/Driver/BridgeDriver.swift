@@ -166,11 +166,23 @@ final class BridgeDriver: TransportDelegate {
         } else if webSockets.endOpening(id) != nil {
             return
         } else {
+            let isWebSocket = webSockets.peers[id] != nil
             webSockets.remove(id)
-            bridge.clientClosed(
-                ClientID(rawValue: id.rawValue), reason: Self.quitReason(end), now: Self.now(transport))
+            clientClosed(ClientID(rawValue: id.rawValue), end, isWebSocket: isWebSocket, transport)
         }
         run(transport)
+    }
+
+    /// Scripts say what they have to say and end their sending side at once; they may still read. A WebSocket has a Close of
+    /// its own for that, behind which nothing may be sent.
+    private func clientClosed(_ client: ClientID, _ end: StreamEnd, isWebSocket: Bool, _ transport: Transport) {
+        switch end {
+        case .endOfStream where !isWebSocket, .tlsTruncated where !isWebSocket:
+            if bridge.clientEnded(client, now: Self.now(transport)) {
+                transport.keepSending(ConnectionID(rawValue: client.rawValue))
+            }
+        default: bridge.clientClosed(client, reason: Self.quitReason(end), now: Self.now(transport))
+        }
     }
 
     private static func quitReason(_ end: StreamEnd) -> String {

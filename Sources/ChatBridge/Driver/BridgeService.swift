@@ -131,7 +131,7 @@ struct BridgeService {
                             case .health: HealthRoutes.routes(bridge: bridge) { store?.condition ?? .sound }
                             case .media: driver.media?.routes ?? []
                             }
-                        })
+                        }, proxies: http.proxies)
                     httpAddresses += try server.listen(
                         ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
                 }

@@ -82,7 +82,7 @@ final class MediaStore: Sendable {
         let path = directory + "/" + name
         let fresh = "\(path).\(getpid()).new"
         _ = unlink(fresh)
-        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = Glibc.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return Self.lastError(fresh) }
         var written = 0
         while written < bytes.count {
@@ -114,27 +114,11 @@ final class MediaStore: Sendable {
 
     // MARK: - Reading
 
-    /// Nil where there is none of that name.
-    func read(_ name: String) -> [UInt8]? {
+    /// Nil where there is none of that name. What is open can be read to its end, whether the name goes or not.
+    func open(_ name: String) -> MediaStoreFile? {
         guard Self.isName(name) else { return nil }
         let known = withIndex { $0.name(of: name) }
-        let descriptor = open(directory + "/" + (known ?? name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { _ = close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_size > 0, status.st_size <= Self.maxFileBytes else {
-            return nil
-        }
-        let size = Int(status.st_size)
-        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
-            while filled < size {
-                let count = Glibc.read(descriptor, buffer.baseAddress?.advanced(by: filled), size - filled)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { break }
-                filled += count
-            }
-        }
-        return bytes.count == size ? bytes : nil
+        return MediaStoreFile(directory + "/" + (known ?? name), maxBytes: Self.maxFileBytes)
     }
 
     // MARK: - Room

@@ -31,7 +31,7 @@ final class HTTPClient: LoopTenant {
 
     private struct Call {
         var request: HTTPClientRequest
-        var deadline: MonotonicInstant
+        var patience: HTTPPatience
         var redirects = 0
         var connection: ConnectionID?
         /// The kept connection of an earlier try was gone.
@@ -97,9 +97,9 @@ final class HTTPClient: LoopTenant {
     ) -> CallID {
         lastCall += 1
         let id = CallID(rawValue: lastCall)
-        let deadline = transport.now + request.timeout
-        calls[id] = Call(request: request, deadline: deadline, receiver: receiver, completion: completion)
-        deadlines.set(.call(id), at: deadline)
+        let patience = HTTPPatience(request, now: transport.now)
+        calls[id] = Call(request: request, patience: patience, receiver: receiver, completion: completion)
+        deadlines.set(.call(id), at: patience.nextLook(now: transport.now) ?? transport.now)
         if waiting.count >= HTTPClientBounds.maxWaiting {
             finish(id, .failure(.busy(limit: HTTPClientBounds.maxWaiting)), transport)
         } else {
@@ -119,6 +119,7 @@ final class HTTPClient: LoopTenant {
     func resume(_ id: CallID, transport: Transport) {
         guard let connection = calls[id]?.connection, let link = links[connection], link.isPaused else { return }
         link.isPaused = false
+        calls[id]?.patience.moved(now: transport.now)
         transport.resumeReading(connection)
     }
 
@@ -175,7 +176,7 @@ final class HTTPClient: LoopTenant {
             finish(id, .failure(.protocolError(error)), transport)
             return true
         }
-        let connection = connect(route, until: calls[id]?.deadline, transport)
+        let connection = connect(route, until: calls[id]?.patience.deadline, transport)
         links[connection] = link
         calls[id]?.connection = connection
         return true
@@ -297,6 +298,7 @@ final class HTTPClient: LoopTenant {
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         guard let link = links[id] else { return }
+        if let call = link.call { calls[call]?.patience.moved(now: transport.now) }
         guard link.tunnel == nil else { return tunnelReceived(bytes, id, link, transport) }
         handle(link.connection.bytesReceived(bytes, now: transport.now), id, link, transport)
     }
@@ -331,7 +333,14 @@ final class HTTPClient: LoopTenant {
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
         while let due = deadlines.popDue(now) {
             switch due {
-            case .call(let id): finish(id, .failure(.timedOut), transport)
+            case .call(let id):
+                guard let call = calls[id] else { break }
+                let isPaused = call.connection.flatMap { links[$0] }?.isPaused == true
+                if let look = call.patience.nextLook(now: now, isPaused: isPaused) {
+                    deadlines.set(.call(id), at: look)
+                } else {
+                    finish(id, .failure(.timedOut), transport)
+                }
             case .link(let id): drop(id, transport)
             }
         }

@@ -14,6 +14,8 @@ struct HTTPClientRequest: Sendable {
     var body: [UInt8]?
     /// For everything: waiting, name, connection, redirects, answer.
     var timeout: Duration = .seconds(30)
+    /// Longest time in which nothing comes, pauses of the receiver left out; nil: ``timeout`` alone counts.
+    var stallTimeout: Duration?
     /// Longest answer, in bytes.
     var maxBodyBytes = HTTPBodyLimits.maxBodyBytes
     /// Without, a redirect is an answer like others.
@@ -32,6 +34,28 @@ struct HTTPClientRequest: Sendable {
 extension HTTPClientRequest {
     /// Whether doing it twice is no different from doing it once. Source: RFC 9110 §9.2.2.
     var isRepeatable: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(method) }
+}
+
+/// How long an answer is waited for: in all, and where that is bounded, for the next bytes of it.
+struct HTTPPatience {
+    let deadline: MonotonicInstant
+    private let stallTimeout: Duration?
+    private var movedAt: MonotonicInstant
+
+    init(_ request: HTTPClientRequest, now: MonotonicInstant) {
+        deadline = now + request.timeout
+        stallTimeout = request.stallTimeout
+        movedAt = now
+    }
+
+    /// Something came, or is wanted again.
+    mutating func moved(now: MonotonicInstant) { movedAt = now }
+
+    /// When it is to be looked at next; nil: it has been long enough.
+    func nextLook(now: MonotonicInstant, isPaused: Bool = false) -> MonotonicInstant? {
+        let look = stallTimeout.map { min(deadline, (isPaused ? now : movedAt) + $0) } ?? deadline
+        return look > now ? look : nil
+    }
 }
 
 /// Takes an answer as it comes. Called on the loop; must not call the client from within, but for later.
@@ -72,6 +96,14 @@ enum HTTPClientError: Error, Equatable, Sendable {
     /// Nothing was sent: too many requests wait.
     case busy(limit: Int)
     case cancelled
+
+    /// The same request would end the same way.
+    var isFinal: Bool {
+        switch self {
+        case .unsupportedURL, .tooManyRedirects, .redirectRefused, .protocolError(.bodyTooLarge): true
+        case .notConnected, .connectionLost, .protocolError, .timedOut, .busy, .cancelled: false
+        }
+    }
 
     /// Without a full stop.
     var sentence: String {

@@ -10,6 +10,8 @@ struct HTTPRoute {
     var path: String
     /// Longest body, in bytes. A longer one is refused as soon as that is known.
     var maxBodyBytes = 0
+    /// Asked by those who decide whether this program lives: there is a place for it when there is none for others.
+    var isVital = false
     /// Fields of refusals that the route does not give itself, such as that of a long body.
     var refusalFields: ((HTTPRequestHead) -> [(name: String, value: String)])?
     /// Asked as soon as the head is there, before anything of the body is taken; nil: everybody may.
@@ -49,6 +51,9 @@ struct HTTPHostRule: Equatable, Sendable {
 struct HTTPSite {
     var hosts: HTTPHostRule
     var routes: [HTTPRoute]
+    var proxies = HTTPProxies()
+
+    var hasVitalRoutes: Bool { routes.contains(where: \.isVital) }
 }
 
 /// One request with its body, and the answer that is owed. Lives on the loop; may be kept and answered later.
@@ -56,7 +61,7 @@ final class HTTPExchange {
     let head: HTTPRequestHead
     let target: HTTPRequestTarget
     let body: [UInt8]
-    let peer: SocketAddress
+    let visitor: HTTPVisitor
     /// What the route's gate let the request in with; it is let go with the exchange.
     let pass: AnyObject?
     private weak var server: HTTPServer?
@@ -65,14 +70,14 @@ final class HTTPExchange {
     let number: UInt64
 
     init(
-        head: HTTPRequestHead, target: HTTPRequestTarget, body: [UInt8], peer: SocketAddress,
+        head: HTTPRequestHead, target: HTTPRequestTarget, body: [UInt8], visitor: HTTPVisitor,
         pass: AnyObject? = nil, server: HTTPServer, connection: ConnectionID, number: UInt64
     ) {
         self.pass = pass
         self.head = head
         self.target = target
         self.body = body
-        self.peer = peer
+        self.visitor = visitor
         self.server = server
         self.connection = connection
         self.number = number
@@ -122,18 +127,18 @@ final class HTTPExchange {
 struct HTTPGate {
     let head: HTTPRequestHead
     let target: HTTPRequestTarget
-    let peer: SocketAddress
+    let visitor: HTTPVisitor
     fileprivate(set) weak var server: HTTPServer?
     let connection: ConnectionID
     let number: UInt64
 
     init(
-        head: HTTPRequestHead, target: HTTPRequestTarget, peer: SocketAddress, server: HTTPServer,
+        head: HTTPRequestHead, target: HTTPRequestTarget, visitor: HTTPVisitor, server: HTTPServer,
         connection: ConnectionID, number: UInt64
     ) {
         self.head = head
         self.target = target
-        self.peer = peer
+        self.visitor = visitor
         self.server = server
         self.connection = connection
         self.number = number

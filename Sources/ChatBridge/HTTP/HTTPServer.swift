@@ -2,20 +2,6 @@ import HTTPProtocol
 import Transport
 import WireBytes
 
-/// Bounds of the server besides those of each connection's machine.
-enum HTTPServerBounds {
-    /// Connections at once, over all listeners. Probes, scrapers and a few people; each may cost a body and a queue.
-    static let maxConnections = 128
-    /// Connections at once of one visitor from outside: five browsers' worth. Those of proxies inside are not counted.
-    static let connectionsPerVisitor = 32
-    /// Bytes that may wait for a client; one that reads slower is dropped.
-    static let sendQueueBytes = 1024 * 1024
-    /// How long a route may take to begin its answer.
-    static let answerTimeout: Duration = .seconds(60)
-    /// How long the last bytes for a client may take to leave.
-    static let closeLinger: Duration = .seconds(2)
-}
-
 /// A small HTTP server on a loop: a table of routes, names that are answered to, and refusals.
 ///
 /// It runs an ``HTTPServerConnection`` for each client. Bodies are collected up to the route's limit; answers come from
@@ -25,9 +11,11 @@ final class HTTPServer: LoopTenant {
     private final class Peer {
         var connection: HTTPServerConnection
         let address: SocketAddress
+        /// Whose connection it is; its requests may be others'.
+        let visitor: HTTPVisitor
         let site: HTTPSite
         /// The request whose body is being collected.
-        var pending: (head: HTTPRequestHead, target: HTTPRequestTarget, route: HTTPRoute)?
+        var pending: (head: HTTPRequestHead, target: HTTPRequestTarget, route: HTTPRoute, visitor: HTTPVisitor)?
         var body: [UInt8] = []
         /// The route has not decided yet whether it takes the request.
         var isGated = false
@@ -39,8 +27,10 @@ final class HTTPServer: LoopTenant {
         var pace: HTTPPace
         /// Bytes that were queued since the connection began.
         var written = 0
-        /// One of the server's connections; let go with this.
-        private let place: HTTPPlaces.Pass
+        /// One of the server's connections, let go with this; nil: a spare one.
+        private let place: HTTPPlaces.Pass?
+        /// Of the visitor for whom a web server asks, until there is an answer.
+        var visit: HTTPPlaces.Pass?
         /// Number of the exchange that is owed an answer; 0 for none.
         var exchange: UInt64 = 0
         var answerBy: MonotonicInstant?
@@ -48,12 +38,16 @@ final class HTTPServer: LoopTenant {
         /// Answers given now are seen by the loop in ``pump(_:_:_:_:)``, which must not be entered twice.
         var isPumping = false
 
+        /// Nothing but vital routes may be asked here, and once only.
+        var isSpare: Bool { place == nil }
+
         init(
-            _ connection: HTTPServerConnection, _ address: SocketAddress, _ site: HTTPSite, _ pace: HTTPPace.Limits,
-            _ place: HTTPPlaces.Pass
+            _ connection: HTTPServerConnection, _ address: SocketAddress, _ visitor: HTTPVisitor, _ site: HTTPSite,
+            _ pace: HTTPPace.Limits, _ place: HTTPPlaces.Pass?
         ) {
             self.connection = connection
             self.address = address
+            self.visitor = visitor
             self.site = site
             self.pace = HTTPPace(pace)
             self.place = place
@@ -64,6 +58,12 @@ final class HTTPServer: LoopTenant {
     private let pace: HTTPPace.Limits
     private let places = HTTPPlaces(
         limit: HTTPServerBounds.maxConnections, limitOfEach: HTTPServerBounds.connectionsPerVisitor)
+    /// Of those for whom web servers ask.
+    private let visits = HTTPPlaces(
+        limit: HTTPServerBounds.maxConnections + HTTPServerBounds.spareConnections,
+        limitOfEach: HTTPServerBounds.connectionsPerVisitor)
+    /// In the order in which they came; some may be gone.
+    private var spares: [ConnectionID] = []
     private var listeners: [ListenerID: HTTPSite] = [:]
     private var peers: [ConnectionID: Peer] = [:]
     /// Closing: their last bytes leave, nothing else happens to them.
@@ -112,16 +112,33 @@ final class HTTPServer: LoopTenant {
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer address: SocketAddress, transport: Transport)
     {
-        guard let site = listeners[listener], let place = places.take(for: HTTPVisitor.network(address, HTTPHeaders()))
-        else {
-            // Nobody knows yet what is asked; a client that is in earnest comes again.
-            transport.abort(id, silently: true)
-            return
+        guard let site = listeners[listener] else { return transport.abort(id, silently: true) }
+        let visitor = HTTPVisitor(address, site.proxies)
+        let place = places.take(for: visitor)
+        if place == nil {
+            // Nobody knows yet what is asked; a client that is in earnest comes again. One from outside that has all it may
+            // have knows by itself that we live.
+            guard site.hasVitalRoutes, visitor.isCrowd || places.isFull else {
+                return transport.abort(id, silently: true)
+            }
+            makeRoom(for: visitor, transport)
+            spares.append(id)
         }
         transport.setSendLimit(id, bytes: HTTPServerBounds.sendQueueBytes)
-        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, site, pace, place)
+        let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, visitor, site, pace, place)
         peers[id] = peer
         settle(id, peer, transport)
+    }
+
+    /// Makes one spare connection free: of whoever has several, else of whoever came first.
+    private func makeRoom(for visitor: HTTPVisitor, _ transport: Transport) {
+        spares.removeAll { peers[$0]?.isSpare != true }
+        let own = spares.filter { peers[$0]?.visitor == visitor }
+        if own.count >= HTTPServerBounds.sparePerVisitor, let first = own.first {
+            breakOff(first, transport)
+        } else if spares.count >= HTTPServerBounds.spareConnections, let first = spares.first {
+            breakOff(first, transport)
+        }
     }
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
@@ -191,10 +208,11 @@ final class HTTPServer: LoopTenant {
             peer.isGated = false
             peer.isWhole = false
             peer.pass = nil
+            peer.visit = nil
             peer.pace.reset()
             begin(head, target, id, peer, transport)
         case .bodyPart(let slice):
-            guard let (head, _, route) = peer.pending else { break }
+            guard let (head, _, route, _) = peer.pending else { break }
             if slice.count > route.maxBodyBytes - peer.body.count {
                 peer.isGated = false
                 peer.pending = nil
@@ -229,6 +247,7 @@ final class HTTPServer: LoopTenant {
     private func begin(
         _ head: HTTPRequestHead, _ target: HTTPRequestTarget, _ id: ConnectionID, _ peer: Peer, _ transport: Transport
     ) {
+        if peer.isSpare { peer.connection.drain() }
         guard peer.site.hosts.allows(target, version: head.version) else { return refuse(id, peer, 421, transport) }
         let candidates = peer.site.routes.filter { $0.matches(path: target.path) }
         guard !candidates.isEmpty else { return refuse(id, peer, 404, transport) }
@@ -238,12 +257,20 @@ final class HTTPServer: LoopTenant {
             where !allowed.contains(method) { allowed.append(method) }
             return refuse(id, peer, 405, headers: [("Allow", allowed.joined(separator: ", "))], transport)
         }
+        let more = route.refusalFields?(head) ?? []
+        let retry = [(name: "Retry-After", value: "\(HTTPServerBounds.retryAfter)")] + more
+        guard !peer.isSpare || route.isVital else { return refuse(id, peer, 503, headers: retry, transport) }
+        let visitor = HTTPVisitor(peer.address, head.headers, peer.site.proxies)
+        if visitor != peer.visitor {
+            guard let visit = visits.take(for: visitor) else { return refuse(id, peer, 429, headers: retry, transport) }
+            peer.visit = visit
+        }
         if let length = head.headers.first("Content-Length").flatMap({ ASCII.decimal($0.utf8) }),
             length > route.maxBodyBytes
         {
-            return refuse(id, peer, 413, headers: route.refusalFields?(head) ?? [], transport)
+            return refuse(id, peer, 413, headers: more, transport)
         }
-        peer.pending = (head, target, route)
+        peer.pending = (head, target, route, visitor)
         guard let gate = route.gate else {
             peer.connection.continueRequest(into: &writer)
             return flush(id, transport)
@@ -252,15 +279,15 @@ final class HTTPServer: LoopTenant {
         peer.answerBy = transport.now + HTTPServerBounds.answerTimeout
         gate(
             HTTPGate(
-                head: head, target: target, peer: peer.address, server: self, connection: id, number: peer.exchange),
+                head: head, target: target, visitor: visitor, server: self, connection: id, number: peer.exchange),
             transport)
     }
 
     /// All of the request is there.
     private func complete(_ id: ConnectionID, _ peer: Peer, _ transport: Transport) {
-        guard let (head, target, route) = peer.pending else { return }
+        guard let (head, target, route, visitor) = peer.pending else { return }
         let exchange = HTTPExchange(
-            head: head, target: target, body: peer.body, peer: peer.address, pass: peer.pass, server: self,
+            head: head, target: target, body: peer.body, visitor: visitor, pass: peer.pass, server: self,
             connection: id, number: peer.exchange)
         peer.pending = nil
         peer.body = []
@@ -429,6 +456,7 @@ final class HTTPServer: LoopTenant {
         peer.answerBy = nil
         if !peer.connection.isResponding, !peer.connection.canRespond {
             peer.exchange = 0
+            peer.visit = nil
             pump(id, peer, peer.isPumping ? [] : peer.connection.resume(now: transport.now), transport)
         } else {
             settle(id, peer, transport)

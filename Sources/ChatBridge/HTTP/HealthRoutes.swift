@@ -15,12 +15,12 @@ enum HealthRoutes {
         [
             // Answered on the loop that does all the work: while it turns there is an answer. It must not look at the
             // backends, or one outage of theirs would restart every bridge.
-            HTTPRoute(method: "GET", path: "/healthz") { exchange, transport in
+            HTTPRoute(method: "GET", path: "/healthz", isVital: true) { exchange, transport in
                 exchange.respond(
                     200, headers: .notStored("text/plain; charset=utf-8"), body: Array("ok\n".utf8),
                     transport: transport)
             },
-            HTTPRoute(method: "GET", path: "/readyz") { exchange, transport in
+            HTTPRoute(method: "GET", path: "/readyz", isVital: true) { exchange, transport in
                 let readiness = Readiness(
                     rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: storage(),
                     isStrict: exchange.target.hasQueryField("strict"))

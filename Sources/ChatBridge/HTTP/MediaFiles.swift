@@ -33,10 +33,20 @@ final class MediaFiles {
         var until: MonotonicInstant
     }
 
+    /// A kept file on its way.
+    private struct Reading {
+        var exchange: HTTPExchange
+        var file: LinkedFile
+        /// Nil: it is being opened.
+        var source: MediaStoreFile?
+        /// What is not written yet.
+        var rest = 0..<0
+    }
+
     private let places = HTTPPlaces(limit: MediaBounds.downloads, limitOfEach: MediaBounds.downloadsPerVisitor)
     private var running: [UInt64: Running] = [:]
     private var lastNumber: UInt64 = 0
-    private var reading: [UInt64: (exchange: HTTPExchange, file: LinkedFile)] = [:]
+    private var reading: [UInt64: Reading] = [:]
     private var waiting: [Waiting] = []
     private var unkeptBytes = 0
     private var sweepAt = MonotonicInstant(nanoseconds: .min)
@@ -69,7 +79,7 @@ final class MediaFiles {
         case .failure(.unknown): exchange.respond(404, "There is no such file\n", transport: transport)
         case .failure(.expired): exchange.respond(410, "This link has expired\n", transport: transport)
         case .success(let file):
-            let visitor = HTTPVisitor.network(exchange.peer, exchange.head.headers)
+            let visitor = exchange.visitor
             if places.isFull || places.isFull(for: visitor) { endAbandoned(transport) }
             guard !places.isFull(for: visitor) else { return refuse(exchange, 429, transport) }
             if places.isFull { endStalled(transport) }
@@ -77,7 +87,7 @@ final class MediaFiles {
             lastNumber += 1
             running[lastNumber] = Running(exchange: exchange, pass: pass)
             switch file.place {
-            case .kept(let name): readKept(lastNumber, exchange, file, name, transport)
+            case .kept(let name): openKept(lastNumber, exchange, file, name, transport)
             case .backend:
                 ask(
                     Waiting(
@@ -95,7 +105,10 @@ final class MediaFiles {
             ]), body: Array("Too many files are on their way; try again\n".utf8), transport: transport)
     }
 
-    private func ended(_ number: UInt64) { running[number] = nil }
+    private func ended(_ number: UInt64) {
+        running[number] = nil
+        reading[number] = nil
+    }
 
     /// A backend that does not answer is not waited for when nobody waits for the file any more.
     private func endAbandoned(_ transport: Transport) {
@@ -163,52 +176,73 @@ final class MediaFiles {
 
     // MARK: - Files within messages
 
-    private func readKept(
+    private func openKept(
         _ number: UInt64, _ exchange: HTTPExchange, _ file: LinkedFile, _ name: String, _ transport: Transport
     ) {
         let (store, loop) = (store, loop)
         let isTaken = workers.submit {
-            let bytes = store.read(name)
+            let source = store.open(name)
             loop.enqueue { transport in
-                (transport.delegate as? LoopHouse)?.bridge.media?.files.keptRead(number, name, bytes, transport)
+                (transport.delegate as? LoopHouse)?.bridge.media?.files.keptOpened(number, name, source, transport)
             }
         }
         guard isTaken else {
             ended(number)
             return refuse(exchange, 503, transport)
         }
-        reading[number] = (exchange, file)
+        reading[number] = Reading(exchange: exchange, file: file)
     }
 
-    fileprivate func keptRead(_ number: UInt64, _ name: String, _ bytes: [UInt8]?, _ transport: Transport) {
-        guard let (exchange, file) = reading.removeValue(forKey: number) else { return }
-        guard let bytes else {
+    fileprivate func keptOpened(
+        _ number: UInt64, _ name: String, _ source: MediaStoreFile?, _ transport: Transport
+    ) {
+        guard let (exchange, file) = reading[number].map({ ($0.exchange, $0.file) }) else { return }
+        guard let source else {
             ended(number)
             return exchange.respond(404, "There is no such file\n", transport: transport)
         }
         var headers = MediaHeaders.fields(type: MediaHeaders.type(ofKept: name), name: file.name)
-        let reply = MediaHeaders.reply(to: exchange.head, length: bytes.count, tag: "\"\(name)\"")
+        let reply = MediaHeaders.reply(to: exchange.head, length: source.byteCount, tag: "\"\(name)\"")
         for field in reply.fields { headers.append(name: field.name, value: field.value) }
         guard let part = reply.part else {
             ended(number)
             return exchange.respond(reply.status, headers: headers, transport: transport)
         }
         exchange.begin(reply.status, headers: headers, length: part.count, transport: transport)
-        write(number, bytes[part], to: exchange, transport)
+        reading[number]?.source = source
+        reading[number]?.rest = exchange.head.method == "HEAD" ? 0..<0 : part
+        readNext(number, transport)
     }
 
-    /// A window at a time, so that a slow reader costs no more than the file.
-    private func write(_ number: UInt64, _ bytes: ArraySlice<UInt8>, to exchange: HTTPExchange, _ transport: Transport)
-    {
-        guard exchange.isOpen, exchange.head.method != "HEAD", !bytes.isEmpty else {
+    /// A window at a time, as fast as they come and are taken: of no file more than that is held.
+    private func readNext(_ number: UInt64, _ transport: Transport) {
+        guard let (exchange, rest) = reading[number].map({ ($0.exchange, $0.rest) }) else { return }
+        guard let source = reading[number]?.source, exchange.isOpen, !rest.isEmpty else {
             ended(number)
             return exchange.finish(transport: transport)
         }
-        let next = bytes.prefix(MediaBounds.window)
-        exchange.write(next.withUnsafeBytes { ByteSlice(copying: $0) }, transport: transport)
-        exchange.whenDrained(transport) { [weak self] transport in
-            self?.write(number, bytes.dropFirst(next.count), to: exchange, transport)
+        let (loop, part) = (loop, rest.prefix(MediaBounds.window))
+        let isTaken = workers.submit {
+            let bytes = source.read(part)
+            loop.enqueue { transport in
+                (transport.delegate as? LoopHouse)?.bridge.media?.files.keptRead(number, bytes, transport)
+            }
         }
+        guard isTaken else {
+            ended(number)
+            return exchange.breakOff(transport)
+        }
+        reading[number]?.rest = part.upperBound..<rest.upperBound
+    }
+
+    fileprivate func keptRead(_ number: UInt64, _ bytes: [UInt8]?, _ transport: Transport) {
+        guard let exchange = reading[number]?.exchange else { return }
+        guard let bytes else {
+            ended(number)
+            return exchange.breakOff(transport)
+        }
+        exchange.write(ByteSlice(copying: bytes), transport: transport)
+        exchange.whenDrained(transport) { [weak self] in self?.readNext(number, $0) }
     }
 
     func keep(_ file: KeptFile) {

@@ -31,7 +31,7 @@ final class MediaRelay: HTTPBodyReceiver {
     private var written = 0
     /// The answer has no body, or not one that is wanted.
     private var isWhole = false
-    /// A part came of another file than the one on which it depended.
+    /// A part came of another file than the one on which it depended, or is said to be none.
     private var isOther = false
 
     init(_ exchange: HTTPExchange, file: LinkedFile) {
@@ -87,6 +87,11 @@ final class MediaRelay: HTTPBodyReceiver {
             exchange.respond(304, headers: Self.validators(head), transport: transport)
         case 416:
             guard range != nil else { break }
+            // That another file has no such part says nothing of theirs.
+            guard isSame(head) else {
+                isOther = true
+                return false
+            }
             answer = .begun
             isWhole = true
             var headers = HTTPHeaders([("Content-Type", "text/plain; charset=utf-8")])
@@ -106,7 +111,7 @@ final class MediaRelay: HTTPBodyReceiver {
         return true
     }
 
-    /// Whether the part is of the file that they have, who asked. Source: RFC 9110 §13.1.5.
+    /// Whether it is the file that they have, who asked for a part. Source: RFC 9110 §13.1.5.
     private func isSame(_ head: HTTPResponseHead) -> Bool {
         let conditions = exchange.head.headers.all("If-Range")
         guard let condition = conditions.first else { return true }

@@ -20,6 +20,13 @@ enum MediaBounds {
     static let uploadsPerAccount = 2
     /// Passwords that are checked at a time: those who log in on IRC want their turn.
     static let checks = 4
+    /// Tries at a time, those whose refusal waits included: a head of 16 KiB at most each.
+    static let tries = 512
+    /// Those of one visitor: a household's. Whoever cannot be told apart may have as many as 64.
+    static let triesPerVisitor = 8
+    static let triesPerCrowd = 64
+    /// Tokens at a time of those who cannot be told apart, of whom each would have one.
+    static let tokensPerCrowd = 16
     /// Files on their way to people at a time.
     static let downloads = 32
     /// Those of one visitor. A browser asks for six at once.
@@ -50,18 +57,32 @@ final class MediaRoutes: LoopTenant {
     private let note: (BridgeNote) -> Void
     private unowned let bridge: BridgeDriver
 
-    private struct Check {
-        var gate: HTTPGate
+    private final class Check {
+        let gate: HTTPGate
         /// As the uploader wrote it; nil: a token.
-        var name: String?
-        /// Whose failures count together: an address, `account NAME`, or a token's.
-        var place: String
+        let name: String?
+        let place: UploadPlace
+        private var passes: [HTTPPlaces.Pass]
+
+        init(_ gate: HTTPGate, name: String?, _ place: UploadPlace, _ passes: [HTTPPlaces.Pass]) {
+            self.gate = gate
+            self.name = name
+            self.place = place
+            self.passes = passes
+        }
+
+        /// Before the answer, because with it the next request may come.
+        func end() { passes = [] }
     }
 
     /// Passwords under way, by their attempts.
     private var checks: [UInt64: Check] = [:]
-    /// Who has a password under way, or a refusal that waits.
-    private var busy: Set<String> = []
+    /// Passwords and tokens under way, and refusals that wait, by visitor.
+    private let tries = HTTPPlaces(
+        limit: MediaBounds.tries, limitOfEach: MediaBounds.triesPerVisitor, limitOfCrowd: MediaBounds.triesPerCrowd)
+    /// The same by whose failures count together: waits are not to be dodged by asking often.
+    private let turns = HTTPPlaces(
+        limit: MediaBounds.tries, limitOfEach: 1, limitOfCrowd: MediaBounds.tokensPerCrowd)
     private var refusals: [(at: MonotonicInstant, check: Check)] = []
     private var uploading: [UploadID: HTTPExchange] = [:]
     private var lastUpload: UInt64 = 0
@@ -152,35 +173,43 @@ final class MediaRoutes: LoopTenant {
                 transport: transport)
         }
         guard !places.isFull, checks.count < MediaBounds.checks else { return refuseBusy(gate, transport) }
-        // One password at a time: waits are not to be dodged by asking often. Whoever comes through a proxy of this machine
-        // has no address of their own.
-        let (address, isShared) = (gate.peer.host, gate.peer.isLoopback)
-        let place =
+        let visitor = gate.visitor
+        guard !tries.isFull else { return refuseBusy(gate, transport) }
+        // One of an account's passwords at a time. Tokens say nothing of whose they are before they were asked about, so
+        // where nobody is told apart, somebody's made-up ones must not be everybody's one try.
+        let (name, place): (String?, UploadPlace) =
             switch shown {
-            case .password(let name, _): bridge.bridge.uploadPlace(name, address: address, isShared: isShared)
-            case .token(let token): bridge.bridge.uploadPlace(token: token, address: address, isShared: isShared)
+            case .password(let name, _): (name, bridge.bridge.uploadPlace(name, from: visitor.key))
+            case .token: (nil, bridge.bridge.uploadTokenPlace(from: visitor.key))
             }
-        guard busy.insert(place).inserted else {
+        let isCrowd = name == nil && visitor.isCrowd
+        guard let visit = tries.take(for: visitor), let turn = turns.take(for: place.failures, isCrowd: isCrowd) else {
             return gate.refuse(
                 429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
                 "Another upload of yours is being checked; try again\n", transport: transport)
         }
+        let check = Check(gate, name: name, place, [visit, turn])
         switch shown {
         case .password(let name, let password):
-            let check = bridge.bridge.uploadCheck(name, password)
-            checks[check.attempt] = Check(gate: gate, name: name, place: place)
-            bridge.checkUpload(check, transport)
+            let order = bridge.bridge.uploadCheck(name, password)
+            checks[order.attempt] = check
+            bridge.checkUpload(order, transport)
         case .token(let token):
-            guard
-                let attempt = bridge.bridge.uploadTokenCheck(token, from: place, now: BridgeDriver.now(transport))
-            else {
-                busy.remove(place)
-                return refuseStranger(gate, transport)
+            switch bridge.bridge.uploadTokenCheck(token, at: place, now: BridgeDriver.now(transport)) {
+            case .begun(let attempt):
+                checks[attempt] = check
+                bridge.run(transport)
+            case .impossible:
+                check.end()
+                refuseStranger(gate, transport)
+            case .busy:
+                check.end()
+                refuseBusy(gate, because: Self.manyLogIn, transport)
             }
-            checks[attempt] = Check(gate: gate, name: nil, place: place)
-            bridge.run(transport)
         }
     }
+
+    private static let manyLogIn = "Too many people log in at this moment; try again"
 
     private func refuseBusy(
         _ gate: HTTPGate, because why: String = "Too many files are being uploaded; try again", _ transport: Transport
@@ -205,13 +234,13 @@ final class MediaRoutes: LoopTenant {
     /// The verdict on a password.
     func uploadChecked(_ attempt: UInt64, _ verdict: PasswordVerdict, _ transport: Transport) {
         guard let check = checks.removeValue(forKey: attempt), let name = check.name else { return }
-        let wait = bridge.bridge.uploadChecked(name, from: check.place, verdict, now: BridgeDriver.now(transport))
+        let wait = bridge.bridge.uploadChecked(name, at: check.place, verdict, now: BridgeDriver.now(transport))
         bridge.run(transport)
         switch (verdict, wait) {
         case (.correct, _): admit(check, bridge.bridge.uploader(name), transport)
         case (.unavailable, _):
-            busy.remove(check.place)
-            refuseBusy(check.gate, because: "Too many people log in at this moment; try again", transport)
+            check.end()
+            refuseBusy(check.gate, because: Self.manyLogIn, transport)
         case (.wrong, let wait): refuseLater(check, wait ?? .zero, transport)
         }
     }
@@ -222,21 +251,21 @@ final class MediaRoutes: LoopTenant {
         switch verdict {
         case .belongs(let uploader): admit(check, uploader, transport)
         case .unknown:
-            busy.remove(check.place)
+            check.end()
             refuseBusy(check.gate, because: "Nobody can say at the moment whose token that is; try again", transport)
         case .refused(let wait): refuseLater(check, wait, transport)
         }
     }
 
     private func admit(_ check: Check, _ uploader: Uploader?, _ transport: Transport) {
-        busy.remove(check.place)
+        check.end()
         // An account that went while its password was checked.
         guard let uploader else { return refuseStranger(check.gate, transport) }
         guard let pass = places.take(for: uploader.name) else { return refuseBusy(check.gate, transport) }
         check.gate.open(Admission(uploader, pass), transport: transport)
     }
 
-    /// The place stays taken until the refusal is out.
+    /// Its turn lasts until the refusal is out, whether somebody still waits for that or not.
     private func refuseLater(_ check: Check, _ wait: Duration, _ transport: Transport) {
         refusals.append((transport.now + wait, check))
         refuseDue(transport.now, transport)
@@ -246,7 +275,7 @@ final class MediaRoutes: LoopTenant {
         let due = refusals.filter { $0.at <= now }
         refusals.removeAll { $0.at <= now }
         for (_, check) in due {
-            busy.remove(check.place)
+            check.end()
             refuseStranger(check.gate, token: check.name == nil, transport)
         }
     }

@@ -1,0 +1,45 @@
+import WireBytes
+
+// Clients that say what they have to say, end their sending side, and perhaps read on: scripts, mostly.
+//
+// | what waits when the client ends its sending side | then                                                            |
+// |--------------------------------------------------|-----------------------------------------------------------------|
+// | nothing                                          | it is gone                                                      |
+// | lines, for the flood budget                      | they are carried out at the client's rate; QUIT ends it as ever |
+// | a long answer, or a word of somebody else's      | the same, behind that                                           |
+// | any of these, after ``Bridge/lastWordsWait``     | it is gone                                                      |
+//
+// A client that does not read any more either is answered in vain, and its lines are carried out all the same: they came.
+
+extension Bridge {
+    /// How long lines that came before a client's end may take. At the usual rate that is more than a script says, and
+    /// whoever only wants to go is not seen for long.
+    static let lastWordsWait: Duration = .seconds(60)
+
+    /// The client sends no more, and may still read.
+    ///
+    /// - Returns: something of what it sent is yet to be carried out, so lines go on being sent to it; it is closed by
+    ///   ``BridgeAction/closeClient(_:)`` in the end. False: it is gone.
+    public func clientEnded(_ id: ClientID, now: Now) -> Bool {
+        context.now = now
+        guard let session = sessions[id] else { return false }
+        if !session.hasEnded {
+            session.hasEnded = true
+            context.timers.set(.clientLiveness(id), at: now.monotonic + Self.lastWordsWait)
+        }
+        processInput(session)
+        return session.state != .closed
+    }
+
+    /// It does not read either.
+    func readerGone(_ session: IRCSession) {
+        session.removeLongAnswers { _ in true }
+        processInput(session)
+    }
+
+    /// Everything it sent is carried out, or has taken too long.
+    func letGo(_ session: IRCSession) {
+        quit(session, reason: "Connection closed")
+        context.emit(.closeClient(session.id))
+    }
+}

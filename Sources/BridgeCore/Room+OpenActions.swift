@@ -1,0 +1,146 @@
+import ChatModel
+import HTTPProtocol
+import IRCProtocol
+import WireBytes
+
+// What became of what IRC users did to messages. The table is at the head of OpenActions.swift.
+
+extension Room {
+    /// An action went to the socket; the backend may still say something of it.
+    func opened(_ action: OpenActions.Action, _ context: BridgeContext) {
+        openActions.append(action)
+        armOpenActions(context)
+    }
+
+    private func armOpenActions(_ context: BridgeContext) {
+        if let due = openActions.due {
+            context.timers.set(.openActions(id), at: due)
+        } else {
+            context.timers.cancel(.openActions(id))
+        }
+    }
+
+    func openActionsTimerFired(_ context: BridgeContext) {
+        for action in openActions.takeOver(now: context.now.monotonic) where !action.isShown {
+            unanswered(action, "\(settings.url.host) has not answered, and may have done it all the same", context)
+        }
+        armOpenActions(context)
+    }
+
+    /// The link over which actions went is gone.
+    func openActionsLinkLost(_ link: RoomID, _ context: BridgeContext) {
+        for action in openActions.linkLost(link) where !action.isShown {
+            unanswered(action, "the link was lost before \(settings.url.host) answered", context)
+        }
+        armOpenActions(context)
+    }
+
+    private func unanswered(_ action: OpenActions.Action, _ why: String, _ context: BridgeContext) {
+        tellAuthor(of: action, ActionRefusal(code: "CANNOT_DELIVER", text: "Not known, " + why), context)
+    }
+
+    private func tellAuthor(of action: OpenActions.Action, _ refusal: ActionRefusal, _ context: BridgeContext) {
+        guard locals[action.client] != nil else { return }
+        let (verb, msgid) =
+            switch action.deed {
+            case .takeBack(let entry, _, _): ("REDACT", entry.msgid)
+            case .reaction(_, let entry): ("TAGMSG", entry.msgid)
+            }
+        door.deliver(
+            refusal.line(verb, channel, msgid, from: context.settings.serverName), to: action.client,
+            label: action.isShown ? nil : action.label)
+    }
+
+    // MARK: - Done
+
+    /// The backend has done what was asked with a message. False: nobody waits for that.
+    func answered(target: ChatID, _ context: BridgeContext) -> Bool {
+        guard let action = openActions.takeAwaited(target: target) else { return false }
+        armOpenActions(context)
+        guard case .takeBack(let entry, _, let reason) = action.deed,
+            let known = recent.entry(msgid: entry.msgid), !known.isTakenBack
+        else { return true }
+        showTakenBack(known, by: action.person, reason: reason, from: action.client, label: action.label, context)
+        return true
+    }
+
+    // MARK: - Refused
+
+    /// The complaint names what was asked for, or what it was about. False: that is none of these.
+    func actionRefused(
+        ref: String, over link: RoomID, _ words: String, _ context: BridgeContext
+    ) -> Bool {
+        guard let action = openActions.take(target: ChatID(ref), over: link) else { return false }
+        refused(action, words, context)
+        return true
+    }
+
+    /// A complaint that names nothing, where what was written last is meant. False: that was a message, or long ago.
+    func lastActionRefused(over link: RoomID, _ words: String, _ context: BridgeContext) -> Bool {
+        let action = openActions.takeLastWritten(
+            over: link, within: SentMessages.complaintWindow, now: context.now.monotonic)
+        guard let action else { return false }
+        refused(action, words, context)
+        return true
+    }
+
+    /// A complaint that names nothing, where requests are answered in order. False: a message is older, or nothing is open.
+    func oldestActionRefused(
+        over link: RoomID, _ outbox: Outbox, _ words: String, _ context: BridgeContext
+    ) -> Bool {
+        guard let asked = openActions.oldestAwaited(over: link), !outbox.hasDoubtful,
+            outbox.oldestWritten.map({ asked < $0 }) ?? true,
+            let action = openActions.takeOldestAwaited(over: link)
+        else { return false }
+        refused(action, words, context)
+        return true
+    }
+
+    private func refused(_ action: OpenActions.Action, _ words: String, _ context: BridgeContext) {
+        armOpenActions(context)
+        let why = "\(settings.url.host) refused it (\(words))"
+        context.note(
+            .warn, "action-refused", "the backend refused what an IRC user did to a message: \(words)",
+            ["room": settings.name])
+        switch action.deed {
+        case .takeBack(let entry, let before, _):
+            tellAuthor(of: action, ActionRefusal(code: "REDACT_FORBIDDEN", text: "Not taken back, \(why)"), context)
+            guard action.isShown, recent.entry(msgid: entry.msgid)?.isTakenBack == true else { return }
+            recent.restore(entry)
+            archive.restore(before)
+            context.keep(.restore(storedKey, msgid: entry.msgid))
+            let seconds = Int(max(0, context.now.wall.milliseconds - entry.at.milliseconds) / 1000)
+            notice(
+                "\(why), so a message of \(entry.nick)'s from \(Self.spoken(seconds: seconds)) ago is not taken back: "
+                    + entry.excerpt, context)
+        case .reaction(let reaction, let original):
+            tellAuthor(of: action, ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "Not sent, \(why)"), context)
+            guard action.isShown else { return }
+            if let own = ownLinks.values.first(where: { $0.id == action.link }) {
+                own.reactions.remove(reaction)
+            } else {
+                ownReactions.remove(reaction)
+            }
+            showUndone(reaction, on: original, action, context)
+        }
+    }
+
+    /// A reaction that all have seen is none.
+    private func showUndone(
+        _ reaction: ChatReaction, on original: RecentMessages.Entry, _ action: OpenActions.Action,
+        _ context: BridgeContext
+    ) {
+        let opposite: ChatReaction.Operation = reaction.operation == .add ? .remove : .add
+        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        let tags =
+            tags(of: action.person, at: context.now.wall, msgid: msgid) + [
+                IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid),
+                IRCTag(opposite == .add ? "+draft/react" : "+draft/unreact", reaction.emoji),
+            ]
+        let line = IRCMessage(tags: tags, source: action.person.source, command: "TAGMSG", params: [channel])
+        enterEvent(line, author: action.puppet, at: context.now.wall, context)
+        broadcast(line, except: action.client, and: deaf(to: action.personID, context), context)
+        door.echo([line], to: action.client, label: nil)
+        tellReaction(reaction.emoji, opposite, to: original, by: action.person, except: action.client, context)
+    }
+}

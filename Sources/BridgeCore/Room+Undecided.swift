@@ -1,0 +1,95 @@
+import ChatModel
+import Dialects
+import WireBytes
+
+// Whose a message is, while the backend has not said what became of ours. The table is at the head of UndecidedRows.swift.
+
+extension Room {
+    /// Whether an answer that is on its way can make this message one of ours, which it does not look like.
+    func isUndecided(_ message: ChatMessage) -> Bool {
+        guard traits.messageIDOrigin == .server, traits.confirmation == .receipt, message.id != nil else {
+            return false
+        }
+        if let own = ownLink(speaking: message.sender) { return own.outbox.oldestWritten != nil }
+        guard outbox.oldestWritten != nil else { return false }
+        if message.isSelf || message.sender.id == nil && message.sender.name == nil { return true }
+        return mayBeAccount(message.sender) && outbox.hasWritten(inFrontOf: message.text)
+    }
+
+    /// Whether an event waits behind a row that is undecided.
+    func waitsForDecision(_ event: ChatEvent, _ context: BridgeContext) -> Bool {
+        guard !undecided.isEmpty, !undecided.isReleasing else { return false }
+        switch event {
+        case .message, .edit, .delete, .reaction, .join, .leave, .presence, .system: break
+        case .receipt(let receipt): if receipt.state == .sent || receipt.ref != nil { return false }
+        case .typing, .ready, .auth, .error, .ping, .pong: return false
+        case .history:
+            decideAll(context)
+            return false
+        }
+        hold(event, context)
+        return true
+    }
+
+    func hold(_ event: ChatEvent, _ context: BridgeContext) {
+        undecided.append(event, now: context.now.monotonic)
+        if undecided.items.count > UndecidedRows.capacity { releaseFirst(context) }
+        releaseDecided(context)
+    }
+
+    /// Shows a message of ours that was answered: now, or in its place.
+    func arrived(
+        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?, _ context: BridgeContext
+    ) {
+        guard undecided.isEmpty else {
+            undecided.arrived(entry, upstreamID: upstreamID, at: at, own)
+            return releaseDecided(context)
+        }
+        show(entry, upstreamID: upstreamID, at: at, own, context)
+    }
+
+    private func show(
+        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?, _ context: BridgeContext
+    ) {
+        let key = upstreamID.map { duplicateKey($0, own == nil ? entry.message.sender.id : nil) }
+        // Shown already as somebody's, when its own event came long before and did not look like ours.
+        if let key, !duplicates.insert(key) {
+            _ = keepArrival(entry, own, context)
+            if let own { arm(own, context) } else { armOutbox(context) }
+            return
+        }
+        confirmed(entry, upstreamID: upstreamID, at: at, own, context)
+    }
+
+    /// Something was answered or refused, or time has passed: shows what is decided.
+    func releaseDecided(_ context: BridgeContext) {
+        guard !undecided.isReleasing else { return }
+        let now = context.now.monotonic
+        while let first = undecided.items.first {
+            if case .event(.message(let message), let arrivedAt) = first, isUndecided(message),
+                now < arrivedAt + UndecidedRows.wait
+            {
+                return context.timers.set(.undecided(id), at: arrivedAt + UndecidedRows.wait)
+            }
+            releaseFirst(context)
+        }
+        context.timers.cancel(.undecided(id))
+    }
+
+    private func releaseFirst(_ context: BridgeContext) {
+        guard !undecided.isReleasing, let first = undecided.removeFirst() else { return }
+        undecided.isReleasing = true
+        defer { undecided.isReleasing = false }
+        switch first {
+        case .event(let event, _): chatReceived(event, context)
+        case .arrival(let entry, let upstreamID, let at, let own):
+            show(entry, upstreamID: upstreamID, at: at, own, context)
+        }
+    }
+
+    /// The link is gone, or the past comes: nothing waits any more.
+    func decideAll(_ context: BridgeContext) {
+        while !undecided.isEmpty, !undecided.isReleasing { releaseFirst(context) }
+        context.timers.cancel(.undecided(id))
+    }
+}

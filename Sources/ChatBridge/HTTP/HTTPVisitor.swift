@@ -1,0 +1,69 @@
+import HTTPProtocol
+import Transport
+import WireBytes
+
+/// Whose connection it is that asks, so that one visitor cannot take what all have to share.
+struct HTTPVisitor: Hashable, Sendable {
+    /// The visitor's address, or of an IPv6 address the /64, all of which one customer has.
+    var network: String
+    /// Many may come from there, who cannot be told apart: a web server does not say for whom it asks.
+    var isCrowd: Bool
+
+    /// What they count as. A web server is somebody else than a visitor from its address.
+    var key: String { isCrowd ? "behind " + network : network }
+
+    init(network: String, isCrowd: Bool = false) {
+        self.network = network
+        self.isCrowd = isCrowd
+    }
+
+    /// Whose connection it is, before anything is asked.
+    init(_ peer: SocketAddress, _ proxies: HTTPProxies) {
+        guard let address = NetworkAddress(peer.host) else {
+            self.init(network: peer.host, isCrowd: true)
+            return
+        }
+        self.init(network: Self.network(of: address), isCrowd: proxies.contains(address))
+    }
+
+    /// Whose request it is, as far as those say who may say it.
+    ///
+    /// Only the last address that was added counts, and that of a web server named to us is none: what stands before it is
+    /// the visitor's own word. A server that passes on a field that it did not write lets its visitors choose what they
+    /// count as, and no more than that.
+    init(_ peer: SocketAddress, _ headers: HTTPHeaders, _ proxies: HTTPProxies) {
+        self.init(peer, proxies)
+        guard isCrowd else { return }
+        for text in headers.listItems("X-Forwarded-For").reversed() {
+            guard let address = NetworkAddress(text) else { return }
+            guard !proxies.isNamed(address) else { continue }
+            self = HTTPVisitor(network: Self.network(of: address))
+            return
+        }
+    }
+
+    static func network(of address: NetworkAddress) -> String {
+        guard address.bytes.count == 16 else { return address.description }
+        let groups = stride(from: 0, to: 8, by: 2).map {
+            UInt16(address.bytes[$0]) << 8 | UInt16(address.bytes[$0 + 1])
+        }
+        return groups.map { String($0, radix: 16) }.joined(separator: ":") + "::/64"
+    }
+}
+
+/// Who may be a web server that stands before us, and may say for whom it asks.
+struct HTTPProxies: Equatable, Sendable {
+    /// Those that the configuration names; empty: whoever is on this machine or in a private network.
+    var named: [NetworkRange] = []
+
+    func contains(_ address: NetworkAddress) -> Bool { named.isEmpty ? Self.isInside(address) : isNamed(address) }
+
+    func isNamed(_ address: NetworkAddress) -> Bool { named.contains { $0.contains(address) } }
+
+    /// Source: RFC 1918 §3; RFC 4193 §3.1; RFC 4291 §2.5.6; RFC 6598 §7.
+    private static let insides = [
+        "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1", "fc00::/7", "fe80::/10",
+    ].compactMap { NetworkRange($0) }
+
+    private static func isInside(_ address: NetworkAddress) -> Bool { insides.contains { $0.contains(address) } }
+}
