@@ -39,6 +39,9 @@ extension Bridge {
         switch lost.change {
         case .edit(let room, let msgid, _):
             return context.ledger.isEdited(room, msgid, after: lost.ticket) ? nil : lost.change
+        case .takeBack(let room, let msgid), .restore(let room, let msgid):
+            guard let entry = rooms[room]?.recent.entry(msgid: msgid) else { return lost.change }
+            return entry.isTakenBack ? .takeBack(room, msgid: msgid) : .restore(room, msgid: msgid)
         case .marker(let key, let marker): return present(marker, key, rooms[key]).map { .marker(key, $0) }
         case .receipt(let key, var receipt):
             guard let room = rooms[key] else { return lost.change }

@@ -107,7 +107,7 @@ extension Bridge {
             family.others.contains { answered.contains($0.id) && TwinName.isSame($0.clientName, name.text) }
         }
         let possible = family.names.filter { !isTaken($0) }
-        let mark = session.caps.rawValue
+        let mark = session.caps.fingerprint
         var alike = possible.filter { $0.mark == nil || $0.mark == mark }
         if alike.count > 1 {
             let current = alike.filter { !isLeftBehind($0, session) }
@@ -140,7 +140,7 @@ extension Bridge {
     private func take(_ name: TwinName, _ session: IRCSession, _ family: Family) {
         session.setClientName(name.text)
         guard family.names.count > 1, name.mark == nil, holders(of: name, family).isEmpty else { return }
-        let marked = TwinName(base: name.base, number: name.number, mark: session.caps.rawValue)
+        let marked = TwinName(base: name.base, number: name.number, mark: session.caps.fingerprint)
         moveCursors(of: session, from: name, to: marked)
         session.setClientName(marked.text)
     }
@@ -178,7 +178,7 @@ extension Bridge {
             let sharers = holders(of: old, family)
             let new = TwinName(
                 base: family.base, number: number,
-                mark: index == own && sharers.isEmpty ? session.caps.rawValue : old.mark)
+                mark: index == own && sharers.isEmpty ? session.caps.fingerprint : old.mark)
             number += 1
             moveCursors(of: session, from: old, to: new) { room, place in
                 least.first { $0.room == room }?.place ?? place
@@ -205,14 +205,14 @@ extension Bridge {
         if one.isSame(other) {
             if one.mark == nil {
                 var marked = one
-                marked.mark = older.caps.rawValue
+                marked.mark = older.caps.fingerprint
                 moveCursors(of: older, from: one, to: marked)
                 for sharer in family.others where TwinName.isSame(sharer.clientName, one.text) {
                     rename(sharer, to: marked)
                 }
             }
             let names = family.names + [one]
-            let name = TwinName(base: one.base, number: nextNumber(names), mark: newer.caps.rawValue)
+            let name = TwinName(base: one.base, number: nextNumber(names), mark: newer.caps.fingerprint)
             giveOwnPlaces(newer, name, besides: older)
             context.note(
                 .info, "client-twins", "two clients of an account go by one name; they are told apart by a number",

@@ -87,6 +87,16 @@ public struct IRCCapabilitySet: SetAlgebra, Hashable, Sendable {
 
     public var isEmpty: Bool { rawValue == 0 }
 
+    /// The same number for the same capabilities in every version of the program, to be kept: FNV-1a over their names.
+    public var fingerprint: UInt64 {
+        let names = IRCCapability.allCases.lazy.filter(contains).compactMap {
+            IRCCapabilityTable.row(for: $0).names.first
+        }
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in names.sorted().joined(separator: " ").utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return hash
+    }
+
     public func contains(_ capability: IRCCapability) -> Bool { rawValue & Self.bit(capability) != 0 }
 
     @discardableResult

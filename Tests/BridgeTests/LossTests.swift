@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import JSONText
 import Testing
 
 @testable import BridgeCore
@@ -128,6 +129,36 @@ struct LossTests {
         let texts = stage.harness.store.disk.rooms.flatMap { $0.value.messages }.filter { $0.nick == "remy" }.map(
             \.text)
         #expect(texts == ["third"])
+    }
+
+    @Test("what was taken back, and what the backend then refused to take back, is as it is now", arguments: [1, 2])
+    func takenBack(lost count: Int) throws {
+        let stage = try stage()
+        stage.send(1, "JOIN #lobby")
+        stage.harness.advance(by: .seconds(1))
+        stage.harness.send(1, "PRIVMSG #lobby :mine")
+        let id = stage.harness.takeOutputs().compactMap { output -> String? in
+            guard case .upstream(_, .frame(let bytes, _)) = output else { return nil }
+            return (try? JSONValue(parsing: bytes))?["id"]?.string
+        }
+        func row() -> StoredMessage? {
+            stage.harness.store.disk.rooms.flatMap { $0.value.messages }.first { $0.nick == "ann" }
+        }
+        let (ref, msgid) = (try #require(id.last), try #require(row()?.msgid))
+        let redact = { _ = stage.send(1, "REDACT #lobby \(msgid)") }
+        let refuse = { stage.harness.sendFrame(0, #"{"kind":"error","ref":"\#(ref)","text":"no"}"#) }
+        if count == 1 {
+            lose(stage, redact, then: refuse)
+            #expect(row()?.text == "mine" && row()?.isTakenBack == false)
+        } else {
+            lose(stage) {
+                redact()
+                refuse()
+            } then: {
+                redact()
+            }
+            #expect(row()?.isTakenBack != false)
+        }
     }
 
     @Test("somebody upstream is called as they are now")

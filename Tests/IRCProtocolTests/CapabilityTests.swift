@@ -331,4 +331,12 @@ struct CapabilityNegotiationTests {
         let front = reply.params.count > 1 ? "* " : ""
         return (around + " " + reply.subcommand + " " + front + ":" + last + "\r\n").utf8.count
     }
+
+    @Test("the fingerprint of a set is that of its names, whatever their numbers")
+    func fingerprint() {
+        // FNV-1a of `batch message-tags`.
+        #expect(IRCCapabilitySet([.messageTags, .batch]).fingerprint == 0x1355_82E0_A58F_C0C2)
+        let alone = IRCCapability.allCases.map { IRCCapabilitySet([$0]).fingerprint }
+        #expect(Set(alone + [IRCCapabilitySet().fingerprint]).count == alone.count + 1)
+    }
 }
