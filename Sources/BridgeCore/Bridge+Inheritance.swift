@@ -10,6 +10,7 @@ import ChatModel
 // | what was told of readers                      | gone                                                               |
 // | messages that were accepted and have not arrived | go all the same, and nobody hears what becomes of them          |
 // | failures that nobody was told of              | nobody is told of them                                             |
+// | messages of earlier                            | stay what they are; the new one cannot take them back             |
 //
 // An IRC user's id upstream follows from the account's name as it is written, so messages and markers are found by that; all
 // else is kept under the name in the form in which accounts are compared.
@@ -18,6 +19,7 @@ extension Bridge {
     /// Somebody makes an account of this name. All of it goes to the store in one order with the account, so that there is
     /// never an account with the past of another.
     func forgetEarlier(_ account: String) {
+        context.accountsMadeAt[account] = context.now.wall
         forgetChoices(ofEarlier: account)
         forgetConversations(ofEarlier: account)
         forgetMemberships(ofEarlier: account)
@@ -49,6 +51,7 @@ extension Room {
     /// Who was `author` is somebody else now: what they said is nobody's.
     func forget(author: ChatID, as nobody: ChatID, _ context: BridgeContext) {
         markers[author] = nil
+        recent.disown(author, as: nobody)
         toldReceipts.forget(author: author)
         // The disk may have been read before the store hears of this.
         if isLoading { forgottenAuthors[author] = nobody }
@@ -60,6 +63,12 @@ extension Room {
             guard let id = item.entry.storedID else { continue }
             context.keep(.leaveOutbox(id), about: id)
         }
+    }
+
+    /// A message of the store is of somebody whose name another has now.
+    func isOfEarlier(_ message: StoredMessage, _ context: BridgeContext) -> Bool {
+        guard message.author != nil, let account = message.account else { return false }
+        return context.accountsMadeAt[account].map { message.at < $0 } ?? false
     }
 
     /// A message that an earlier process accepted, whoever's it is now.

@@ -267,6 +267,7 @@ extension Bridge {
                 continue
             }
             context.identities.reserve(account: kept.name)
+            context.accountsMadeAt[kept.name] = kept.madeAt
         }
     }
 }

@@ -28,6 +28,10 @@ final class BridgeContext {
     var accountSecrets: [String: [String]] = [:]
     /// Counts the changes of anything that must not be repeated.
     var secretsVersion = 0
+    /// When people made their accounts, by the name as it is written: what was said in that name before is another's.
+    var accountsMadeAt: [String: ChatTimestamp] = [:]
+    /// The author of what is nobody's.
+    private(set) lazy var nobody = freshChatID()
     /// What accounts show of their own, by the account's and the room's name.
     let ownLogins: [String: [String: OwnLoginSettings]]
     /// Links of accounts' own. Their ids are below those of all rooms.

@@ -13,6 +13,8 @@ struct RecentMessages {
         var upstreamID: ChatID?
         /// The id of an IRC user of ours who wrote it; nil: somebody upstream.
         var puppet: ChatID?
+        /// As whom the backend knows its author, where that is somebody else by now and `puppet` is nobody.
+        fileprivate(set) var formerPuppet: ChatID?
         var nick: String
         /// The beginning of what was said, for quoting.
         fileprivate var beginning: String
@@ -132,6 +134,20 @@ struct RecentMessages {
         ring[slot].beginning = entry.beginning
         ring[slot].wentUpAs = entry.wentUpAs
         ring[slot].isTakenBack = false
+    }
+
+    /// What an IRC user said is nobody's any more.
+    mutating func disown(_ author: ChatID, as nobody: ChatID) {
+        for slot in ring.indices where ring[slot].puppet == author { disown(slot, as: nobody) }
+    }
+
+    mutating func disown(msgid: String, as nobody: ChatID) {
+        if let slot = byMsgid[msgid] { disown(slot, as: nobody) }
+    }
+
+    private mutating func disown(_ slot: Int, as nobody: ChatID) {
+        ring[slot].formerPuppet = ring[slot].puppet
+        ring[slot].puppet = nobody
     }
 
     /// What the backend was given as the text: with a prefix perhaps, or a quotation.

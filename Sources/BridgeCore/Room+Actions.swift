@@ -186,7 +186,9 @@ extension Room {
             let known = recent.entry(msgid: entry.msgid), !known.isTakenBack, !openActions.isAwaited(msgid: entry.msgid)
         else { return .refused(.unknownMessage) }
         // What another IRC user said, the backend has from us: their name takes it back.
-        let other = entry.puppet.flatMap { $0 == member.puppet || isOwnPuppet($0, context) ? nil : $0 }
+        let other =
+            entry.formerPuppet
+            ?? entry.puppet.flatMap { $0 == member.puppet || isOwnPuppet($0, context) ? nil : $0 }
         let sender =
             other.map { settings.identity == .single ? accountPerson : ChatPerson(id: $0, name: entry.nick) }
             ?? upstreamPerson(person, member.puppet)

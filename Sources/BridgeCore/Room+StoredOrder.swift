@@ -192,6 +192,7 @@ extension Room {
         recent.append(
             msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author,
             nick: quoted?.nick ?? message.nick, text: quoted?.text ?? said, at: message.at)
+        if isOfEarlier(message, context) { recent.disown(msgid: message.msgid, as: context.nobody) }
         if message.isTakenBack {
             recent.takeBack(msgid: message.msgid)
         } else if message.author != nil {

@@ -80,7 +80,9 @@ struct InheritanceTests {
     private static func enter(_ client: UInt64, _ nick: String, _ harness: BridgeHarness, _ lines: [String]) -> [String]
     {
         harness.connect(client)
-        let caps = "draft/account-registration draft/read-marker draft/chathistory batch standard-replies echo-message"
+        let caps =
+            "draft/account-registration draft/read-marker draft/chathistory batch standard-replies echo-message message-tags "
+            + "draft/message-redaction"
         for line in ["CAP REQ :" + caps, "NICK " + nick, "USER u 0 * :r", "CAP END"] + lines {
             harness.send(client, line)
         }
@@ -165,5 +167,58 @@ struct InheritanceTests {
                 + "\"sender\":{\"id\":\"\(Self.puppet("b").rawValue)\",\"name\":\"bob\"},\"text\":\"queued\"}")
         #expect(harness.takeLines(1).contains { $0.hasSuffix("PRIVMSG #lobby :queued") })
         #expect(harness.store.disk.rooms[Self.lobby]?.outbox.map(\.text) == ["secret"])
+    }
+
+    @Test("what bob said cannot be taken back by the new one, now or after a restart", arguments: [false, true])
+    func said(afterRestart: Bool) throws {
+        var disk = Self.disk()
+        disk.prepare([
+            .message(
+                Self.lobby,
+                StoredMessage(
+                    sequence: 1, msgid: "old", upstreamID: ChatID("up-old"),
+                    at: ChatTimestamp(milliseconds: 1_700_000_000_001), nick: "bob",
+                    source: "bob!u@h", account: "bob", text: "mine", author: Self.puppet("b")))
+        ])
+        var harness = BridgeHarness(settings: try Self.settings(), store: disk)
+        harness.start()
+        _ = Self.enter(1, "bob", harness, ["REGISTER * * long-enough"])
+        harness.advance(by: .seconds(1))
+        if afterRestart {
+            harness = BridgeHarness(
+                settings: try Self.settings(), store: harness.store.afterCrash, startingAt: harness.clock)
+            harness.start()
+            harness.advance(by: .seconds(1))
+            harness.connect(1)
+            for line in [
+                "CAP REQ :draft/message-redaction echo-message standard-replies message-tags",
+                "PASS bob@phone:long-enough", "NICK bob", "USER u 0 * :r", "CAP END",
+            ] { harness.send(1, line) }
+        }
+        // The first one in a room is its operator.
+        harness.connect(2)
+        for line in ["NICK eve", "USER u 0 * :r", "JOIN #lobby"] { harness.send(2, line) }
+        harness.send(1, "JOIN #lobby")
+        harness.advance(by: .seconds(5))
+        _ = harness.takeOutputs()
+        harness.send(1, "PRIVMSG #lobby :of now")
+        for case .upstream(_, .frame(let bytes, _)) in harness.takeOutputs() {
+            harness.sendFrame(
+                0, String(decoding: bytes, as: UTF8.self).replacing("{", with: "{\"at\":1,", maxReplacements: 1))
+        }
+        let now = try #require(harness.store.disk.rooms[Self.lobby]?.messages.first { $0.text == "of now" })
+        _ = harness.takeLines(1)
+        harness.send(1, "REDACT #lobby old")
+        let refusal = harness.takeLines(1)
+        #expect(refusal.contains { $0.contains("FAIL REDACT REDACT_FORBIDDEN") }, "\(refusal)")
+        harness.send(1, "REDACT #lobby \(now.msgid)")
+        #expect(harness.takeLines(1).filter { $0.contains("FAIL") } == [])
+        // An operator may.
+        _ = harness.takeOutputs()
+        harness.send(2, "REDACT #lobby old")
+        let frames = harness.takeOutputs().compactMap { output -> String? in
+            if case .upstream(_, .frame(let bytes, _)) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
+        }
+        #expect(frames.contains { $0.contains("up-old") }, "\(frames)")
     }
 }
