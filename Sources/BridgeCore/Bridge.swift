@@ -18,10 +18,6 @@ public final class Bridge {
     /// Whoever asks for what nobody fits must not hold up the others for as long as looking at ten thousand people takes.
     static let longAnswerWalk = 256
 
-    /// Flood tokens that even a line without a penalty costs: a tenth, so that nobody notices and nobody can send a
-    /// hundred thousand of them a second.
-    static let leastPenalty = 0.1
-
     /// What one line may name, as TARGMAX says it. More rooms in a NAMES are answered too, each with an end of its own, as clients
     /// read it; a server that announces that is expected to end all of them with one line.
     private static let targetLimits = [
@@ -311,18 +307,6 @@ public final class Bridge {
         processInput(session)
     }
 
-    private func turnAway(_ session: IRCSession, _ foreign: ForeignProtocol) {
-        context.note(
-            .warn, "foreign-protocol", "\(foreign.name) was spoken on an IRC port",
-            ["address": session.origin.address, "reason": foreign.name])
-        if let answer = foreign.answer {
-            context.writer.append(answer)
-            context.emit(.send(session.id, context.writer.take()))
-        }
-        forget(session)
-        context.emit(.closeClient(session.id))
-    }
-
     /// The client's queue is empty: long answers go on.
     public func clientDrained(_ id: ClientID, now: Now) {
         context.now = now
@@ -338,6 +322,24 @@ public final class Bridge {
         guard let session = sessions[id] else { return }
         if session.hasEnded { return readerGone(session) }
         quit(session, reason: reason)
+    }
+
+    func forget(_ session: IRCSession) {
+        session.state = .closed
+        sessions.remove(session.id)
+        forgetTwin(session)
+        waitingJoins.forget(session.id)
+        stopFollowing(session)
+        monitors.forget(session.id)
+        metadata.forget(session.id)
+        context.choices.forget(session.id)
+        privateMessages.forget(session.id)
+        context.timers.cancel(.clientLiveness(session.id))
+        context.timers.cancel(.clientBudget(session.id))
+        context.timers.cancel(.history(session.id))
+        context.timers.cancel(.loginAnswer(session.id))
+        context.timers.cancel(.accountAnswer(session.id))
+        if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
     }
 
     // MARK: - Links
@@ -478,345 +480,10 @@ public final class Bridge {
         }
     }
 
-    // MARK: - Input
-
-    /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
-    func processInput(_ session: IRCSession) {
-        var isAllDone = false
-        while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
-            session.gatewayTry == nil, !waitsToBecomeOperator(session)
-        {
-            let grant = session.budget.nextGrant(now: context.now.monotonic)
-            if grant > context.now.monotonic {
-                isAllDone = session.decoder.bufferedByteCount == 0
-                if !isAllDone { context.timers.set(.clientBudget(session.id), at: grant) }
-                break
-            }
-            guard let input = nextInput(session) else {
-                isAllDone = true
-                break
-            }
-            handle(input, session)
-        }
-        guard session.state != .closed else { return }
-        if session.hasEnded, isAllDone { return letGo(session) }
-        let held = session.decoder.bufferedByteCount
-        if held > settings.limits.receiveQueueBytes, !session.isReadingPaused {
-            session.isReadingPaused = true
-            context.emit(.pauseReading(session.id))
-        } else if session.isReadingPaused, held <= settings.limits.receiveQueueBytes / 2 {
-            session.isReadingPaused = false
-            context.emit(.resumeReading(session.id))
-        }
-    }
-
-    private enum Input {
-        case message(IRCMessage)
-        case rejected(IRCLineError, label: String?)
-        case tooLong
-    }
-
-    private func nextInput(_ session: IRCSession) -> Input? {
-        session.decoder.withNextLine { line -> Input in
-            switch line {
-            case .tooLong: return .tooLong
-            case .line(let bytes):
-                do throws(IRCLineError) {
-                    return .message(try IRCParse.parse(bytes))
-                } catch {
-                    return .rejected(error, label: error == .invalidUTF8 ? Self.label(of: bytes) : nil)
-                }
-            }
-        }
-    }
-
-    private func handle(_ input: Input, _ session: IRCSession) {
-        let requests: [SessionRequest]
-        var penalty = 1
-        switch input {
-        case .tooLong:
-            noteBadLine(session, "too-long")
-            requests = session.lineTooLong()
-        case .rejected(let error, let label):
-            if let label { expectAnswer(to: label, session) }
-            noteBadLine(session, "\(error)")
-            requests = session.lineRejected(error)
-        case .message(let message):
-            // A request whose first bytes came one by one; no verb of IRC is among those.
-            if session.person == nil, let foreign = ForeignProtocol(message) {
-                return turnAway(session, foreign)
-            }
-            penalty =
-                session.isGathered(message)
-                ? 0 : servicePenalty(of: message) ?? IRCCommandTable.row(for: message.command)?.penalty ?? 1
-            if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
-            requests = session.messageReceived(message)
-        }
-        _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
-        for request in requests {
-            guard session.state != .closed else { break }
-            perform(request, session)
-        }
-        finishResponse(session)
-        pullLongAnswers(session)
-    }
-
-    private func expectAnswer(to label: String, _ session: IRCSession) {
-        guard session.caps.contains(.labeledResponse), !label.isEmpty else { return }
-        session.response = IRCSession.LabeledResponse(label: NickMaker.prefix(of: label, maxBytes: 64))
-    }
-
-    /// The label of a line that is refused for its text: the tags in front may be in order all the same.
-    private static func label(of line: UnsafeRawBufferPointer) -> String? {
-        guard line.first == UInt8(ascii: "@"), let end = line.firstIndex(of: 0x20) else { return nil }
-        let tags = Array(line[..<end]) + Array(" X".utf8)
-        return tags.withUnsafeBytes { (try? IRCParse.parse($0))?.tag("label")?.value }
-    }
-
-    private func noteBadLine(_ session: IRCSession, _ reason: String) {
-        context.note(
-            .info, "bad-line", "a client sent a line that is no IRC message",
-            ["address": session.origin.address, "nick": session.nick ?? "", "reason": reason])
-    }
-
-    // MARK: - Ends
-
-    /// Tells a client why, and closes.
-    ///
-    /// - Parameter isPassing: the client may come back at once.
-    func close(_ session: IRCSession, reason: String, isPassing: Bool = false) {
-        guard session.state != .closed else { return }
-        if !isPassing || tellsPassingEnds(session.origin) {
-            deliver(
-                IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
-                to: session.id, label: nil)
-        }
-        finishResponse(session)
-        quit(session, reason: reason)
-        context.emit(.closeClient(session.id))
-    }
-
-    /// Whether a client is told ERROR before it is closed for something that passes. Clients in browsers take ERROR for a word
-    /// to stay away, and a Close without one for a reason to come back.
-    private func tellsPassingEnds(_ origin: ClientOrigin) -> Bool { !origin.isWebSocket }
-
-    /// Takes the client out of everything and tells who saw them.
-    func quit(_ session: IRCSession, reason: String) {
-        if let personID = session.person, let person = context.identities[personID] {
-            guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
-            let line = IRCMessage(
-                tags: stamp(person),
-                source: person.source, command: "QUIT", params: [UpstreamSession.printable(reason)])
-            tellPeers(of: session, line)
-            for id in session.rooms { room(id)?.leave(session.id, context) }
-            whowas.remember(person, at: context.now.wall)
-            forgetPrivateMarkers(of: personID)
-            context.identities.remove(personID)
-            forgetOperator(personID)
-            if let account = person.account.map(AccountBook.fold), accountPeople[account] == personID {
-                accountPeople[account] = nil
-            }
-            registeredCount -= 1
-        }
-        noteEnd(of: session, reason)
-        forget(session)
-    }
-
-    /// One client of a person goes; nobody else sees it while the person has others.
-    private func quitAmongOthers(_ session: IRCSession, _ personID: PersonID, _ reason: String) {
-        for id in session.rooms { room(id)?.leave(session.id, context) }
-        context.identities.modify(personID) { $0.clients.removeAll { $0 == session.id } }
-        registeredCount -= 1
-        noteEnd(of: session, reason)
-        forget(session)
-        settleAway(of: personID)
-    }
-
-    private func noteEnd(of session: IRCSession, _ reason: String) {
-        context.note(
-            .debug, "client-closed", "a client is gone",
-            [
-                "address": session.origin.address, "nick": session.nick ?? "",
-                "reason": UpstreamSession.printable(reason),
-            ])
-    }
-
-    private func forget(_ session: IRCSession) {
-        session.state = .closed
-        sessions.remove(session.id)
-        forgetTwin(session)
-        waitingJoins.forget(session.id)
-        stopFollowing(session)
-        monitors.forget(session.id)
-        metadata.forget(session.id)
-        context.choices.forget(session.id)
-        privateMessages.forget(session.id)
-        context.timers.cancel(.clientLiveness(session.id))
-        context.timers.cancel(.clientBudget(session.id))
-        context.timers.cancel(.history(session.id))
-        context.timers.cancel(.loginAnswer(session.id))
-        context.timers.cancel(.accountAnswer(session.id))
-        if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
-    }
-
-    /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
-    /// itself.
-    func tellPeers(of session: IRCSession, _ line: IRCMessage) {
-        defer { tellMonitors(of: session.person, line) }
-        if session.rooms.count == 1, let room = room(session.rooms[0]) {
-            return room.broadcast(line, except: session.id, context)
-        }
-        var peers: Set<ClientID> = []
-        for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
-        for other in sessions(of: session.person) { peers.insert(other.id) }
-        peers.remove(session.id)
-        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, amid: session.rooms) }
-    }
-
-    // MARK: - Stopping
-
-    /// Stops in order: what IRC users said still goes up, at most for the drain time; then clients and backends are told.
-    public func shutdown(now: Now) {
-        context.now = now
-        guard phase == .running else { return }
-        phase = .draining
-        context.timers.set(.shutdown, at: now.monotonic + settings.drain)
-        finishIfIdle()
-    }
-
-    private func beginClosing() {
-        guard phase == .draining else { return }
-        phase = .closing
-        context.timers.cancel(.shutdown)
-        for room in rooms {
-            room.stopCatchingUp(context)
-            room.failEverything(why: "the bridge is stopping", context)
-        }
-        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
-            if session.caps.contains(.standardReplies) {
-                deliver(
-                    .note("*", "SHUTDOWN", text: "The server is restarting; reconnect.", source: settings.serverName),
-                    to: session.id, label: nil)
-            } else if session.person != nil {
-                deliver(
-                    IRCMessage(
-                        source: settings.serverName, command: "NOTICE",
-                        params: [session.displayNick, "The server is restarting; reconnect."]), to: session.id,
-                    label: nil)
-            }
-            if tellsPassingEnds(session.origin) {
-                deliver(
-                    IRCMessage(
-                        command: "ERROR",
-                        params: ["Closing Link: \(session.origin.address) (server restarting, reconnect)"]),
-                    to: session.id, label: nil)
-            }
-            context.emit(.closeClient(session.id))
-            forget(session)
-        }
-        for room in rooms {
-            room.isLeaving = false
-            room.handle(room.link.stop(context), context)
-        }
-        for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index }) {
-            own.isClosing = false
-            drive(own.id) { link, _ in link.stop(context) }
-        }
-    }
-
-    func finishIfIdle() {
-        let own = context.ownLinks.values
-        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
-            beginClosing()
-        }
-        if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }),
-            own.allSatisfy({ $0.link.state == .stopped })
-        {
-            phase = .stopped
-            context.emit(.stopped)
-        }
-    }
-
     // MARK: - Batches
 
     func nextBatchReference() -> String {
         batchNumber += 1
         return "b" + String(batchNumber, radix: 36)
-    }
-}
-
-/// What is not IRC but arrives on IRC ports, told by its first bytes.
-enum ForeignProtocol: Equatable {
-    case http
-    case tls
-    case smtp
-    case proxy
-
-    /// Bytes by which any of them is known.
-    static let longestMark = 16
-
-    var name: String {
-        switch self {
-        case .http: "HTTP"
-        case .tls: "TLS"
-        case .smtp: "SMTP"
-        case .proxy: "the PROXY protocol (which the listener's proxy_protocol turns on)"
-        }
-    }
-
-    /// What that protocol's client understands; nil: nothing could be.
-    var answer: StaticString? {
-        switch self {
-        case .http:
-            """
-            HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 59\r\n\
-            Connection: close\r\n\r\nThis is an IRC port. Connect with an IRC client or telnet.\n
-            """
-        // A fatal alert, protocol_version: RFC 8446 §6.
-        case .tls: "\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"
-        case .smtp: "ERROR :This is an IRC port\r\n"
-        case .proxy: nil
-        }
-    }
-
-    private static let httpMethods = [
-        "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "PRI * HTTP/2",
-    ]
-
-    /// Methods that are verbs of IRC too: the version at the end of the line tells which of the two is meant.
-    private static let sharedMethods: Set<String> = ["CONNECT", "TRACE"]
-
-    /// By a whole line.
-    init?(_ message: IRCMessage) {
-        if Self.sharedMethods.contains(message.command), message.params.last?.hasPrefix("HTTP/") == true {
-            self = .http
-        } else {
-            self.init(verb: message.command)
-        }
-    }
-
-    /// By a command's verb, in upper case.
-    init?(verb: String) {
-        if Self.httpMethods.contains(where: { $0.utf8.count == verb.utf8.count + 1 && $0.hasPrefix(verb) }) {
-            self = .http
-        } else if verb == "EHLO" || verb == "HELO" {
-            self = .smtp
-        } else if verb == "PROXY" {
-            self = .proxy
-        } else {
-            return nil
-        }
-    }
-
-    /// Looks at the first bytes of a connection. Verbs of IRC are never taken for anything else.
-    static func recognise(_ bytes: UnsafeRawBufferPointer) -> ForeignProtocol? {
-        if bytes.count >= 2, bytes[0] == 0x16, bytes[1] == 0x03 { return .tls }
-        let head = bytes.prefix(longestMark)
-        // The signature of the second version begins with two empty lines and ends in a QUIT.
-        if head.starts(with: [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51]) { return .proxy }
-        if httpMethods.contains(where: { head.starts(with: $0.utf8) }) { return .http }
-        if ["EHLO ", "HELO "].contains(where: { head.starts(with: $0.utf8) }) { return .smtp }
-        if head.starts(with: "PROXY ".utf8) { return .proxy }
-        return nil
     }
 }

@@ -132,9 +132,9 @@ struct Outbox {
         var leading: Int
     }
 
-    private var lists = OutboxLists()
+    private(set) var lists = OutboxLists()
     /// Of all entries, so that a message of somebody else costs one look.
-    private var slots: [ChatID: Int] = [:]
+    private(set) var slots: [ChatID: Int] = [:]
     private var pieces: [UInt64: Pieces] = [:]
     /// Entries whose authors may have to hear that they wait, in the order of acceptance; some are gone.
     private var unannounced: [(slot: Int, serial: UInt64)] = []
@@ -144,7 +144,7 @@ struct Outbox {
     /// Queued entries before this one have authors who wait; nil: nobody has looked.
     private var search: Search?
     /// How many of the entries on the wire have a text, by its hash.
-    private var texts: [Int: Int] = [:]
+    private(set) var texts: [Int: Int] = [:]
     /// Entries are looked for by their texts, also for what others say.
     var matchesTexts = false
     /// A history can tell whether unsettled entries arrived, sooner or later.
@@ -256,7 +256,7 @@ struct Outbox {
         if count == 1 { search = nil }
     }
 
-    private mutating func remove(_ slot: Int) -> OutboxEntry? {
+    mutating func remove(_ slot: Int) -> OutboxEntry? {
         if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
         let list = lists.list(of: slot)
         guard let entry = lists.remove(slot) else { return nil }
@@ -276,7 +276,7 @@ struct Outbox {
     }
 
     /// Takes out what has arrived.
-    private mutating func confirm(_ slot: Int) -> OutboxEntry? {
+    mutating func confirm(_ slot: Int) -> OutboxEntry? {
         if let part = lists[slot]?.part {
             pieces[part.group]?.arrived.insert(part.index)
             while let known = pieces[part.group], known.arrived.contains(known.leading) {
@@ -552,112 +552,6 @@ struct Outbox {
         }
         lists.move(slot, to: .queued, before: next)
         search = nil
-    }
-
-    // MARK: - Refusals
-
-    /// The backend refused the message with `id`.
-    mutating func refuse(id: ChatID) -> OutboxEntry? {
-        slots[id].flatMap { remove($0) }.map { give(up: $0) }
-    }
-
-    /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
-    mutating func refuseOldest() -> OutboxEntry? {
-        // What was written over an earlier link is none of this one's.
-        let slot = lists.first(.open, where: { $0.state != .unsettled }) ?? lists.first(.written)
-        return slot.flatMap { remove($0) }.map { give(up: $0) }
-    }
-
-    /// The newest that was written within `window`.
-    mutating func refuseNewest(within window: Duration, now: MonotonicInstant) -> OutboxEntry? {
-        guard let slot = lists.last(.written), case .written(let at) = lists[slot]?.state, now - at <= window else {
-            return nil
-        }
-        return remove(slot).map { give(up: $0) }
-    }
-
-    /// Remembers an entry whose author is told that it failed.
-    private mutating func give(up entry: OutboxEntry) -> OutboxEntry {
-        _ = failures.remember(entry, isTold: true)
-        return entry
-    }
-
-    // MARK: - Confirmations
-
-    /// The backend has the message with `id` from `sender`. Nil when it is none of ours.
-    ///
-    /// Entries that wait to be written again count too: the answer to the first writing may come over the next link.
-    mutating func confirm(id: ChatID, sender: ChatID?) -> OutboxEntry? {
-        guard let slot = slots[id], sender == nil || lists[slot]?.message.sender.id == sender else { return nil }
-        return confirm(slot)
-    }
-
-    /// The oldest written entry with this sender and text: for wires on which the server makes the ids.
-    mutating func confirm(sender: ChatID?, text: String) -> OutboxEntry? {
-        confirm(text: text) { sender == nil || $0.sender.id == sender }
-    }
-
-    /// The same on wires that name senders, and give them no ids.
-    mutating func confirm(senderName: String, text: String) -> OutboxEntry? {
-        confirm(text: text) { TextBytes.areSame($0.sender.name, senderName) }
-    }
-
-    private mutating func confirm(text: String, where fits: (ChatMessage) -> Bool) -> OutboxEntry? {
-        if matchesTexts, texts[text.hashValue] == nil { return nil }
-        func isMeant(_ entry: OutboxEntry) -> Bool { entry.message.text == text && fits(entry.message) }
-        return (lists.first(.open, where: isMeant) ?? lists.first(.written, where: isMeant)).flatMap { confirm($0) }
-    }
-
-    /// The message with this id and sender (nil: any) that was given up, or nil; forgets it.
-    mutating func takeLate(id: ChatID, sender: ChatID?) -> OutboxEntry? { failures.take(id: id, sender: sender) }
-
-    /// The message with this id of ours that was given up, whoever speaks for its author.
-    mutating func takeLate(ref: ChatID) -> OutboxEntry? { failures.take(id: ref, sender: nil) }
-
-    /// The oldest given up with this sender and text: for wires on which the server makes the ids.
-    mutating func takeLate(sender: ChatID?, text: String) -> OutboxEntry? { failures.take(sender: sender, text: text) }
-
-    func contains(id: ChatID) -> Bool { slots[id] != nil }
-
-    /// Takes out everything that was written over this link and is not confirmed.
-    mutating func takeWritten() -> [OutboxEntry] {
-        var taken: [OutboxEntry] = []
-        while let slot = lists.last(.open), lists[slot]?.state == .doubtful, let entry = confirm(slot) {
-            taken.append(entry)
-        }
-        taken.reverse()
-        while let slot = lists.first(.written), let entry = confirm(slot) { taken.append(entry) }
-        return taken
-    }
-
-    /// When the oldest entry that waits for its confirmation was written; nil: none does, or only ones in doubt.
-    var oldestWritten: MonotonicInstant? {
-        guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
-        return at
-    }
-
-    /// Whether something that waits for its confirmation went up with a prefix of ours that this text begins with.
-    func hasWritten(inFrontOf text: String) -> Bool {
-        lists.first(.written) { entry in
-            let (whole, words) = (entry.message.text, entry.origin.text)
-            return whole.utf8.count > words.utf8.count && whole.hasSuffix(words)
-                && text.hasPrefix(String(whole.dropLast(words.count)))
-        } != nil
-    }
-
-    /// Takes out what was written at `time` or before and is not confirmed, oldest first.
-    mutating func takeWritten(upTo time: MonotonicInstant) -> [OutboxEntry] {
-        var taken: [OutboxEntry] = []
-        while let slot = lists.first(.open) {
-            guard lists[slot]?.state == .doubtful, let entry = confirm(slot) else { return taken }
-            taken.append(entry)
-        }
-        while let slot = lists.first(.written), case .written(let at)? = lists[slot]?.state, at <= time,
-            let entry = confirm(slot)
-        {
-            taken.append(entry)
-        }
-        return taken
     }
 
     // MARK: - Time

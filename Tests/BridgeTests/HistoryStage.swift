@@ -253,3 +253,6 @@ final class HistoryStage {
         }
     }
 }
+
+/// Messages by their numbers.
+func numbers(_ range: Range<Int>) -> [String] { range.map { "m\($0)" } }
