@@ -92,16 +92,20 @@ extension Room {
     }
 
     /// Who is here came so short a time ago that nobody expects to be told of what was said since. Where the order outlasts the
-    /// process nothing is missing outside of a gap, and a room is opened for the first time only once.
+    /// process nothing that a history has is missing outside of a gap, and a room is opened for the first time only once.
     func isMissBrief(_ context: BridgeContext) -> Bool {
-        let grace = context.isDurable ? .zero : CatchUp.openingGrace
-        return awaitedSince.map { context.now.monotonic - $0.monotonic <= grace } ?? false
+        isMissBrief(within: context.isDurable ? .zero : CatchUp.openingGrace, context)
+    }
+
+    private func isMissBrief(within grace: Duration, _ context: BridgeContext) -> Bool {
+        awaitedSince.map { context.now.monotonic - $0.monotonic <= grace } ?? false
     }
 
     /// The link is back, and nobody can tell what was said meanwhile.
     func tellUnheard(_ context: BridgeContext) {
         guard missingSince != nil else { return }
-        if isMissBrief(context) { return missingSince = nil }
+        // Nothing brings it back, and who opens a room need not be told that this took a moment.
+        if isMissBrief(within: CatchUp.openingGrace, context) { return missingSince = nil }
         awaitedSince = nil
         tellGap(from: gapBegin(context), to: context.now.wall, context) {
             "What was said \($0) is missing: the backend keeps no history."

@@ -144,7 +144,7 @@ struct FirstHistoryTests {
         arguments: StoredWire.withoutHistory, [true, false])
     func gap(wire: StoredWire, crashes: Bool) throws {
         let stage = try early(wire, template: !crashes)
-        say(stage, ["lost"])
+        say(stage, ["lost", "lost too"])
         if crashes {
             stage.crash()
             stage.enter("bob")
@@ -157,6 +157,18 @@ struct FirstHistoryTests {
         #expect(heard.map { $0.gap == nil } == [false, true])
         // The test's clock begins at 12:00:00, and bob came 90 seconds later; backends' clocks may differ by one.
         #expect(heard.first?.gap?.hasPrefix("2026-11-21T12:01:29.000Z,2026-11-21T12:0") == true)
+    }
+
+    @Test("nor is the moment told in which a room is opened for the first time", arguments: StoredWire.withoutHistory)
+    func momentKept(wire: StoredWire) throws {
+        let stage = try early(wire, template: true)
+        stage.harness.advance(by: .milliseconds(900))
+        stage.regainLink()
+        #expect(stage.gaps() == [])
+        // Later ones are.
+        stage.loseLink()
+        stage.regainLink()
+        #expect(stage.gaps().count == 1)
     }
 
     @Test(
