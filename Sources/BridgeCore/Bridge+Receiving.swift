@@ -30,14 +30,14 @@ final class LineReceipts {
 
     /// The token for the next PING; nil while one is on its way, or nobody wants to know.
     ///
-    /// - Parameter cursors: is called with those that wait.
+    /// - Parameter cursors: is called before those that wait.
     func ask(_ cursors: (() -> Void)?) -> String? {
         isWantedForCursors = false
         guard !isAsking, cursors != nil || !waiting.isEmpty else { return nil }
         isAsking = true
         number += 1
-        asked = waiting
-        if let cursors { asked.append(cursors) }
+        // In front: what the others do may ask again at once, and that asks about the lines of rooms as well.
+        asked = (cursors.map { [$0] } ?? []) + waiting
         waiting = []
         return token
     }

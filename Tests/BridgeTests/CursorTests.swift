@@ -105,6 +105,23 @@ struct CursorTests {
         #expect(!stage.answer(1))
     }
 
+    @Test("a question that an answer gives rise to asks about everything that was written before it, too")
+    func askedInAnAnswer() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        let client = ClientID(rawValue: 1)
+        stage.say("m0")
+        stage.harness.perform { bridge, _ in
+            bridge.whenReceived(by: client) { [weak bridge] in bridge?.whenReceived(by: client) {} }
+        }
+        stage.say("m1")
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 0)
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 1)
+    }
+
     @Test("a question that had to wait for another asks about everything that was written before it goes")
     func waitedForAnother() throws {
         let stage = try BacklogStage()
