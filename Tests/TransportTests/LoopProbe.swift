@@ -176,7 +176,7 @@ final class TestLoop: Sendable {
         let address = try await listen(options)
         let earlier = try await run { _, probe in probe.accepted.count }
         let client = try await run { transport, _ in
-            transport.connect(to: address, timeout: .seconds(10), tls: tls)
+            transport.connect(to: address, timeout: .seconds(120), tls: tls)
         }
         try #require(await until { probe, _ in probe.opened.contains(client) && probe.accepted.count > earlier })
         let server = try await run { _, probe in try #require(probe.accepted.last) }

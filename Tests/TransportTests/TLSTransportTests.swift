@@ -469,7 +469,7 @@ struct TLSTransportTests {
         let listener = try await test.listen(Self.listening)
         try await test.run { transport, _ in transport.tls.acceptedHandshakes = TLSLimits.handshakesAtOnce }
         let client = try await test.run { transport, _ in
-            transport.connect(to: listener, timeout: .seconds(10), tls: Self.certificates.trusting)
+            transport.connect(to: listener, timeout: .seconds(120), tls: Self.certificates.trusting)
         }
         let (other, otherServer) = try await test.pair()
         try await test.run { transport, _ in transport.send(other, "barrier") }
