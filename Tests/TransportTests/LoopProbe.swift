@@ -42,7 +42,7 @@ final class Probe: TransportDelegate {
     private var waiters: [Waiter] = []
 
     /// Longest wait for a condition: far beyond what a loaded machine needs, short enough to see a failure.
-    static let patience = Duration.seconds(20)
+    static let patience = Duration.seconds(120)
 
     func wait(
         _ transport: Transport, _ continuation: CheckedContinuation<Bool, Never>,
