@@ -238,7 +238,9 @@ extension Bridge {
         room.setHeld(session.id, false)
         // Whoever could not get what was said before gets it again from there, with what is said now.
         if !backlog.hasFailed { following.rooms[room.id]?.isLive = true }
+        if phase == .asking { stopShowing(session, following) }
         askSoon(session, following)
+        if hasEverything(following) { hasPart(session) }
         setTimer(session, following)
     }
 
@@ -254,7 +256,11 @@ extension Bridge {
 
     func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID) {
         guard let session = sessions[client] else { return }
-        guard let backlog = session.following?.backlog(of: room) else { return context.emit(.send(client, line)) }
+        guard let backlog = session.following?.backlog(of: room) else {
+            // The bridge is stopping: the client gets it when it is back.
+            if phase == .running || phase == .draining { context.emit(.send(client, line)) }
+            return
+        }
         hold(line, by: backlog, session)
     }
 

@@ -181,13 +181,18 @@ extension Bridge {
         return max(followed.written, Int64(room.recent.lastSequence))
     }
 
+    /// How much of what was written to it in the room of which this is most the client did not acknowledge.
+    private func open(_ following: Following) -> Int64 {
+        following.rooms.map { written($0.key, $0.value) - $0.value.received }.max() ?? 0
+    }
+
     /// Lines wait to be acknowledged that no round of a room asks about.
     func askSoon(_ session: IRCSession, _ following: Following) {
         guard !following.isAsking else { return }
-        let open = following.rooms.map { written($0.key, $0.value) - $0.value.received }.max() ?? 0
+        let open = open(following)
         guard open > 0 else { return }
         let now = context.now.monotonic
-        let due = open > CursorRound.manyLines ? now : now + CursorRound.pause
+        let due = open > CursorRound.manyLines || phase == .asking ? now : now + CursorRound.pause
         following.askAt = min(following.askAt ?? due, due)
         setTimer(session, following)
     }
@@ -227,6 +232,24 @@ extension Bridge {
             }
         }
         askSoon(session, following)
+        if hasEverything(following) { hasPart(session) }
+    }
+
+    // MARK: - When the bridge stops
+
+    /// What is said from now on in the client's rooms is not for this connection: it comes when the client is back. Not where it
+    /// still gets what was said before, and what is said now behind that.
+    func stopShowing(_ session: IRCSession, _ following: Following) {
+        for (id, followed) in following.rooms where followed.isLive {
+            following.rooms[id]?.written = written(id, followed)
+            following.rooms[id]?.isLive = false
+            room(id)?.setHeld(session.id, true)
+        }
+    }
+
+    /// The client has acknowledged whatever was written to it in its rooms.
+    func hasEverything(_ following: Following) -> Bool {
+        !following.isAsking && following.backlogs.isEmpty && open(following) <= 0
     }
 
     // MARK: - Time

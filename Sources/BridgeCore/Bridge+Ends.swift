@@ -82,7 +82,18 @@ extension Bridge {
 
     // MARK: - Of the bridge
 
-    /// Stops in order: what IRC users said still goes up, at most for the drain time; then clients and backends are told.
+    /// How long clients have to say what they got. One that hangs gets a part again instead.
+    private static let answerPatience: Duration = .seconds(2)
+
+    /// Stops in order: what IRC users said still goes up, at most for the drain time; clients say what they have got, so that
+    /// they do not get it again from the next process; then clients and backends are told.
+    ///
+    /// | phase    | meaning                                                       | leaves by                                     |
+    /// |----------|---------------------------------------------------------------|-----------------------------------------------|
+    /// | running  | as ever                                                       | shutdown → draining                           |
+    /// | draining | nobody is let in, nothing more is taken; queues go up         | they are empty, the time is over → asking     |
+    /// | asking   | clients with cursors are asked what they have got; what is said in their rooms now is for the next process to show them | all have answered or are gone, time-out → closing |
+    /// | closing  | clients were told and closed, links say goodbye               | all links are gone → stopped                  |
     public func shutdown(now: Now) {
         context.now = now
         guard phase == .running else { return }
@@ -91,14 +102,33 @@ extension Bridge {
         finishIfIdle()
     }
 
-    func beginClosing() {
+    func beginAsking() {
         guard phase == .draining else { return }
+        phase = .asking
+        for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
+        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+            guard let following = session.following else { continue }
+            stopShowing(session, following)
+            guard !hasEverything(following) else { continue }
+            clientsToAnswer.insert(session.id)
+            ask(session, following)
+        }
+        if clientsToAnswer.isEmpty { return beginClosing() }
+        context.timers.set(.shutdown, at: context.now.monotonic + min(Self.answerPatience, settings.drain))
+    }
+
+    /// Nothing more is to come from this client before the bridge stops.
+    func hasPart(_ session: IRCSession) {
+        guard phase == .asking, clientsToAnswer.remove(session.id) != nil, clientsToAnswer.isEmpty else { return }
+        // Not at once: its input is being read.
+        context.timers.set(.shutdown, at: context.now.monotonic)
+    }
+
+    func beginClosing() {
+        guard phase == .asking else { return }
         phase = .closing
         context.timers.cancel(.shutdown)
-        for room in rooms {
-            room.stopCatchingUp(context)
-            room.failEverything(why: "the bridge is stopping", context)
-        }
+        for room in rooms { room.stopCatchingUp(context) }
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
             if session.caps.contains(.standardReplies) {
                 deliver(
@@ -134,7 +164,7 @@ extension Bridge {
     func finishIfIdle() {
         let own = context.ownLinks.values
         if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
-            beginClosing()
+            beginAsking()
         }
         if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }),
             own.allSatisfy({ $0.link.state == .stopped })

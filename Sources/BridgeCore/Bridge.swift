@@ -56,6 +56,8 @@ public final class Bridge {
     private var addressUse: [String: AddressUse] = [:]
     private var addressSweepCount = Bridge.rememberedAddresses
     var phase: Phase = .running
+    /// Clients whose last answer is awaited before the bridge stops.
+    var clientsToAnswer: Set<ClientID> = []
     var accounts: AccountBook
     /// What was offered so far, by what decides about it.
     var offers: [CapabilityOffer.Grounds: CapabilityOffer] = [:]
@@ -122,6 +124,8 @@ public final class Bridge {
         case running
         /// Asked to stop: queues are given time to empty.
         case draining
+        /// Clients say what they have got.
+        case asking
         /// Clients are told and closed, links say goodbye.
         case closing
         case stopped
@@ -327,6 +331,7 @@ public final class Bridge {
     func forget(_ session: IRCSession) {
         session.state = .closed
         sessions.remove(session.id)
+        hasPart(session)
         forgetTwin(session)
         waitingJoins.forget(session.id)
         stopFollowing(session)
@@ -449,7 +454,7 @@ public final class Bridge {
             case .history(let id): if let session = sessions[id] { historyTimerFired(session) }
             case .olderHistory(let id): room(id)?.olderTimerFired(context)
             case .ownIdentity: break
-            case .shutdown: beginClosing()
+            case .shutdown: if phase == .draining { beginAsking() } else { beginClosing() }
             }
         }
         finishIfIdle()

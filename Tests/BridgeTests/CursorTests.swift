@@ -105,6 +105,100 @@ struct CursorTests {
         #expect(!stage.answer(1))
     }
 
+    // MARK: - When the bridge stops
+
+    /// Stops, and gives what the client gets from the next process.
+    private func missed(_ stage: BacklogStage) -> [String] {
+        stage.crash()
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        return stage.heard(1).filter { !$0.contains("is missing") }
+    }
+
+    @Test("a bridge that stops asks who was given something, and gives it to nobody again")
+    func stopping() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.say("m0")
+        stage.harness.shutdown()
+        #expect(!stage.isClosed(1))
+        // Said meanwhile: the next process shows it.
+        stage.say("m1")
+        #expect(stage.heard(1) == ["ann: m0"])
+        #expect(stage.answer(1))
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(stage.isClosed(1))
+        #expect(missed(stage) == ["ann: m1"])
+    }
+
+    @Test("an earlier question that is still open is not the last one")
+    func stoppingAmidQuestion() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.say("m0")
+        stage.harness.advance(by: .seconds(3))
+        stage.say("m1")
+        stage.harness.shutdown()
+        #expect(stage.answer(1))
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(!stage.isClosed(1))
+        #expect(stage.answer(1))
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(stage.isClosed(1))
+        #expect(missed(stage) == [])
+    }
+
+    @Test("a client that was given nothing, or is gone, is not waited for, and one that hangs for two seconds")
+    func stoppingWithoutAnswer() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.enter(2, "bob@phone", caps: Self.caps)
+        stage.harness.shutdown()
+        #expect(stage.isClosed(1))
+
+        for leaves in [true, false] {
+            let stage = try BacklogStage()
+            stage.harness.answersPings = false
+            stage.enter(1, "alice@phone", caps: Self.caps)
+            stage.enter(2, "bob@phone", caps: Self.caps)
+            stage.say("m0")
+            stage.harness.shutdown()
+            stage.harness.advance(by: .milliseconds(1900))
+            #expect(stage.answer(1))
+            stage.harness.advance(by: .milliseconds(1))
+            #expect(!stage.isClosed(1))
+            if leaves { stage.leave(2) } else { stage.harness.advance(by: .milliseconds(100)) }
+            stage.harness.advance(by: .milliseconds(1))
+            #expect(stage.isClosed(1))
+            #expect(missed(stage) == [])
+            stage.enter(2, "bob@phone", caps: Self.caps)
+            #expect(stage.heard(2).first == "ann: m0", "bob did not say that he has it")
+        }
+    }
+
+    @Test("a client that still gets what was said before gets all of it, when the bridge stops")
+    func stoppingAmidBacklog() throws {
+        let stage = try BacklogStage()
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.leave(1)
+        stage.say(numbers(0..<5))
+        stage.harness.store.answersQuestions = false
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.harness.answersPings = false
+        stage.harness.shutdown()
+        stage.harness.store.answersQuestions = true
+        stage.say("m5")
+        #expect(stage.heard(1) == said(0..<6))
+        #expect(stage.answer(1))
+        stage.harness.advance(by: .milliseconds(1))
+        #expect(stage.isClosed(1))
+        #expect(missed(stage) == [])
+    }
+
+    // MARK: - Questions
+
     @Test("a question that an answer gives rise to asks about everything that was written before it, too")
     func askedInAnAnswer() throws {
         let stage = try BacklogStage()
