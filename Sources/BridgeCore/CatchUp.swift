@@ -37,6 +37,9 @@ struct CatchUp {
     static let limitedTries = 2
     /// A link that came up so soon after somebody entered was there when they did, as far as anybody can tell.
     static let openingGrace: Duration = .seconds(1)
+    /// The same where the order outlasts the process, so that who was there, and what they missed, is known later: only as long
+    /// as a backend next door takes to answer.
+    static let linkLatency: Duration = .milliseconds(200)
     /// Asked for where a larger answer was more than a frame can be.
     static let smallPage = 10
     /// A history that failed is asked for again after so long, each time the next of these.

@@ -104,8 +104,10 @@ extension Room {
     /// The link is back, and nobody can tell what was said meanwhile.
     func tellUnheard(_ context: BridgeContext) {
         guard missingSince != nil else { return }
-        // Nothing brings it back, and who opens a room need not be told that this took a moment.
-        if isMissBrief(within: CatchUp.openingGrace, context) { return missingSince = nil }
+        // Who opens a room need not be told that this took a moment: their own line from us takes as long.
+        if isMissBrief(within: context.isDurable ? CatchUp.linkLatency : CatchUp.openingGrace, context) {
+            return missingSince = nil
+        }
         awaitedSince = nil
         tellGap(from: gapBegin(context), to: context.now.wall, context) {
             "What was said \($0) is missing: the backend keeps no history."
