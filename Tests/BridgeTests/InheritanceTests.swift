@@ -15,9 +15,11 @@ struct InheritanceTests {
     /// A room of a backend that is not configured any more, and may be again.
     private static let attic = StoredRoomKey(backend: "old", room: "attic")
 
-    private static func settings() throws -> BridgeSettings {
+    private static func settings(_ dialect: any Dialect = StubDialect { $0.confirmation = .echoByID }) throws
+        -> BridgeSettings
+    {
         var room = RoomSettings(
-            name: "lobby", backend: "b", dialect: StubDialect { $0.confirmation = .echoByID },
+            name: "lobby", backend: "b", dialect: dialect,
             url: try HTTPURL(parsing: "ws://chat.example/lobby"))
         room.ping = .zero
         room.queueMaxAge = .seconds(60)
@@ -169,18 +171,23 @@ struct InheritanceTests {
         #expect(harness.store.disk.rooms[Self.lobby]?.outbox.map(\.text) == ["secret"])
     }
 
-    @Test("what bob said cannot be taken back by the new one, now or after a restart", arguments: [false, true])
-    func said(afterRestart: Bool) throws {
-        var disk = Self.disk()
+    /// What bob said before, as the store has it.
+    private static func diskWithWords() -> StoreStage {
+        var disk = disk()
         disk.prepare([
             .message(
-                Self.lobby,
+                lobby,
                 StoredMessage(
                     sequence: 1, msgid: "old", upstreamID: ChatID("up-old"),
                     at: ChatTimestamp(milliseconds: 1_700_000_000_001), nick: "bob",
-                    source: "bob!u@h", account: "bob", text: "mine", author: Self.puppet("b")))
+                    source: "bob!u@h", account: "bob", text: "mine", author: puppet("b")))
         ])
-        var harness = BridgeHarness(settings: try Self.settings(), store: disk)
+        return disk
+    }
+
+    @Test("what bob said cannot be taken back by the new one, now or after a restart", arguments: [false, true])
+    func said(afterRestart: Bool) throws {
+        var harness = BridgeHarness(settings: try Self.settings(), store: Self.diskWithWords())
         harness.start()
         _ = Self.enter(1, "bob", harness, ["REGISTER * * long-enough"])
         harness.advance(by: .seconds(1))
@@ -220,5 +227,28 @@ struct InheritanceTests {
             if case .upstream(_, .frame(let bytes, _)) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
         }
         #expect(frames.contains { $0.contains("up-old") }, "\(frames)")
+    }
+
+    @Test("an operator takes back what bob said in the name of whom the backend has it from", arguments: [false, true])
+    func operatorTakesBack(afterRestart: Bool) throws {
+        let settings = try Self.settings(ActionsStubDialect())
+        var harness = BridgeHarness(settings: settings, store: Self.diskWithWords())
+        harness.start()
+        _ = Self.enter(1, "bob", harness, ["REGISTER * * long-enough"])
+        if afterRestart {
+            harness = BridgeHarness(settings: settings, store: harness.store.afterCrash, startingAt: harness.clock)
+            harness.start()
+        }
+        harness.advance(by: .seconds(1))
+        // The first one in a room is its operator.
+        _ = Self.enter(2, "eve", harness, ["JOIN #lobby"])
+        harness.advance(by: .seconds(1))
+        _ = harness.takeOutputs()
+        harness.send(2, "REDACT #lobby old")
+        let frames = harness.takeOutputs().compactMap { output -> String? in
+            if case .upstream(_, .frame(let bytes, _)) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
+        }
+        #expect(frames == ["delete|ids=up-old|from=\(Self.puppet("b").rawValue)|name=bob"])
+        #expect(harness.store.disk.rooms[Self.lobby]?.messages.first { $0.msgid == "old" }?.isTakenBack == true)
     }
 }
