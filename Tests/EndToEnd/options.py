@@ -276,8 +276,8 @@ def typed_with_names_of_the_servers_own(setting):
         setting.backend.control("raw", json={"type": kind, "payload": body}, frame_op="binary")
     ann.expect_text("renamed")
     ann.say("#lobby", "mine")
-    wait_until(lambda: setting.backend.frames(), "a frame")
-    assert setting.backend.frames()[-1]["raw"]["type"] == "msg", setting.backend.frames()[-1]
+    said = wait_until(lambda: [frame for frame in setting.backend.frames() if frame.get("text") == "mine"], "a message")
+    assert said[0]["raw"]["type"] == "msg", said[0]
 
 
 @on("typed")
