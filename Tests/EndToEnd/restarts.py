@@ -6,11 +6,13 @@ import os
 import re
 import resource
 import shutil
+import signal
 import sqlite3
 import tempfile
+import time
 
 from accounts import account, log_in
-from peer import MODERN, wait_until
+from peer import MODERN, PATIENCE, wait_until
 from world import scenario
 
 MEMORY = '[storage]\nurl = "memory:"'
@@ -198,6 +200,35 @@ def stopped_in_order_while_the_backend_is_away(world):
     world.start(directory=directory)
     remy.expect_message("for later")
     assert remy.bodies() == ["for later"]
+
+
+@scenario
+def stopped_in_order_right_after_a_line(world):
+    """Who answers in time gets nothing again; who hangs keeps nobody waiting for long, and gets it again."""
+    directory = folder(world)
+    world.start(directory=directory, tables=with_alice())
+    remy = world.person("Remy")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    hangs = log_in_as(world, "alice@desk", "secret", "alice", "#lobby")
+    remy.say("heard")
+    alice.expect_text("heard")
+    hangs.expect_text("heard")
+    began = time.monotonic()
+    world.bridge.process.send_signal(signal.SIGTERM)
+    alice.wait_closed()
+    status = world.bridge.process.wait(PATIENCE)
+    assert status == 0, "exit status %r" % status
+    took = time.monotonic() - began
+    assert took >= 2, "the client that hangs was given no time"
+    world.start(directory=directory, tables=with_alice())
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    hangs = log_in_as(world, "alice@desk", "secret", "alice", "#lobby")
+    remy.say("live")
+    alice.expect_text("live")
+    hangs.expect_text("live")
+    assert alice.texts("Remy") == ["live"], alice.texts("Remy")
+    assert hangs.texts("Remy") == ["heard", "live"], hangs.texts("Remy")
+    return "stopped in %.1f s" % took
 
 
 @scenario
