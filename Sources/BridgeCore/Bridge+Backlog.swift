@@ -240,7 +240,7 @@ extension Bridge {
         if !backlog.hasFailed { following.rooms[room.id]?.isLive = true }
         if phase == .asking { stopShowing(session, following) }
         askSoon(session, following)
-        if hasEverything(following) { hasPart(session) }
+        if hasEverything(following) { answeredLast(session) }
         setTimer(session, following)
     }
 

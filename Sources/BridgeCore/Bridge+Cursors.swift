@@ -232,7 +232,7 @@ extension Bridge {
             }
         }
         askSoon(session, following)
-        if hasEverything(following) { hasPart(session) }
+        if hasEverything(following) { answeredLast(session) }
     }
 
     // MARK: - When the bridge stops

@@ -117,8 +117,8 @@ extension Bridge {
         context.timers.set(.shutdown, at: context.now.monotonic + min(Self.answerPatience, settings.drain))
     }
 
-    /// Nothing more is to come from this client before the bridge stops.
-    func hasPart(_ session: IRCSession) {
+    /// The client needs no more time before the bridge stops.
+    func answeredLast(_ session: IRCSession) {
         guard phase == .asking, clientsToAnswer.remove(session.id) != nil, clientsToAnswer.isEmpty else { return }
         // Not at once: its input is being read.
         context.timers.set(.shutdown, at: context.now.monotonic)

@@ -331,7 +331,7 @@ public final class Bridge {
     func forget(_ session: IRCSession) {
         session.state = .closed
         sessions.remove(session.id)
-        hasPart(session)
+        answeredLast(session)
         forgetTwin(session)
         waitingJoins.forget(session.id)
         stopFollowing(session)

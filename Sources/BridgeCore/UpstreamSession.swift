@@ -121,7 +121,7 @@ final class UpstreamSession {
     /// As read for the last attempt.
     private(set) var credentials = UpstreamCredentials()
     /// What was shown before these; the backend may still speak of it.
-    private var formerCredentials = UpstreamCredentials()
+    private(set) var formerCredentials = UpstreamCredentials()
     private var tunnel: HTTPProxyTunnel?
     private var handshake: WebSocketClientHandshake?
     private var connection: WebSocketConnection?
@@ -427,21 +427,6 @@ final class UpstreamSession {
         }
     }
 
-    private func isAuthRefusal(_ refusal: WebSocketRefusal) -> Bool {
-        if case .status(let status, _, _, _) = refusal { return settings.refusalCodes.contains(status) }
-        return false
-    }
-
-    private static func isOverload(_ refusal: WebSocketRefusal) -> Bool {
-        if case .status(let status, _, _, _) = refusal { return status == 500 || status == 503 }
-        return false
-    }
-
-    private func isAuthClose(_ code: WebSocketCloseCode?) -> Bool {
-        guard let code else { return false }
-        return settings.refusalCodes.contains(Int(code.rawValue))
-    }
-
     private func frameBytesReceived(
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ context: BridgeContext
     ) {
@@ -496,18 +481,6 @@ final class UpstreamSession {
         } else if let failure {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
         }
-    }
-
-    /// Words of the backend as they can be told: short, and without what we show to it.
-    func told(_ text: String) -> String { SecretScrubber.printable(text, of: secrets) }
-
-    /// The same for a text of any length.
-    func scrubbed(_ text: String) -> String { SecretScrubber.scrubbed(text, of: secrets) }
-
-    var secrets: [String] { credentials.secrets + formerCredentials.secrets }
-
-    static func printable(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.prefix(120).filter { !IdentityMap.isControl($0) }))
     }
 
     // MARK: - Sending
@@ -646,11 +619,6 @@ final class UpstreamSession {
         guard let retryAt else { return }
         let look = context.now.monotonic + Self.credentialCheckInterval
         context.timers.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
-    }
-
-    private static func bounded(_ reason: String) -> String {
-        guard reason.utf8.count > maxReasonBytes else { return reason }
-        return NickMaker.prefix(of: reason, maxBytes: maxReasonBytes) + "…"
     }
 
     private func forgetConnection() {

@@ -8,7 +8,6 @@ import Testing
 
 @Suite("Backlog")
 struct BacklogTests {
-    private func numbers(_ range: Range<Int>) -> [String] { range.map { "m\($0)" } }
     private func said(_ range: Range<Int>) -> [String] { range.map { "ann: m\($0)" } }
 
     /// A client that was here, has everything, and is gone.

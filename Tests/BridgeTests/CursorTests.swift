@@ -7,7 +7,6 @@ import Testing
 
 @Suite("Cursors")
 struct CursorTests {
-    private func numbers(_ range: Range<Int>) -> [String] { range.map { "m\($0)" } }
     private func said(_ range: Range<Int>) -> [String] { range.map { "ann: m\($0)" } }
     private static let caps = BacklogStage.caps
 

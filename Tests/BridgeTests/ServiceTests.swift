@@ -190,8 +190,6 @@ struct ServicePageTests {
 
 @Suite("*bridge")
 struct ServiceTests {
-    private func numbers(_ range: Range<Int>) -> [String] { range.map { "m\($0)" } }
-
     /// What the service said, without the times.
     private func words(_ lines: [String]) -> [String] {
         lines.compactMap { line in
