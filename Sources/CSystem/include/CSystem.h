@@ -40,6 +40,55 @@ static inline long cb_json_plain16(const uint8_t *bytes) {
 #endif
 }
 
+/// Not zero where one of sixteen bytes has to be escaped in a JSON string: a quote, a backslash or a control.
+static inline cb_bytes16 cb_json_escapes16(cb_bytes16 word) {
+    typedef unsigned char bytes16 __attribute__((vector_size(16)));
+    return (cb_bytes16)(((bytes16)word < 0x20) | (word == '"') | (word == '\\'));
+}
+
+/// Copies bytes that may stand in a JSON string as they are. Answers whether all may: otherwise what is copied means nothing.
+/// As many bytes as fit into a word of some size are a first and a last one, which may overlap.
+static inline bool cb_json_copy_plain(uint8_t *to, const uint8_t *from, size_t count) {
+    cb_bytes16 word, escapes = {0};
+    uint64_t halves[2];
+    if (count >= 16) {
+        for (size_t offset = 0; offset < count - 16; offset += 16) {
+            __builtin_memcpy(&word, from + offset, 16);
+            __builtin_memcpy(to + offset, &word, 16);
+            escapes |= cb_json_escapes16(word);
+        }
+        __builtin_memcpy(&word, from + count - 16, 16);
+        __builtin_memcpy(to + count - 16, &word, 16);
+    } else {
+        if (count >= 8) {
+            __builtin_memcpy(&halves[0], from, 8);
+            __builtin_memcpy(&halves[1], from + count - 8, 8);
+            __builtin_memcpy(to, &halves[0], 8);
+            __builtin_memcpy(to + count - 8, &halves[1], 8);
+        } else if (count >= 4) {
+            uint32_t first, last;
+            __builtin_memcpy(&first, from, 4);
+            __builtin_memcpy(&last, from + count - 4, 4);
+            __builtin_memcpy(to, &first, 4);
+            __builtin_memcpy(to + count - 4, &last, 4);
+            halves[0] = halves[1] = (uint64_t)first << 32 | last;
+        } else if (count > 0) {
+            uint8_t first = from[0], middle = from[count / 2], last = from[count - 1];
+            to[0] = first;
+            to[count / 2] = middle;
+            to[count - 1] = last;
+            // Beyond them stand letters.
+            halves[0] = halves[1] = 0x6161616161000000 | (uint64_t)last << 16 | (uint64_t)middle << 8 | first;
+        } else {
+            return true;
+        }
+        __builtin_memcpy(&word, halves, sizeof word);
+    }
+    escapes |= cb_json_escapes16(word);
+    __builtin_memcpy(halves, &escapes, sizeof halves);
+    return (halves[0] | halves[1]) == 0;
+}
+
 // Base64, sixteen digits at a time, as far as that goes. All values are in the order of their lowest byte first; on
 // machines of the other order these answer that nothing was done.
 
