@@ -9,7 +9,8 @@ public struct ChatPerson: Hashable, Sendable {
     public var id: ChatID?
     public var name: String?
 
-    @inlinable
+    // Else called, and what it returns copied.
+    @inlinable @inline(__always)
     public init(id: ChatID? = nil, name: String? = nil) {
         self.id = id
         if let name, name.utf8.count > Self.maxNameBytes {
@@ -189,13 +190,14 @@ extension ChatMessage {
 
 /// New text for an old message.
 public struct ChatEdit: Hashable, Sendable {
+    // In this order it ends with a whole word, see `ChatReaction`.
     public var id: ChatID
     public var text: String
     public var room: String?
     public var sender: ChatPerson
     public var at: ChatTimestamp?
-    public var attachments: [ChatAttachment]
     public var isSelf: Bool
+    public var attachments: [ChatAttachment]
 
     @inlinable
     public init(
@@ -332,15 +334,17 @@ public struct ChatReaction: Hashable, Sendable {
         }
     }
 
-    // The largest of all that an event can be: in this order it is small enough to be moved without a call.
+    // The largest of all that an event can be: in this order it is small enough to be moved without a call, and ends with
+    // a whole word. An event that ended within one would be moved in pieces that overlap, each of which has to wait for
+    // those written before.
     public var target: ChatID
     public var emoji: String
     public var sender: ChatPerson
     public var room: String?
-    public var counts: [Count]
     public var at: ChatTimestamp?
     public var operation: Operation
     public var isSelf: Bool
+    public var counts: [Count]
 
     @inlinable
     public init(

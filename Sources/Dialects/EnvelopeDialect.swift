@@ -45,6 +45,8 @@ public struct EnvelopeDialect: Dialect {
         var camelSenderID: JSONField?
         var camelSenderName: JSONField?
         var camelSentAt: JSONField?
+        /// Why there is nothing to translate.
+        var flaw: DropReason?
 
         /// The last of members with the same name counts.
         @inline(__always)
@@ -70,33 +72,41 @@ public struct EnvelopeDialect: Dialect {
             }
         }
 
+        /// Collects the members of a whole frame.
+        @inline(__always)
+        mutating func read(_ frame: UnsafeRawBufferPointer) {
+            do throws(JSONError) {
+                var reader = try JSONReader(frame)
+                if try reader.enterObject() {
+                    while let (key, value) = try reader.nextMember() { set(key, value) }
+                } else {
+                    _ = try reader.readValue()
+                    flaw = .notObject
+                }
+                try reader.finish()
+            } catch {
+                flaw = .malformed
+            }
+        }
+
         static func prefer(_ snake: JSONField?, _ camel: JSONField?) -> JSONField? {
             if let snake, !snake.isNull { return snake }
             return camel
         }
     }
 
+    @inline(__always)  // each call between here and the caller would copy the event
     public func decode(
         _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
     ) -> DecodedFrame {
         var fields = Fields()
-        do throws(JSONError) {
-            var reader = try JSONReader(frame)
-            if try reader.enterObject() {
-                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
-                try reader.finish()
-            } else {
-                _ = try reader.readValue()
-                try reader.finish()
-                return .dropped(.notObject, typeKey: nil)
-            }
-        } catch {
-            return .dropped(.malformed, typeKey: nil)
-        }
-        return translate(fields, context)
+        fields.read(frame)
+        return Self.translate(&fields, context)
     }
 
-    private func translate(_ fields: Fields, _ context: DialectContext) -> DecodedFrame {
+    /// - Parameter fields: not changed; passed in any other way, they would be copied.
+    private static func translate(_ fields: inout Fields, _ context: DialectContext) -> DecodedFrame {
+        if let flaw = fields.flaw { return .dropped(flaw, typeKey: nil) }
         guard let event = fields.event, !event.isNull else { return .dropped(.missingField, typeKey: nil) }
         let id = FrameText.id(Fields.prefer(fields.messageID, fields.camelMessageID))
         let sender = ChatPerson(
@@ -104,7 +114,7 @@ public struct EnvelopeDialect: Dialect {
             name: FrameText.nonEmpty(Fields.prefer(fields.senderName, fields.camelSenderName)))
         // This wire has ids, so a name alone is never us.
         let isSelf = sender.id.map { context.isSelf($0) } ?? false
-        let at = { FrameTime().read(Fields.prefer(fields.sentAt, fields.camelSentAt)) }
+        let sentAt = Fields.prefer(fields.sentAt, fields.camelSentAt)
         switch event {
         case "message":
             guard let body = fields.body, !body.isNull else {
@@ -115,10 +125,11 @@ public struct EnvelopeDialect: Dialect {
                 return .event(
                     .message(
                         ChatMessage(
-                            id: id, sender: sender, text: "", at: at(), attachments: [attachment], isSelf: isSelf)))
+                            id: id, sender: sender, text: "", at: FrameTime().read(sentAt), attachments: [attachment],
+                            isSelf: isSelf)))
             }
             return .event(
-                .message(.everyday(id: id, sender: sender, text: text, at: at(), isSelf: isSelf)))
+                .message(.everyday(id: id, sender: sender, text: text, at: FrameTime().read(sentAt), isSelf: isSelf)))
         case "typing":
             return .event(
                 .typing(
@@ -126,7 +137,9 @@ public struct EnvelopeDialect: Dialect {
                         state: .start, sender: sender, ttlMilliseconds: Self.typingMilliseconds, isSelf: isSelf)))
         case "readReceipt":
             guard let id else { return .dropped(.missingField, typeKey: FrameText.typeKey(event)) }
-            return .event(.receipt(ChatReceipt(state: .read, ids: [id], by: sender, at: at(), isSelf: isSelf)))
+            return .event(
+                .receipt(ChatReceipt(state: .read, ids: [id], by: sender, at: FrameTime().read(sentAt), isSelf: isSelf))
+            )
         default:
             return .dropped(.unknownType, typeKey: FrameText.typeKey(event))
         }
@@ -142,14 +155,14 @@ public struct EnvelopeDialect: Dialect {
         switch command {
         case .message(let message):
             guard message.attachments.isEmpty else { return Self.withLinks(message) }
-            return Self.frame("message", message.id, message.sender, message.text, message.at)
+            return Self.frame("message", message.id, message.sender.id, message.sender.name, message.text, message.at)
         case .typing(let typing) where typing.state == .start:
-            return Self.frame("typing", typing.id, typing.sender, "", typing.at)
+            return Self.frame("typing", typing.id, typing.sender.id, typing.sender.name, "", typing.at)
         case .receipt(let receipt) where receipt.state == .read:
             guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
             var frames: [EncodedFrame] = []
             for id in receipt.ids {
-                switch Self.frame("readReceipt", id, receipt.by, "", receipt.at) {
+                switch Self.frame("readReceipt", id, receipt.by.id, receipt.by.name, "", receipt.at) {
                 case .frame(let frame): frames.append(frame)
                 case .several(let more): frames += more
                 case .unsupported(let reason): return .unsupported(reason)
@@ -164,15 +177,16 @@ public struct EnvelopeDialect: Dialect {
 
     private static func withLinks(_ message: ChatMessage) -> EncodedCommand {
         let text = FrameAttachment.textWithLinks(message.text, message.attachments)
-        return frame("message", message.id, message.sender, text, message.at)
+        return frame("message", message.id, message.sender.id, message.sender.name, text, message.at)
     }
 
     /// What does not change is written as a whole: five names between six values.
     @inline(never)  // inlined, it would take copies of the ids
     private static func frame(
-        _ event: StaticString, _ id: ChatID?, _ sender: ChatPerson, _ body: String, _ at: ChatTimestamp?
+        _ event: StaticString, _ id: ChatID?, _ senderID: ChatID?, _ senderName: String?, _ body: String,
+        _ at: ChatTimestamp?
     ) -> EncodedCommand {
-        guard let id, let senderID = sender.id, let at else { return .unsupported(.missingField) }
+        guard let id, let senderID, let at else { return .unsupported(.missingField) }
         let bytes = JSONWriter.document { writer in
             writer.beginObject()
             writer.key("event")
@@ -182,7 +196,7 @@ public struct EnvelopeDialect: Dialect {
             writer.verbatim(#"","sender_id":""#)
             writer.appendToString(senderID)
             writer.verbatim(#"","sender_name":""#)
-            if let name = sender.name { writer.appendToString(name) } else { writer.appendToString(senderID) }
+            if let senderName { writer.appendToString(senderName) } else { writer.appendToString(senderID) }
             writer.verbatim(#"","body":""#)
             writer.appendToString(body)
             writer.verbatim(#"","sent_at":"#)

@@ -12,8 +12,11 @@ enum FrameText {
     /// An id: a string that is not empty, or a number in decimal digits, all of them. Nil for everything else.
     static func id(_ field: JSONField?) -> ChatID? {
         guard let field else { return nil }
-        guard field.kind == .string else { return number(field).map { ChatID($0) } }
-        return field.isEmptyString ? nil : string(field)
+        switch field.kind {
+        case .string: return field.isEmptyString ? nil : string(field)
+        case .integer where !field.isMinusZero: return field.withRawBytes { ChatID(utf8: $0) }
+        default: return number(field).map { ChatID($0) }
+        }
     }
 
     /// The same as text, without looking for a UUID in it: for rooms and references.
@@ -28,10 +31,7 @@ enum FrameText {
         switch field.kind {
         case .integer:
             // As it is written: JSON knows one spelling of every whole number, but for the zero.
-            return field.withRawBytes { bytes in
-                if bytes.count == 2, bytes[0] == UInt8(ascii: "-"), bytes[1] == UInt8(ascii: "0") { return "0" }
-                return copied(bytes)
-            }
+            return field.isMinusZero ? "0" : field.withRawBytes(copied)
         case .decimal:
             guard let value = field.double else { return nil }
             if let whole = JSONField.wholeNumber(value) { return String(whole) }

@@ -21,7 +21,7 @@ extension JSONWriter {
     mutating func name(_ name: StaticString) { key(name) }
 }
 
-/// A frame of which nothing needs escaping, as nearly always: written piece by piece to where it stays.
+/// A frame of which nothing needs escaping, as nearly always: written piece by piece.
 ///
 /// A text that does need escaping makes all of it nil; ``JSONWriter`` then does the work.
 struct PlainFrame {
@@ -35,16 +35,20 @@ struct PlainFrame {
     ///   - fill: puts the pieces, which together take no more than that.
     @inline(__always)
     static func make(byteCount: Int, _ fill: (inout PlainFrame) -> Void) -> [UInt8]? {
-        var isGood = false
-        let bytes = [UInt8](unsafeUninitializedCapacity: byteCount) { out, written in
-            guard let base = UnsafeMutableRawPointer(out.baseAddress) else { return }
-            var frame = PlainFrame(at: base, end: base + out.count)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: stackBytes) { room in
+            let isLong = byteCount > stackBytes
+            let out = isLong ? .allocate(capacity: byteCount) : room
+            defer { if isLong { out.deallocate() } }
+            guard let base = UnsafeMutableRawPointer(out.baseAddress) else { return nil }
+            var frame = PlainFrame(at: base, end: base + byteCount)
             fill(&frame)
-            isGood = frame.isGood
-            written = isGood ? frame.at - base : 0
+            return frame.isGood ? Array(UnsafeRawBufferPointer(start: base, count: frame.at - base)) : nil
         }
-        return isGood ? bytes : nil
     }
+
+    /// Room on the stack, as the compiler gives it unasked. An array that is written in place costs more than the copy: the
+    /// runtime would look for its type each time.
+    private static var stackBytes: Int { 1024 }
 
     private init(at: UnsafeMutableRawPointer, end: UnsafeMutableRawPointer) {
         self.at = at
@@ -86,41 +90,10 @@ struct PlainFrame {
         at += bytes.count
     }
 
-    private mutating func copyPlain(_ bytes: UnsafeRawBufferPointer) {
-        guard let source = bytes.baseAddress else { return }
-        let count = bytes.count
-        guard end - at >= count else { return isGood = false }
-        var marks: UInt64 = 0
-        if count >= 8 {
-            // Whole words, the last of which overlaps the one before.
-            var offset = 0
-            while offset < count &- 8 {
-                marks |= word(source, offset)
-                offset &+= 8
-            }
-            marks |= word(source, count &- 8)
-        } else {
-            for offset in 0..<count {
-                let byte = source.load(fromByteOffset: offset, as: UInt8.self)
-                at.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
-                if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { marks = ~0 }
-            }
-        }
-        at += count
-        if marks & 0x8080_8080_8080_8080 != 0 { isGood = false }
-    }
-
-    /// Copies eight bytes, and sets the top bit of the lowest one that needs escaping: a quote, a backslash or a control.
-    /// Top bits above it may be set, too; others mean nothing.
     @inline(__always)
-    private func word(_ source: UnsafeRawPointer, _ offset: Int) -> UInt64 {
-        let word = source.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-        at.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
-        let bytes = UInt64(littleEndian: word)
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let quotes = (bytes ^ (ones &* 0x22)) &- ones
-        let backslashes = (bytes ^ (ones &* 0x5C)) &- ones
-        let controls = bytes &- (ones &* 0x20)
-        return (quotes | backslashes | controls) & ~bytes
+    private mutating func copyPlain(_ bytes: UnsafeRawBufferPointer) {
+        guard end - at >= bytes.count else { return isGood = false }
+        if !JSONWriter.copyPlain(bytes, to: at.assumingMemoryBound(to: UInt8.self)) { isGood = false }
+        at += bytes.count
     }
 }

@@ -11,6 +11,7 @@ public struct JSONLimits: Equatable, Sendable {
     /// document that Apple clients read is read here too. Never above ``deepestNesting``.
     public var maxDepth: Int
 
+    @inlinable
     public init(maxBytes: Int = 4 * 1024 * 1024, maxDepth: Int = 512) {
         self.maxBytes = maxBytes
         self.maxDepth = min(maxDepth, Self.deepestNesting)

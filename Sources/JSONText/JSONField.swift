@@ -232,6 +232,11 @@ public struct JSONField {
 
     // MARK: - Numbers
 
+    /// Whether this is `-0`, the one whole number that may be written in two ways.
+    public var isMinusZero: Bool {
+        kind == .integer && count == 2 && base[0] == UInt8(ascii: "-") && base[1] == UInt8(ascii: "0")
+    }
+
     /// The value of a number without fraction and exponent, exactly; nil when it does not fit and for other kinds.
     public var int64: Int64? {
         guard kind == .integer, count <= 20 else { return nil }

@@ -20,14 +20,15 @@
 ///
 /// Source: RFC 8259.
 public struct JSONReader {
-    var scanner: JSONScanner
-    let maxDepth: Int
+    @usableFromInline var scanner: JSONScanner
+    @usableFromInline let maxDepth: Int
     /// How many of the objects and arrays entered are open.
-    var depth = 0
-    var isFirstMember = false
+    @usableFromInline var depth = 0
+    @usableFromInline var isFirstMember = false
 
     /// - Parameter bytes: the whole document; must stay valid for as long as the reader and its fields are used.
     /// - Throws: ``JSONError/Reason/tooLong`` and ``JSONError/Reason/unexpectedEnd``.
+    @inlinable @inline(__always)  // else made elsewhere, and copied to where it is used
     public init(_ bytes: UnsafeRawBufferPointer, limits: JSONLimits = JSONLimits()) throws(JSONError) {
         guard bytes.count <= limits.maxBytes else { throw JSONError(.tooLong, at: limits.maxBytes) }
         guard let base = bytes.baseAddress, bytes.count > 0 else { throw JSONError(.unexpectedEnd, at: 0) }
@@ -62,8 +63,15 @@ public struct JSONReader {
     }
 
     /// The name of the next member, whose value must be read before the next call; nil at the object's end.
-    @inline(__always)
     public mutating func nextKey() throws(JSONError) -> JSONField? {
+        guard let key = scanner.takePlainKey(afterComma: !isFirstMember) else { return try nextKeyAsWritten() }
+        isFirstMember = false
+        return key
+    }
+
+    /// The same, however it is written.
+    @inline(never)
+    private mutating func nextKeyAsWritten() throws(JSONError) -> JSONField? {
         guard try advance(to: UInt8(ascii: "}")) else { return nil }
         return try scanner.scanKey()
     }
@@ -71,17 +79,16 @@ public struct JSONReader {
     /// The next member of the object entered; nil at its end. One call for each, where ``nextKey()`` and ``readValue()``
     /// are two: what most loops over a frame want.
     public mutating func nextMember() throws(JSONError) -> (key: JSONField, value: JSONField)? {
-        // Nearly all members are written without white space and have a short plain name.
+        // Nearly all members are written without white space and have a plain name.
         guard let key = scanner.takePlainKey(afterComma: !isFirstMember) else { return try nextMemberAsWritten() }
         isFirstMember = false
-        if scanner.takeQuote() { return (key, try scanner.scanString()) }
         return (key, try readValue())
     }
 
     /// The same, however it is written.
     @inline(never)
     private mutating func nextMemberAsWritten() throws(JSONError) -> (key: JSONField, value: JSONField)? {
-        guard let key = try nextKey() else { return nil }
+        guard let key = try nextKeyAsWritten() else { return nil }
         return (key, try readValue())
     }
 
@@ -116,6 +123,7 @@ public struct JSONReader {
     /// ``JSONField/elements`` look into it.
     @inline(__always)
     public mutating func readValue() throws(JSONError) -> JSONField {
+        if scanner.takeQuote() { return try scanner.scanString() }
         guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
         // Brackets are the only bytes of these two columns that begin a value.
         if byte | 0x20 == UInt8(ascii: "{") { return try readContainer(byte) }

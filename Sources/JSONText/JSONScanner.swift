@@ -47,15 +47,23 @@ private struct ContainerStack {
     }
 }
 
+@usableFromInline
 struct JSONScanner {
-    let start: UnsafePointer<UInt8>
-    let end: UnsafePointer<UInt8>
-    var at: UnsafePointer<UInt8>
+    @usableFromInline let start: UnsafePointer<UInt8>
+    @usableFromInline let end: UnsafePointer<UInt8>
+    @usableFromInline var at: UnsafePointer<UInt8>
+    /// Bits of the bytes in front of ``windowEnd``, the lowest that of the first: set where a string may end or needs a look.
+    @usableFromInline var marks: UInt64
+    /// The end of the bytes that ``marks`` tells of.
+    @usableFromInline var windowEnd: UnsafePointer<UInt8>
 
+    @inlinable @inline(__always)
     init(start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>, at: UnsafePointer<UInt8>) {
         self.start = start
         self.end = end
         self.at = at
+        marks = 0
+        windowEnd = start
     }
 
     @inline(never)
@@ -257,24 +265,73 @@ struct JSONScanner {
 
     // MARK: - Strings
 
-    /// Takes a member's name and the colon after it, all without white space, if the name is plain and at most sixteen
-    /// bytes long. Nothing is taken else.
+    /// Where the bytes that a string may hold as they are end that begin at `first`: at the first quote, backslash, control
+    /// or byte beyond ASCII, or at the end of the document.
+    ///
+    /// Found out for 64 bytes at once, ahead of need: where one string ends decides where the next one begins, and so each
+    /// look at the bytes themselves would have to wait for the one before.
+    @inline(__always)
+    private mutating func plainEnd(from first: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+        let passed = Self.windowBytes &- (windowEnd - first)
+        if 0..<Self.windowBytes ~= passed {
+            let rest = marks &>> UInt64(truncatingIfNeeded: passed)
+            if rest != 0 { return first + rest.trailingZeroBitCount }
+        }
+        return plainEndBeyondWindow(from: first)
+    }
+
+    /// The same, when there is nothing from `first` to the end of the window.
+    @inline(never)
+    private mutating func plainEndBeyondWindow(from first: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+        guard first < end else { return end }
+        // Mostly the next window, which need not wait for `first`. What stands before a window is looked at again when a name
+        // turned out to have escapes.
+        var base = -Self.windowBytes..<Self.windowBytes ~= first - windowEnd ? windowEnd : first
+        while base < end {
+            if end - base >= Self.windowBytes {
+                marks = cb_json_marks64(base)
+                windowEnd = base + Self.windowBytes
+            } else {
+                base = takeLastWindow()
+            }
+            let passed = max(first - base, 0)
+            let rest = marks &>> UInt64(truncatingIfNeeded: passed)
+            if rest != 0 { return base + (passed &+ rest.trailingZeroBitCount) }
+            base = windowEnd
+        }
+        return end
+    }
+
+    /// Looks at the end of the document, or at all of one that is shorter than a window. Answers where the window begins.
+    @inline(never)
+    private mutating func takeLastWindow() -> UnsafePointer<UInt8> {
+        let isWhole = end - start >= Self.windowBytes
+        let base = isWhole ? end - Self.windowBytes : start
+        marks = isWhole ? cb_json_marks64(base) : cb_json_marks(base, end - base)
+        windowEnd = base + Self.windowBytes
+        return base
+    }
+
+    /// As many as a word has bits.
+    @inline(__always)
+    private static var windowBytes: Int { 64 }
+
+    /// Takes a member's name and the colon after it, all without white space, if the name is plain. Nothing is taken else.
     @inline(__always)
     mutating func takePlainKey(afterComma: Bool) -> JSONField? {
         var next = at
-        // A comma, a name of sixteen bytes in quotes, and the colon.
-        guard end - next >= 20 else { return nil }
+        // A comma and a quote.
+        guard end - next >= 2 else { return nil }
         if afterComma {
             guard next.pointee == UInt8(ascii: ",") else { return nil }
             next += 1
         }
         guard next.pointee == UInt8(ascii: "\"") else { return nil }
         let first = next + 1
-        let count = cb_json_plain16(first)
-        next = first + count
-        guard next[0] == UInt8(ascii: "\""), next[1] == UInt8(ascii: ":") else { return nil }
-        at = next + 2
-        return JSONField(base: first, count: count, kind: .string)
+        let close = plainEnd(from: first)
+        guard end - close >= 2, close[0] == UInt8(ascii: "\""), close[1] == UInt8(ascii: ":") else { return nil }
+        at = close + 2
+        return JSONField(base: first, count: close - first, kind: .string)
     }
 
     /// Takes a quote if it comes next, without white space.
@@ -291,16 +348,10 @@ struct JSONScanner {
     @inline(__always)
     mutating func scanString() throws(JSONError) -> JSONField {
         let first = at
-        var next = first
-        while end - next >= 16 {
-            let plain = cb_json_plain16(next)
-            next += plain
-            if plain == 16 { continue }
-            guard next.pointee == UInt8(ascii: "\"") else { break }
-            at = next + 1
-            return JSONField(base: first, count: next - first, kind: .string)
-        }
-        return try scanString(from: next)
+        let close = plainEnd(from: first)
+        guard close < end, close.pointee == UInt8(ascii: "\"") else { return try scanString(from: close) }
+        at = close + 1
+        return JSONField(base: first, count: close - first, kind: .string)
     }
 
     /// The same, when the bytes from `at` to `next` are known to be plain.
@@ -311,21 +362,6 @@ struct JSONScanner {
         // A copy, so that the position stays in a register while nothing else needs it.
         var next = begin
         while true {
-            // Sixteen bytes at a time, and eight near the end, while nothing needs a look: quote, backslash, control, or
-            // beyond ASCII.
-            words: do {
-                while end - next >= 16 {
-                    let plain = cb_json_plain16(next)
-                    next += plain
-                    if plain < 16 { break words }
-                }
-                while end - next >= 8 {
-                    let word = UInt64(littleEndian: UnsafeRawPointer(next).loadUnaligned(as: UInt64.self))
-                    let plain = Self.marks(in: word).trailingZeroBitCount >> 3
-                    next += plain
-                    if plain < 8 { break words }
-                }
-            }
             at = next
             guard next < end else { throw error(.unexpectedEnd) }
             let byte = next.pointee
@@ -338,8 +374,6 @@ struct JSONScanner {
                 next = at
             } else if byte < 0x20 {
                 throw error(.controlInString)
-            } else if byte < 0x80 {
-                next += 1
             } else {
                 marks |= JSONField.beyondASCII
                 repeat {
@@ -349,22 +383,8 @@ struct JSONScanner {
                     next += length
                 } while next < end && next.pointee >= 0x80
             }
+            next = plainEnd(from: next)
         }
-    }
-
-    /// Sets the top bit of the lowest byte that is a quote, a backslash, a control or beyond ASCII; bits above it may be
-    /// set by borrow and mean nothing.
-    @inline(__always)
-    static func marks(in word: UInt64) -> UInt64 { (specials(in: word) | word) & 0x8080_8080_8080_8080 }
-
-    /// The same for quote, backslash and control only. Top bits of bytes beyond ASCII mean nothing here.
-    @inline(__always)
-    static func specials(in word: UInt64) -> UInt64 {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let quotes = (word ^ (ones &* 0x22)) &- ones
-        let backslashes = (word ^ (ones &* 0x5C)) &- ones
-        let controls = word &- (ones &* 0x20)
-        return quotes | backslashes | controls
     }
 
     mutating func scanEscape() throws(JSONError) {

@@ -235,16 +235,17 @@ public struct JSONWriter: ~Copyable {
         let whole = magnitude / 1000
         digits(whole)
         needsComma = true
-        var thousandths = magnitude &- whole &* 1000
+        let thousandths = magnitude &- whole &* 1000
         guard thousandths > 0 else { return }
-        base[written] = UInt8(ascii: ".")
-        written += 1
-        while thousandths > 0 {
-            let digit = thousandths / 100
-            base[written] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit)
-            written += 1
-            thousandths = (thousandths &- digit &* 100) &* 10
-        }
+        // The point and three digits, of which only zeros at the end do not count.
+        let tens = thousandths / 10
+        let hundreds = thousandths / 100
+        let (second, third) = (tens &- hundreds &* 10, thousandths &- tens &* 10)
+        let zero = UInt64(UInt8(ascii: "0"))
+        let text = UInt64(UInt8(ascii: ".")) | (zero &+ hundreds) << 8 | (zero &+ second) << 16 | (zero &+ third) << 24
+        UnsafeMutableRawPointer(base + written).storeBytes(
+            of: UInt32(truncatingIfNeeded: text).littleEndian, as: UInt32.self)
+        written += third > 0 ? 4 : second > 0 ? 3 : 2
     }
 
     /// A value that is JSON already.
@@ -376,10 +377,30 @@ public struct JSONWriter: ~Copyable {
     }
 
     private mutating func escape(_ bytes: UnsafeBufferPointer<UInt8>) {
-        guard var read = bytes.baseAddress else { return }
-        let end = read + bytes.count
+        guard let source = bytes.baseAddress else { return }
         reserve(bytes.count)
-        var write = base + count
+        if Self.copyPlain(UnsafeRawBufferPointer(bytes), to: base + written) {
+            written += bytes.count
+        } else {
+            escape(from: source, to: source + bytes.count)
+        }
+    }
+
+    /// Copies bytes of text that may stand in a string as they are. False when one of them has to be escaped: then what is
+    /// copied means nothing.
+    ///
+    /// - Parameter out: room for as many bytes.
+    @inlinable @inline(__always)
+    public static func copyPlain(_ bytes: UnsafeRawBufferPointer, to out: UnsafeMutablePointer<UInt8>) -> Bool {
+        guard let source = bytes.baseAddress else { return true }
+        return cb_json_copy_plain(out, source.assumingMemoryBound(to: UInt8.self), bytes.count)
+    }
+
+    /// Room for the bytes as they are is reserved.
+    @inline(never)
+    private mutating func escape(from first: UnsafePointer<UInt8>, to end: UnsafePointer<UInt8>) {
+        var read = first
+        var write = base + written
         while read < end {
             // There is always room for what is left, so words may be stored before they are judged.
             while end - read >= 16 {
@@ -392,36 +413,37 @@ public struct JSONWriter: ~Copyable {
             while end - read >= 8 {
                 let word = UnsafeRawPointer(read).loadUnaligned(as: UInt64.self)
                 UnsafeMutableRawPointer(write).storeBytes(of: word, as: UInt64.self)
-                let marks = JSONScanner.specials(in: UInt64(littleEndian: word)) & ~UInt64(littleEndian: word)
+                let marks = Self.specials(in: UInt64(littleEndian: word)) & ~UInt64(littleEndian: word)
                 let first = (marks & 0x8080_8080_8080_8080).trailingZeroBitCount >> 3
                 read += first
                 write += first
                 if first < 8 { break }
             }
             guard read < end else { break }
-            let left = end - read
-            if left < 8, bytes.count >= 8 {
-                // The last eight bytes at once, some of them again: without escapes among them they stand alike.
-                let word = UnsafeRawPointer(end - 8).loadUnaligned(as: UInt64.self)
-                if JSONScanner.specials(in: word) & ~word & 0x8080_8080_8080_8080 == 0 {
-                    UnsafeMutableRawPointer(write - (8 - left)).storeBytes(of: word, as: UInt64.self)
-                    write += left
-                    break
-                }
-            }
             let byte = read.pointee
             read += 1
             if Self.needsEscape(byte) {
                 written = write - base
                 reserve(end - read + 6)
                 appendEscape(byte)
-                write = base + count
+                write = base + written
             } else {
                 write.pointee = byte
                 write += 1
             }
         }
         written = write - base
+    }
+
+    /// Sets the top bit of the lowest byte that is a quote, a backslash or a control; bits above it may be set by borrow and
+    /// mean nothing, as do the top bits of bytes beyond ASCII.
+    @inline(__always)
+    private static func specials(in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let quotes = (word ^ (ones &* 0x22)) &- ones
+        let backslashes = (word ^ (ones &* 0x5C)) &- ones
+        let controls = word &- (ones &* 0x20)
+        return quotes | backslashes | controls
     }
 
     /// Room for six bytes is reserved.

@@ -16,7 +16,7 @@ struct FrameWritingTests {
     func textsSurvive(_ special: String) throws {
         let directus = try DirectusDialect()
         let jwtRooms = try JWTRoomsDialect()
-        for length in [0, 1, 6, 7, 8, 9, 15, 16, 17] {
+        for length in Array(0...17) + [31, 32, 33] {
             for place in 0...length {
                 let text =
                     String(repeating: "a", count: place) + special + String(repeating: "b", count: length - place)

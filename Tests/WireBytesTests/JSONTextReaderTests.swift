@@ -378,6 +378,30 @@ struct JSONTextReaderTests {
         }
     }
 
+    @Test("a member is read alike wherever it stands in the document", arguments: ["", #"\n"#, "é"])
+    func memberPlaces(_ special: String) throws {
+        for padding in 0..<140 {
+            for tail in [0, 1, 63, 64, 65] {
+                let (front, back) = (String(repeating: "f", count: padding), String(repeating: "b", count: tail))
+                let document =
+                    #"{"p":"\#(front)","na\#(special)me":"va\#(special)lue","m":["\#(special)"],"q":"\#(back)"}"#
+                var texts: [String] = []
+                try Array(document.utf8).withUnsafeBytes { bytes in
+                    var reader = try JSONReader(bytes)
+                    #expect(try reader.enterObject())
+                    while let key = try reader.nextKey() { texts += [key.rawText, try reader.readValue().rawText] }
+                    try reader.finish()
+                    reader = try JSONReader(bytes)
+                    #expect(try reader.enterObject())
+                    while let (key, value) = try reader.nextMember() { texts += [key.rawText, value.rawText] }
+                    try reader.finish()
+                }
+                let once = ["p", front, "na\(special)me", "va\(special)lue", "m", "[\"\(special)\"]", "q", back]
+                #expect(texts == once + once)
+            }
+        }
+    }
+
     @Test("a short decimal is the double that the long way gives")
     func doubles() throws {
         var random = SeededGenerator(seed: 11)

@@ -20,24 +20,88 @@ static inline int cb_memcmp(const void *a, const void *b, size_t count) { return
 /// Sixteen bytes at once. The compiler's own vectors: a few instructions, where Swift's take them byte by byte.
 typedef signed char cb_bytes16 __attribute__((vector_size(16)));
 
-/// How many of the sixteen bytes at `bytes` come before the first that is a quote, a backslash, a control, or beyond
-/// ASCII: bytes that may stand in a JSON string as they are.
-static inline long cb_json_plain16(const uint8_t *bytes) {
+/// One bit for each of the sixteen bytes at `bytes`, the first one's the lowest: set for a quote, a backslash, a control,
+/// and what is beyond ASCII. All others may stand in a JSON string as they are.
+static inline uint64_t cb_json_marks16(const uint8_t *bytes) {
     cb_bytes16 word;
     __builtin_memcpy(&word, bytes, sizeof word);
     // Signed, bytes beyond ASCII are below the controls.
     cb_bytes16 marks = (cb_bytes16)((word < 0x20) | (word == '"') | (word == '\\'));
 #if defined(__SSE2__)
     typedef char chars16 __attribute__((vector_size(16)));
-    unsigned bits = (unsigned)__builtin_ia32_pmovmskb128((chars16)marks);
-    return __builtin_ctz(bits | 0x10000);
+    return (unsigned)__builtin_ia32_pmovmskb128((chars16)marks);
 #else
-    uint8_t each[16];
-    __builtin_memcpy(each, &marks, sizeof each);
-    long count = 0;
-    while (count < 16 && !each[count]) count++;
-    return count;
+    uint64_t bits = 0;
+    for (int index = 0; index < 16; index++) bits |= (uint64_t)(marks[index] & 1) << index;
+    return bits;
 #endif
+}
+
+/// The same of 64 bytes.
+static inline uint64_t cb_json_marks64(const uint8_t *bytes) {
+    return cb_json_marks16(bytes) | cb_json_marks16(bytes + 16) << 16 | cb_json_marks16(bytes + 32) << 32
+        | cb_json_marks16(bytes + 48) << 48;
+}
+
+/// The same of fewer, and as if controls came after them.
+static inline uint64_t cb_json_marks(const uint8_t *bytes, size_t count) {
+    uint8_t room[64] = {0};
+    memcpy(room, bytes, count < sizeof room ? count : sizeof room);
+    return cb_json_marks64(room);
+}
+
+/// How many of the sixteen bytes at `bytes` come before the first that is marked.
+static inline long cb_json_plain16(const uint8_t *bytes) {
+    return __builtin_ctz((unsigned)cb_json_marks16(bytes) | 0x10000);
+}
+
+/// Not zero where one of sixteen bytes has to be escaped in a JSON string: a quote, a backslash or a control.
+static inline cb_bytes16 cb_json_escapes16(cb_bytes16 word) {
+    typedef unsigned char bytes16 __attribute__((vector_size(16)));
+    return (cb_bytes16)(((bytes16)word < 0x20) | (word == '"') | (word == '\\'));
+}
+
+/// Copies bytes that may stand in a JSON string as they are. Answers whether all may: otherwise what is copied means nothing.
+/// As many bytes as fit into a word of some size are a first and a last one, which may overlap.
+static inline bool cb_json_copy_plain(uint8_t *to, const uint8_t *from, size_t count) {
+    cb_bytes16 word, escapes = {0};
+    uint64_t halves[2];
+    if (count >= 16) {
+        for (size_t offset = 0; offset < count - 16; offset += 16) {
+            __builtin_memcpy(&word, from + offset, 16);
+            __builtin_memcpy(to + offset, &word, 16);
+            escapes |= cb_json_escapes16(word);
+        }
+        __builtin_memcpy(&word, from + count - 16, 16);
+        __builtin_memcpy(to + count - 16, &word, 16);
+    } else {
+        if (count >= 8) {
+            __builtin_memcpy(&halves[0], from, 8);
+            __builtin_memcpy(&halves[1], from + count - 8, 8);
+            __builtin_memcpy(to, &halves[0], 8);
+            __builtin_memcpy(to + count - 8, &halves[1], 8);
+        } else if (count >= 4) {
+            uint32_t first, last;
+            __builtin_memcpy(&first, from, 4);
+            __builtin_memcpy(&last, from + count - 4, 4);
+            __builtin_memcpy(to, &first, 4);
+            __builtin_memcpy(to + count - 4, &last, 4);
+            halves[0] = halves[1] = (uint64_t)first << 32 | last;
+        } else if (count > 0) {
+            uint8_t first = from[0], middle = from[count / 2], last = from[count - 1];
+            to[0] = first;
+            to[count / 2] = middle;
+            to[count - 1] = last;
+            // Beyond them stand letters.
+            halves[0] = halves[1] = 0x6161616161000000 | (uint64_t)last << 16 | (uint64_t)middle << 8 | first;
+        } else {
+            return true;
+        }
+        __builtin_memcpy(&word, halves, sizeof word);
+    }
+    escapes |= cb_json_escapes16(word);
+    __builtin_memcpy(halves, &escapes, sizeof halves);
+    return (halves[0] | halves[1]) == 0;
 }
 
 // Base64, sixteen digits at a time, as far as that goes. All values are in the order of their lowest byte first; on
