@@ -1,10 +1,13 @@
 """Start and stop: what a client, a backend and the system see of it."""
 
+import os
 import shutil
+import signal
 import socket
+import subprocess
 import tempfile
 
-from peer import Bridge, wait_until
+from peer import BINARY_PATH, IRC, PATIENCE, Bridge, wait_until
 from restarts import MEMORY
 from world import scenario
 
@@ -24,6 +27,39 @@ def sigterm_says_goodbye_on_both_sides(world):
         client.wait_closed()
     wait_until(lambda: world.relay.closes == [1001], lambda: "Close 1001, once; got %r" % world.relay.closes)
     world.bridge = None
+
+
+@scenario
+def sigterm_says_goodbye_as_soon_as_somebody_is_in(world):
+    """Not only after the log says that clients can connect; so the port is tried until it answers."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for _ in range(10):
+        with tempfile.TemporaryDirectory(prefix="chatbridge-") as directory:
+            path = os.path.join(directory, "bridge.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(
+                    '[server]\nstate_dir = "%s/state"\n[[listeners]]\nbind = "irc://127.0.0.1:%d"\n'
+                    '[[rooms]]\nname = "lobby"\nurl = "ws://127.0.0.1:1/x"\n' % (directory, port))
+            process = subprocess.Popen(
+                [BINARY_PATH, "run", "--config", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
+            try:
+                client = wait_until(lambda: connected(port), "the port answers")
+                process.send_signal(signal.SIGTERM)
+                client.expect("ERROR")
+                assert process.wait(PATIENCE) == 0, process.returncode
+                client.close()
+            finally:
+                process.kill()
+                process.wait()
+
+
+def connected(port):
+    try:
+        return IRC(port, "ann")
+    except ConnectionRefusedError:
+        return None
 
 
 @scenario

@@ -20,10 +20,12 @@ struct BridgeService {
 
     /// Opens the store, the listeners and the rooms' links.
     ///
-    /// - Parameter note: called on the loop for everything that the operator, or the demo, should know.
+    /// - Parameters:
+    ///   - stopsOnSignals: the process is this service's alone.
+    ///   - note: called on the loop for everything that the operator, or the demo, should know.
     static func start(
         _ configuration: Configuration, instanceID: String, surroundings: ConfigurationSurroundings, log: Logger,
-        note: @escaping @Sendable (BridgeNote) -> Void
+        stopsOnSignals: Bool = false, note: @escaping @Sendable (BridgeNote) -> Void
     ) async throws(StartError) -> BridgeService {
         ProcessSignals.ignoreBrokenPipes()
         ProcessSignals.ignoreFileSizeLimit()
@@ -104,6 +106,8 @@ struct BridgeService {
                 let others: [any LoopTenant] = [backends.client, backends.files]
                 transport.delegate = LoopHouse(
                     bridge: driver, httpServer: server, others: others + (driver.media.map { [$0] } ?? []))
+                // Whoever is let in is told when it ends.
+                if stopsOnSignals { try stopOnSignals(log, transport) }
                 var addresses: [SocketAddress] = []
                 var listeners: [(id: ListenerID, listener: ClientListener)] = []
                 var ports: [ListenerID: Int] = [:]
@@ -199,24 +203,18 @@ struct BridgeService {
     }
 
     /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the certificates again.
-    func stopOnSignals(_ log: Logger) async throws(StartError) {
-        do {
-            try await loop.run { transport throws(TransportError) in
-                var signals = 0
-                try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
-                    if signal == SIGHUP {
-                        log.info("certificates-reread", "reading the listeners' certificates again")
-                        (transport.delegate as? LoopHouse)?.bridge.reloadCertificates(transport)
-                        return
-                    }
-                    signals += 1
-                    guard signals == 1 else { _exit(1) }
-                    log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
-                    (transport.delegate as? LoopHouse)?.bridge.shutdown(transport)
-                }
+    private static func stopOnSignals(_ log: Logger, _ transport: Transport) throws(TransportError) {
+        var signals = 0
+        try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
+            if signal == SIGHUP {
+                log.info("certificates-reread", "reading the listeners' certificates again")
+                (transport.delegate as? LoopHouse)?.bridge.reloadCertificates(transport)
+                return
             }
-        } catch {
-            throw StartError(description: "\(error)")
+            signals += 1
+            guard signals == 1 else { _exit(1) }
+            log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
+            (transport.delegate as? LoopHouse)?.bridge.shutdown(transport)
         }
     }
 

@@ -41,7 +41,7 @@ enum ServiceCommands {
         do {
             let service = try await BridgeService.start(
                 configuration, instanceID: instanceID, surroundings: surroundings, log: log,
-                note: { note in
+                stopsOnSignals: true, note: { note in
                     notes(note)
                     observe(note)
                 })
@@ -51,7 +51,6 @@ enum ServiceCommands {
             for address in service.httpAddresses {
                 log.info("listening-http", "HTTP is served", ["address": LogValue(address)])
             }
-            try await service.stopOnSignals(log)
             started(service)
             if let failure = await service.waitUntilStopped() {
                 log.error("store-incomplete", failure)
