@@ -41,7 +41,8 @@ enum ServiceCommands {
         do {
             let service = try await BridgeService.start(
                 configuration, instanceID: instanceID, surroundings: surroundings, log: log,
-                stopsOnSignals: true, note: { note in
+                stopsOnSignals: true,
+                note: { note in
                     notes(note)
                     observe(note)
                 })
