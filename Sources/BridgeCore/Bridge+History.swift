@@ -68,11 +68,17 @@ extension Bridge {
             withEvents: plays && session.caps.contains(.messageTags), without: without)
     }
 
+    /// Milliseconds by which clocks of clients are believed to be late.
+    private static let clientClockTolerance: Int64 = 60_000
+
     /// A room is where the latest of its lines is: the last of its order may come late, or from a clock that is slow.
     ///
     /// Source: IRCv3 chathistory, "TARGETS".
     private func targets(from: ChatTimestamp, to: ChatTimestamp, limit: Int, _ session: IRCSession) {
-        let (lower, upper) = (min(from, to), max(from, to))
+        // Who has just come asks up to now, by a clock of their own, and means everything until they are in the rooms.
+        let (lower, last) = (min(from, to), max(from, to))
+        let isUpToNow = last.milliseconds >= context.now.wall.milliseconds - Self.clientClockTolerance
+        let upper = session.isArriving && isUpToNow ? ChatTimestamp(milliseconds: .max) : last
         let said = rooms.filter { mayReadHistory(of: $0, session) }
             .compactMap { room in room.recent.latest(wall: context.now.wall).map { (at: $0, name: room.channel) } }
         let found = (said + privateTargets(session)).filter { $0.at > lower && $0.at < upper }

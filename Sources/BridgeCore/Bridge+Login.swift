@@ -271,8 +271,7 @@ extension Bridge {
         let away = session.earlyAway
         registered(session)
         welcome(session)
-        for id in others.first?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
-        bringBack(session)
+        comeBack(session)
         if let away {
             setAway(away, session)
         } else {
@@ -344,7 +343,7 @@ extension Bridge {
         }
         session.nick = person.nick
         tellAccount(session)
-        for id in others.first?.rooms ?? [] {
+        for id in others.first(where: { !$0.isArriving })?.rooms ?? [] {
             if let room = room(id) { enter(room, session, isSilent: rooms.contains(id)) }
         }
         for id in rooms {
@@ -357,7 +356,7 @@ extension Bridge {
                 continue
             }
             enter(room, session, isSilent: true)
-            for other in others {
+            for other in others where !other.isArriving {
                 enter(room, other)
                 pullLongAnswers(other)
             }

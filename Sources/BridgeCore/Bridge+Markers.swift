@@ -89,6 +89,8 @@ extension Bridge {
     func moveMarker(_ target: String, to at: ChatTimestamp, _ session: IRCSession) {
         if target.hasPrefix("#") {
             guard let room = room(channel: target), session.rooms.contains(room.id) else {
+                // Clients mark their own PART as read: gamja.
+                if let left = session.lastLeft, left == self.room(channel: target)?.id { return }
                 return refuseMarker(target, "INVALID_PARAMS", "You are not in that room", session)
             }
             let moved = room.moveMarker(of: session.id, to: at, context)

@@ -21,6 +21,10 @@ extension Bridge {
     /// About what a client is told of a room that it enters, in bytes: JOIN, topic, read marker. Names and whatever else is
     /// long count by themselves.
     static let entranceByteCount = 1024
+    /// So many times the usual burst is what it may ask for beside, when it comes.
+    private static let arrivalBursts: Double = 2
+    /// A client that does not answer is in its rooms after this.
+    private static let arrivalPatience: Duration = .seconds(3)
 
     /// Whether clients of the account come back to its rooms: as the person chose, else as the configuration has it.
     func rejoins(_ account: String) -> Bool { context.choices.rejoins(AccountBook.fold(account)) ?? settings.rejoins }
@@ -84,6 +88,43 @@ extension Bridge {
 
     // MARK: - Coming back
 
+    /// Has a client that has just come enter the rooms in which the account's other clients are, and those in which it was.
+    ///
+    /// Clients that fetch what they missed ask which rooms have something new as soon as they are welcome, and for each of these
+    /// for what came after the newest line that they have then. So the first line of a room must not come before that
+    /// answer: they come in when they have answered a PING that went out behind the welcome.
+    func comeBack(_ session: IRCSession) {
+        guard let account = session.account?.name, session.caps.contains(.chatHistory), session.person != nil,
+            sessions(of: session.person).contains(where: { !$0.rooms.isEmpty })
+                || rejoins(account) && !memberships.rooms(of: account).isEmpty
+        else { return comeIn(session) }
+        session.isArriving = true
+        // They ask at once, and what is said until they have their answers they show twice.
+        session.budget.give(session.budget.burst * Self.arrivalBursts)
+        let isAsked = whenReceived(by: session) { [weak self, weak session] in
+            guard let self, let session, session.isArriving else { return }
+            arrive(session)
+        }
+        context.timers.set(
+            .arriving(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
+    }
+
+    /// The client asked for what it missed, or has had the time to.
+    func arrive(_ session: IRCSession) {
+        guard session.isArriving else { return }
+        session.isArriving = false
+        context.timers.cancel(.arriving(session.id))
+        comeIn(session)
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    private func comeIn(_ session: IRCSession) {
+        let other = sessions(of: session.person).first { $0 !== session && !$0.isArriving }
+        for id in other?.rooms ?? [] { if let room = room(id) { enter(room, session) } }
+        bringBack(session)
+    }
+
     /// Has the client enter the rooms of its account in which it is not.
     func bringBack(_ session: IRCSession) {
         guard let account = session.account?.name, rejoins(account), session.person != nil else { return }
@@ -102,7 +143,7 @@ extension Bridge {
         if let room = room(of: next, session), !session.rooms.contains(room.id) {
             session.undrainedBytes += Self.entranceByteCount
             enter(room, session)
-            for other in sessions(of: session.person) where other !== session {
+            for other in sessions(of: session.person) where other !== session && !other.isArriving {
                 enter(room, other)
                 // Not pulled from here: that one may be on its way back too, and would pull this one.
                 if other.hasLongAnswers { context.emit(.notifyWhenDrained(other.id)) }

@@ -94,7 +94,7 @@ extension Bridge {
         registered(session)
         welcome(session)
         if let away { setAway(away, session) }
-        bringBack(session)
+        comeBack(session)
     }
 
     func registered(_ session: IRCSession) {
@@ -198,7 +198,7 @@ extension Bridge {
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
         // The one who asked first, so that the others in the room are told once, and a label is answered.
         enter(room, session)
-        for other in sessions(of: session.person) where other !== session {
+        for other in sessions(of: session.person) where other !== session && !other.isArriving {
             enter(room, other)
             pullLongAnswers(other)
         }
@@ -270,6 +270,7 @@ extension Bridge {
         reply(line, session)
         room.broadcast(line, except: session.id, context)
         for client in sessions(of: personID) { leave(room, client) }
+        session.lastLeft = room.id
     }
 
     private func names(_ channels: [String], _ session: IRCSession) {

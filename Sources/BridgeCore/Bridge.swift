@@ -342,6 +342,7 @@ public final class Bridge {
         context.timers.cancel(.clientLiveness(session.id))
         context.timers.cancel(.clientBudget(session.id))
         context.timers.cancel(.history(session.id))
+        context.timers.cancel(.arriving(session.id))
         context.timers.cancel(.loginAnswer(session.id))
         context.timers.cancel(.accountAnswer(session.id))
         if let network = countedNetwork(of: session.origin) { addressUse[network]?.clients -= 1 }
@@ -425,6 +426,7 @@ public final class Bridge {
             case .clientLiveness(let id): if let session = sessions[id] { checkLiveness(session) }
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .naming(let id): if let session = sessions[id] { namingTimerFired(session) }
+            case .arriving(let id): if let session = sessions[id] { arrive(session) }
             case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
             case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }

@@ -257,6 +257,10 @@ final class IRCSession {
     var following: Following?
     /// The newest order with something that was kept on the client's behalf.
     var lastKept: StoreTicket?
+    /// It is welcome, and not in its rooms yet; see ``Bridge/comeBack(_:)``.
+    var isArriving = false
+    /// The room that it left last.
+    var lastLeft: RoomID?
     /// The newest of them with something that the client said.
     var lastAccepted: StoreTicket?
 

@@ -49,6 +49,8 @@ enum TimerKey: Hashable {
     case clientBudget(ClientID)
     /// A client has waited long enough for others of its name.
     case naming(ClientID)
+    /// A client has had the time to ask for what it missed before it comes back to its rooms.
+    case arriving(ClientID)
     /// A wrong password has waited long enough for its answer.
     case loginAnswer(ClientID)
     /// An account has taken too long to be made.

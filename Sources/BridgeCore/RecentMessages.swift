@@ -47,6 +47,8 @@ struct RecentMessages {
     /// The latest time that a line bore, and the same where none counts as later than our clock when it came.
     private var latestSaid: ChatTimestamp?
     private var latestHeard: ChatTimestamp?
+    /// The newest line whose time was set apart: when it was said, and what it shows.
+    private var apartLast: (said: ChatTimestamp, shown: ChatTimestamp)?
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 
@@ -214,6 +216,36 @@ struct RecentMessages {
     var newest: Entry? {
         guard !ring.isEmpty else { return nil }
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
+    }
+
+    /// What the next line bears as its time. Backends that count whole seconds, and lines that come at once, give many the same,
+    /// and clients that ask for what came after the time of their last line would miss others of that moment, or get them
+    /// twice: so each is shown a millisecond behind the one before.
+    mutating func apart(_ said: ChatTimestamp) -> ChatTimestamp {
+        var shown = said
+        if let last = newest?.at, last >= said, isOfMoment(last, said) {
+            shown = ChatTimestamp(milliseconds: last.milliseconds + 1)
+        }
+        apartLast = (said, shown)
+        return shown
+    }
+
+    /// Whether the newest line is not later than the next but for being apart from others, or for the next one's whole second.
+    private func isOfMoment(_ last: ChatTimestamp, _ said: ChatTimestamp) -> Bool {
+        let (ahead, over) = last.milliseconds.subtractingReportingOverflow(said.milliseconds)
+        guard !over, ahead < Self.moment - 1 else { return false }
+        return ahead == 0 || said.milliseconds % Self.moment == 0
+            || apartLast.map { $0.shown == last && $0.said <= said } ?? false
+    }
+
+    /// Milliseconds by which lines are shown later than they were said, less one.
+    private static let moment: Int64 = 1000
+
+    /// Until when lines were said: now, or the time of the newest where that is only ahead of us for being apart from others.
+    func end(wall: ChatTimestamp) -> ChatTimestamp {
+        guard let newest = newest?.at, newest > wall else { return wall }
+        let (ahead, over) = newest.milliseconds.subtractingReportingOverflow(wall.milliseconds)
+        return !over && ahead < Self.moment ? newest : wall
     }
 
     /// Whether a line bears this very time.

@@ -277,7 +277,7 @@ extension Room {
     @discardableResult
     func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: BridgeContext) -> Bool {
         guard let member = locals[client] else { return false }
-        let target = min(at, context.now.wall)
+        let target = min(at, recent.end(wall: context.now.wall))
         let old = markers[member.puppet]
         if let old, target < old.at { return false }
         if markers.count >= Self.maxMarkers, old == nil {

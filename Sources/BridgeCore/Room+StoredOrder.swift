@@ -42,6 +42,14 @@ extension Room {
         if isDue { keepLive(context) }
     }
 
+    /// What a line shows as its time, by when it was said: apart from the one before. Behind a hole it is none that is kept as the
+    /// end of what is in front of it.
+    func lineTime(_ saidAt: ChatTimestamp) -> ChatTimestamp {
+        let at = recent.apart(saidAt)
+        guard at == liveKept, missingSince != nil || isGapOpen, at.milliseconds < .max else { return at }
+        return ChatTimestamp(milliseconds: at.milliseconds + 1)
+    }
+
     /// A message of somebody upstream, as it is kept.
     ///
     /// - Parameter text: as it is shown, where that is not as the backend has it.
@@ -76,9 +84,10 @@ extension Room {
     /// clock that was ahead bears the time at which it came.
     private func heard(until seen: ChatTimestamp) -> ChatTimestamp {
         guard historySource != .none, let newest = recent.newest?.at else { return seen }
-        guard newest < seen, recent.hasLine(at: seen) else { return max(seen, newest) }
-        let (next, over) = seen.milliseconds.addingReportingOverflow(1)
-        return ChatTimestamp(milliseconds: over ? seen.milliseconds : next)
+        guard newest < seen else { return newest }
+        var until = seen
+        while until.milliseconds < .max, recent.hasLine(at: until) { until.milliseconds += 1 }
+        return until
     }
 
     private func keepLive(until: ChatTimestamp, _ context: BridgeContext) {

@@ -43,7 +43,8 @@ struct TokenBucket {
     private mutating func refill(_ now: MonotonicInstant, _ rate: Double) {
         if level.refilledAt.nanoseconds != .min, now > level.refilledAt {
             let elapsed = Double((now - level.refilledAt).wholeNanoseconds) / 1e9
-            level.tokens = min(burst, level.tokens + elapsed * rate)
+            // What was given beyond that stays.
+            level.tokens = max(level.tokens, min(burst, level.tokens + elapsed * rate))
         }
         level.refilledAt = max(now, level.refilledAt)
     }
@@ -57,6 +58,9 @@ struct TokenBucket {
         level.tokens -= cost
         return true
     }
+
+    /// Adds tokens, once, beyond what the bucket holds otherwise.
+    mutating func give(_ tokens: Double) { level.tokens += max(tokens, 0) }
 
     /// When ``take(_:now:)`` will be granted again.
     mutating func nextGrant(now: MonotonicInstant) -> MonotonicInstant {

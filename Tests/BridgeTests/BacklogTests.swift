@@ -131,7 +131,8 @@ struct BacklogTests {
         let answer = try #require(lines.first { $0.hasSuffix(":answer") })
         #expect(tags(answer)["+reply"] == "first" && tags(answer)["+draft/reply"] == "first")
         let gap = try #require(lines.first { $0.contains("NOTICE") })
-        #expect(tags(gap)["chatbridge/gap"] == "2026-11-21T11:59:58.000Z,2026-11-21T12:00:03.000Z")
+        // The test's rows bear the time of the line that they stand for: the fourth of that second.
+        #expect(tags(gap)["chatbridge/gap"] == "2026-11-21T11:59:58.004Z,2026-11-21T12:00:03.004Z")
         #expect(gap.contains(":bridge NOTICE #lobby :*** What was said"))
     }
 

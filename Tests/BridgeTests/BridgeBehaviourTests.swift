@@ -223,7 +223,8 @@ struct BridgeBehaviourTests {
     func wholeSecondsAndMarkers() throws {
         let harness = try Self.harness()
         harness.advance(by: .milliseconds(300))
-        Self.enter(harness, 1, caps: "draft/read-marker")
+        Self.enter(harness, 1, caps: "draft/read-marker server-time")
+        var shown = ""
         func receipts(after milliseconds: Int, _ ids: [String]) -> [String] {
             harness.advance(by: .milliseconds(milliseconds))
             for id in ids {
@@ -232,8 +233,9 @@ struct BridgeBehaviourTests {
                     #"{"event":"message","message_id":"\#(id)","sender_id":"s","sender_name":"S","body":"b","sent_at":1795262400}"#
                 )
             }
-            _ = harness.takeOutputs()
-            harness.send(1, "MARKREAD #lobby timestamp=2026-11-21T12:00:00.000Z")
+            // As clients do: up to the time of the last line that they were shown.
+            shown = harness.takeLines(1).compactMap { HistoryStage.tag("time", $0) }.last ?? shown
+            harness.send(1, "MARKREAD #lobby timestamp=\(shown)")
             return harness.takeOutputs().compactMap { output in
                 guard case .upstream(_, .frame(let bytes, _)) = output else { return nil }
                 return String(decoding: bytes, as: UTF8.self)

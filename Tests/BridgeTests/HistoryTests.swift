@@ -129,31 +129,83 @@ struct HistoryTests {
     }
 
     @Test(
-        "of messages of one moment nothing is left out for who names them by their time, and each comes once for who goes on from a page",
-        arguments: HistoryPlace.own)
-    func sameMoment(_ place: HistoryPlace) throws {
+        "messages of one moment are shown apart, so that a time names one of them", arguments: HistoryPlace.own,
+        [0, 5])
+    func shownApart(_ place: HistoryPlace, milliseconds: Int64) throws {
         let stage = try HistoryStage(place)
         stage.enter()
-        stage.say("a")
-        stage.harness.advance(by: .seconds(1))
-        stage.say(["b", "c", "d"], each: .zero)
+        stage.harness.advance(by: .milliseconds(milliseconds))
+        stage.say(["a", "b", "c", "d"], each: .zero)
         stage.harness.advance(by: .seconds(1))
         stage.say("e")
-        _ = stage.raw()
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("c")) 10") == ["a", "b", "c"])
+        let live = stage.raw().filter { $0.contains("PRIVMSG") }.compactMap { HistoryStage.tag("time", $0) }.dropLast()
+        #expect(Array(live) == (0..<4).map { "2026-11-21T12:00:00.00\(milliseconds + Int64($0))Z" })
+        let lines = stage.ask("CHATHISTORY LATEST #lobby * 10").filter { $0.contains("PRIVMSG") }
+        #expect(Array(lines.compactMap { HistoryStage.tag("time", $0) }.prefix(4)) == Array(live))
+        for (index, time) in live.enumerated() {
+            #expect(
+                stage.page("CHATHISTORY AFTER #lobby timestamp=\(time) 10")
+                    == Array(["a", "b", "c", "d", "e"].dropFirst(index + 1)))
+            #expect(
+                stage.page("CHATHISTORY BEFORE #lobby timestamp=\(time) 10")
+                    == Array(["a", "b", "c", "d"].prefix(index)))
+        }
+    }
+
+    @Test("where a backend counts whole seconds, so are those of one second, and none else")
+    func wholeSeconds() throws {
+        let stage = try HistoryStage(.store)
+        stage.enter()
+        stage.say("a")
+        // Its clock stands at the second while ours goes on.
+        stage.harness.advance(by: .milliseconds(400))
+        stage.say("b", clock: -400)
+        stage.harness.advance(by: .milliseconds(400))
+        stage.say("c", clock: -800)
+        stage.harness.advance(by: .milliseconds(400))
+        stage.say("d", clock: -200)
+        // A clock that is behind by more stays behind.
+        stage.say("e", clock: -60_200)
+        let times = stage.raw().filter { $0.contains("PRIVMSG") }.compactMap { HistoryStage.tag("time", $0) }.map { String($0.suffix(10)) }
+        #expect(times == ["00:00.000Z", "00:00.001Z", "00:00.002Z", "00:01.000Z", "59:01.000Z"])
+    }
+
+    @Test(
+        "of messages that bear one time nothing is left out for who names them by it, and each comes once for who goes on from a page"
+    )
+    func sameMoment() throws {
+        let moment = ManualClock().now.wall.milliseconds
+        var store = StoreStage()
+        let rows: [(text: String, at: Int64)] = [("a", 0), ("b", 1000), ("c", 1000), ("d", 1000), ("e", 2000)]
+        store.prepare(
+            rows.enumerated().map { place, row in
+                .message(
+                    StoredRoomKey(backend: "b", room: "lobby"),
+                    StoredMessage(
+                        sequence: Int64(place), msgid: "id-" + row.text, upstreamID: ChatID("up-" + row.text),
+                        sender: ChatPerson(id: ChatID("u"), name: "Linguini"),
+                        at: ChatTimestamp(milliseconds: moment + row.at), nick: "Linguini", source: "Linguini!l@b",
+                        text: row.text))
+            })
+        let stage = try HistoryStage(.store, store: store)
+        stage.enter()
+        // Of what came behind them nothing is known.
+        let gap = try #require(stage.page("CHATHISTORY LATEST #lobby * 1").first)
+        func time(_ text: String) -> String { stage.time(moment + (rows.first { $0.text == text }?.at ?? 0)) }
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(time("c")) 10") == ["a", "b", "c"])
         // What was told last ends with one of them.
-        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("c")) 10") == ["d", "e"])
-        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("c")) 10") == ["c", "d", "e"])
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("c")) 10") == ["a", "b"])
-        #expect(stage.page("CHATHISTORY AROUND #lobby \(stage.time("c")) 3") == ["a", "b", "c"])
-        #expect(stage.page("CHATHISTORY LATEST #lobby \(stage.time("c")) 10") == ["c", "d", "e"])
+        #expect(stage.page("CHATHISTORY AFTER #lobby \(time("c")) 10") == ["d", "e", gap])
+        #expect(stage.page("CHATHISTORY AFTER #lobby \(time("c")) 10") == ["c", "d", "e", gap])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(time("c")) 10") == ["a", "b"])
+        #expect(stage.page("CHATHISTORY AROUND #lobby \(time("c")) 3") == ["a", "b", "c"])
+        #expect(stage.page("CHATHISTORY LATEST #lobby \(time("c")) 10") == ["c", "d", "e", gap])
         // No page gets no further than the one before it.
-        #expect(stage.page("CHATHISTORY LATEST #lobby * 2") == ["d", "e"])
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("d")) 2") == ["b", "c"])
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("b")) 2") == ["a"])
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time("a")) 2") == [])
-        #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=\(stage.msgid("c")) 10") == ["a", "b"])
-        #expect(stage.page("CHATHISTORY AFTER #lobby msgid=\(stage.msgid("c")) 10") == ["d", "e"])
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 3") == ["d", "e", gap])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(time("d")) 2") == ["b", "c"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(time("b")) 2") == ["a"])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby \(time("a")) 2") == [])
+        #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=id-c 10") == ["a", "b"])
+        #expect(stage.page("CHATHISTORY AFTER #lobby msgid=id-c 10") == ["d", "e", gap])
     }
 
     // MARK: - Targets

@@ -175,7 +175,7 @@ struct RedactionTests {
         let stage = try stage()
         stage.backend("message|id=m1|from=s1|name=Remy|text=one")
         let msgid = stage.newestMsgid()
-        stage.harness.advance(by: .seconds(180))
+        stage.harness.advance(by: .seconds(181))
         _ = stage.happened()
         stage.backend("delete|ids=m1,elsewhere|from=s1|name=Remy")
         #expect(
