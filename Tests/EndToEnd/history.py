@@ -1,5 +1,6 @@
 """What was said before, for clients that ask: pages over restarts, limits, accounts, and what only the backend has."""
 
+import datetime
 import time
 
 from accounts import account
@@ -120,7 +121,7 @@ def limits_are_exact(world):
 
 
 @scenario
-def pages_by_times_that_several_bear(world):
+def pages_by_times_of_whole_seconds(world):
     """A backend that counts whole seconds: who goes on by the times of what it has gets each message once, to the end."""
     world.start(limits='messages_per_second = "off"\nupstream_messages_per_second = "off"')
     ann, remy = world.irc("ann", caps=ASKING), world.person("Remy")
@@ -139,10 +140,17 @@ def pages_by_times_that_several_bear(world):
             page = ask(ann, "CHATHISTORY AFTER #lobby timestamp=%s %d" % (page[-1].tags["time"], limit))
             found = found + page
         assert texts(found) == said, differences(said, texts(found))
-    # Of the second with which the page of another began, nothing is left out.
+    # Each is shown in its second, and none at the time of another: so a time names one, for others too.
+    shown = [line.tags["time"] for line in ask(ann, "CHATHISTORY LATEST #lobby * 40")]
+    assert shown == sorted(set(shown)), shown
+    assert [seconds_of(at) for at in shown] == [second + n // 6 for n in range(40)], shown
     bob = world.irc("bob", caps=ASKING)
-    page = texts(ask(bob, "CHATHISTORY BEFORE #lobby timestamp=%s 8" % ask(ann, "CHATHISTORY LATEST #lobby * 8")[0].tags["time"]))
-    assert page == said[27:35], page
+    page = texts(ask(bob, "CHATHISTORY BEFORE #lobby timestamp=%s 8" % shown[32]))
+    assert page == said[24:32], page
+
+
+def seconds_of(at):
+    return int(datetime.datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp())
 
 
 @scenario
