@@ -31,6 +31,8 @@ from plan import CLIENTS, ROOMS, account_of, find_keys, key_text, read_key  # no
 SLACK_MS = 3000
 # A time that is passed on is the same, but for the rounding of seconds with a fraction.
 ROUNDING_MS = 2
+# Lines of one moment are shown a millisecond apart: later than they were said, and by less than this.
+APART_MS = 1000
 # The log has no time twice, so in a burst it is ahead by this at most.
 BUMP_MS = 100
 # The relay takes the place of a time so far ahead of its own clock.
@@ -389,7 +391,7 @@ def _judge(result, room, client, reading, seen, entry, sent, phases):
         result.find("wrong time", "down", room, client, what)
     elif not _is_ours(key) or entry.get("sent_at") is not None:
         told = entry["sent_at"] if entry.get("sent_at") is not None else entry["at"]
-        if abs(seen.time - told) > ROUNDING_MS:
+        if not -ROUNDING_MS <= seen.time - told < APART_MS:
             # So far ahead of the relay's clock that it takes its own time instead, when it learns of it.
             if not _clock_was_wrong(phases, entry["at"], reading.time_of(seen.place), least=CREDIBLE_LEAD_MS):
                 result.find("wrong time", "down", room, client, what + " instead of %d" % told)

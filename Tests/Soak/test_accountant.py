@@ -436,6 +436,15 @@ class AccountantTests(unittest.TestCase):
                 story.pass_on(Key("Ann-" + room, room, 1), time=START)
                 self.found(story, ("wrong time", "down", wire, 2))
 
+    def test_a_time_may_be_behind_the_backends_by_less_than_a_second_and_never_before(self):
+        for late, wrong in ((-3, 2), (-2, 0), (0, 0), (999, 0), (1000, 2)):
+            with self.subTest(late):
+                story = Story(rooms=("reef",))
+                entry = story.log(Key("Ann-reef", "reef", 1))
+                for client in story.records:
+                    story.show(entry, client, time=entry["at"] + late)
+                self.found(story, *([("wrong time", "down", "typed", wrong)] if wrong else []))
+
     def test_where_the_time_is_the_relays_own_its_clock_excuses_it(self):
         story = Story(rooms=("dock",))
         entry = story.pass_on(Key("alice@one", "dock", 1), time=START + 3_600_000)
