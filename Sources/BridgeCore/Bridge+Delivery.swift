@@ -167,6 +167,10 @@ extension Bridge: ClientDoor {
                 session.replaceFirstLongAnswer(nil)
                 continue
             }
+            if case .entrance(let id, let isAsked) = session.longAnswers[0] {
+                guard letIn(to: id, isAsked: isAsked, session) else { return }
+                continue
+            }
             let (line, rest) = step(session.longAnswers[0], session)
             session.replaceFirstLongAnswer(rest)
             if let line {
@@ -192,7 +196,7 @@ extension Bridge: ClientDoor {
         case .list(let next, let filter): return listStep(next, filter, session)
         case .backendList(let next, let filter): return backendListStep(next, filter, session)
         case .metadata(let id, let cursor, let batch): return metadataStep(id, cursor, batch, session)
-        case .backlog, .history, .redaction: return (nil, nil)
+        case .backlog, .history, .redaction, .entrance: return (nil, nil)
         case .service(let listing): return serviceStep(listing, session)
         case .untold(let id, let after): return untoldStep(id, after, session)
         case .rejoin(let account, let position):

@@ -21,6 +21,8 @@ extension Bridge {
     /// About what a client is told of a room that it enters, in bytes: JOIN, topic, read marker. Names and whatever else is
     /// long count by themselves.
     static let entranceByteCount = 1024
+    /// Links that are opened for a client at the same time; it waits for them together.
+    private static let openingAtOnce = 8
     /// So many times the usual burst is what it may ask for beside, when it comes.
     private static let arrivalBursts: Double = 2
     /// A client that does not answer is in its rooms after this.
@@ -136,20 +138,27 @@ extension Bridge {
     /// Has the client enter one of the rooms, and goes on behind what it is told of that.
     func rejoinStep(_ account: String, from position: Int64, _ session: IRCSession) {
         // It may be somebody else since, or have chosen otherwise.
-        guard session.account?.name == account, rejoins(account), phase == .running,
-            let next = memberships.first(of: account, from: position)
-        else { return }
-        walkedCount += 1
-        if let room = room(of: next, session), !session.rooms.contains(room.id) {
-            session.undrainedBytes += Self.entranceByteCount
-            enter(room, session)
-            for other in sessions(of: session.person) where other !== session && !other.isArriving {
-                enter(room, other)
-                // Not pulled from here: that one may be on its way back too, and would pull this one.
-                if other.hasLongAnswers { context.emit(.notifyWhenDrained(other.id)) }
+        guard session.account?.name == account, rejoins(account), phase == .running else { return }
+        var position = position
+        var opening = 0
+        while opening < Self.openingAtOnce {
+            guard let next = memberships.first(of: account, from: position) else { return }
+            position = next.position + 1
+            walkedCount += 1
+            guard let room = room(of: next, session), !session.rooms.contains(room.id) else { break }
+            if room.askedForEntry(context) || opening > 0 {
+                session.appendLongAnswer(.entrance(room.id, isAsked: false))
+                opening += 1
+                continue
             }
+            session.undrainedBytes += Self.entranceByteCount
+            // Not pulled from here: those may be on their way back too, and would pull this one.
+            for other in enterWithOthers(room, session) where other.hasLongAnswers {
+                context.emit(.notifyWhenDrained(other.id))
+            }
+            break
         }
-        session.appendLongAnswer(.rejoin(account: account, from: next.position + 1))
+        session.appendLongAnswer(.rejoin(account: account, from: position))
     }
 
     /// The room, where the client may enter it now.

@@ -189,19 +189,37 @@ extension Bridge {
     }
 
     func join(_ channel: String, _ session: IRCSession) {
+        guard session.isAwaitingEntrance else { return tryToJoin(channel, session) }
+        // Answers come in the order of what was asked.
+        for line in gathering(session, { tryToJoin(channel, session) }) { session.appendLongAnswer(.line(line)) }
+    }
+
+    private func tryToJoin(_ channel: String, _ session: IRCSession) {
         guard let room = room(channel: channel) ?? templateRoom(channel, session) else { return }
         guard session.person != nil, !session.rooms.contains(room.id) else { return }
         guard mayEnter(room, session) else {
-            return reply(
-                session.numeric(.errInviteOnlyChan, room.channel, "Your account may not enter this room"), session)
+            return reply(entranceRefusal(to: room, session), session)
         }
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
+        if room.askedForEntry(context) || session.isAwaitingEntrance {
+            return session.appendLongAnswer(.entrance(room.id, isAsked: true))
+        }
+        for other in enterWithOthers(room, session) { pullLongAnswers(other) }
+    }
+
+    func entranceRefusal(to room: Room, _ session: IRCSession) -> IRCMessage {
+        session.numeric(.errInviteOnlyChan, room.channel, "Your account may not enter this room")
+    }
+
+    /// Puts a client into a room, and the person's other clients.
+    ///
+    /// - Returns: the others.
+    func enterWithOthers(_ room: Room, _ session: IRCSession) -> [IRCSession] {
         // The one who asked first, so that the others in the room are told once, and a label is answered.
         enter(room, session)
-        for other in sessions(of: session.person) where other !== session && !other.isArriving {
-            enter(room, other)
-            pullLongAnswers(other)
-        }
+        let others = sessions(of: session.person).filter { $0 !== session && !$0.isArriving }
+        for other in others { enter(room, other) }
+        return others
     }
 
     /// Puts a client into a room and tells it what it must know.

@@ -166,6 +166,7 @@ extension Bridge {
         room.isLoading = false
         room.loaded(stored, context)
         orderIsKnown(room)
+        if room.missingSince != nil { room.opened(context) }
         // When they entered, nobody knew what failed of theirs.
         for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client] else { continue }

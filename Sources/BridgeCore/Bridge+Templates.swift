@@ -277,7 +277,7 @@ extension Bridge {
     private func makeRoomForTemplate() -> Bool {
         let open = templateRooms.values.filter { !$0.isLeaving }
         if open.count < settings.limits.templateRooms { return true }
-        let idle = open.filter { $0.locals.isEmpty && $0.outbox.isEmpty }
+        let idle = open.filter { $0.locals.isEmpty && $0.outbox.isEmpty && !$0.isOpening }
         guard
             let oldest = idle.min(by: {
                 ($0.emptySince ?? context.now.monotonic) < ($1.emptySince ?? context.now.monotonic)
@@ -320,7 +320,7 @@ extension Bridge {
         guard let room = templateRooms[id], room.locals.isEmpty else { return }
         for timer in [
             TimerKey.link(id), .linkStart(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
-            .live(id), .roomLoad(id), .crowds(id), .split(id),
+            .live(id), .roomLoad(id), .crowds(id), .split(id), .opening(id),
         ] {
             context.timers.cancel(timer)
         }

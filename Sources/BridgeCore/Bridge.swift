@@ -39,6 +39,10 @@ public final class Bridge {
     var knownTemplateListing: BackendListing?
     /// Joins that wait for the backend to say which rooms it has, oldest first.
     var waitingJoins = WaitingJoins()
+    /// Clients whose first long answer waits for the room's link.
+    var waitingAtDoors: [RoomID: Set<ClientID>] = [:]
+    /// Those of them whose room is open now.
+    var nextIn: ArraySlice<ClientID> = []
     private(set) var sessions = KeyedObjects<SessionByClient>()
     let sessionTerms: IRCSession.Terms
     var registeredCount = 0 { didSet { peakClients = max(peakClients, registeredCount) } }
@@ -213,7 +217,10 @@ public final class Bridge {
         for account in backends where account.settings.authenticates && !account.settings.isOnDemand {
             account.start(context)
         }
-        for room in rooms { room.startForWaiting(context) }
+        for room in rooms {
+            if room.settings.connect == .always, room.link.state == .stopped { room.beginOpening(context) }
+            room.startForWaiting(context)
+        }
         askForTemplateRooms()
     }
 
@@ -449,6 +456,8 @@ public final class Bridge {
             case .identities: identitiesTimerFired()
             case .backend(let id): fireBackendTimer(id)
             case .linger(let id): room(id)?.lingerTimerFired(context)
+            case .opening(let id): room(id)?.opened(context)
+            case .entrances: letNextIn()
             case .roomsList: refuseWaitingJoins()
             case .returns: returnsTimerFired()
             case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }

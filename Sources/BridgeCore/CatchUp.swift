@@ -35,11 +35,6 @@ struct CatchUp {
     /// … and after so many tries once more for all; over the socket for no more than are shown, since an answer there must
     /// fit a frame.
     static let limitedTries = 2
-    /// A link that came up so soon after somebody entered was there when they did, as far as anybody can tell.
-    static let openingGrace: Duration = .seconds(1)
-    /// The same where the order outlasts the process, so that who was there, and what they missed, is known later: only as long
-    /// as a backend next door takes to answer.
-    static let linkLatency: Duration = .milliseconds(200)
     /// Asked for where a larger answer was more than a frame can be.
     static let smallPage = 10
     /// A history that failed is asked for again after so long, each time the next of these.
@@ -126,8 +121,6 @@ struct CatchUp {
     private var enteredAt: ChatTimestamp?
     /// There was no link then, or it was lost since: not all that was said since came over one.
     private var isPastMissed = false
-    /// The link came up so soon after that nothing need be told, should nobody know what was said between.
-    private var isMissBrief = false
     /// Messages of the first history that were said after the link had opened: their own frames are still on their way,
     /// and are news.
     private var quiet: Set<DuplicateRing.Key> = []
@@ -136,9 +129,7 @@ struct CatchUp {
 
     mutating func fetchingBegan() { state = .fetching }
 
-    /// - Parameter isBrief: whoever is here has just entered.
-    mutating func linkCameUp(wall: ChatTimestamp, isBrief: Bool = false) {
-        isMissBrief = isBrief && connection == 0
+    mutating func linkCameUp(wall: ChatTimestamp) {
         openedAt = wall
         firstOpenedAt = firstOpenedAt ?? wall
         connection += 1
@@ -152,10 +143,7 @@ struct CatchUp {
 
     mutating func linkLost(total: Int) {
         if gap == nil { openGap(total: total) }
-        if gap == .everything, enteredAt != nil {
-            isPastMissed = true
-            isMissBrief = false
-        }
+        if gap == .everything, enteredAt != nil { isPastMissed = true }
         retry = nil
         quiet = []
         state = .closed
@@ -176,7 +164,7 @@ struct CatchUp {
     var missedSince: ChatTimestamp? { gap == .everything && isPastMissed ? enteredAt : nil }
 
     /// The past must be asked for, however little of it is wanted.
-    var mustAsk: Bool { gap != .everything || missedSince != nil && !isMissBrief }
+    var mustAsk: Bool { gap != .everything || missedSince != nil }
 
     /// From here on something may be missing.
     mutating func openGap(total: Int) {
@@ -302,8 +290,6 @@ struct CatchUp {
         guard gap == .everything ? missedSince != nil : gap != nil, let mark, !page.told.isEmpty else { return true }
         if mark == .beginning || (isUnmarked || missedSince != nil) && isComplete { return isComplete }
         if page.isByArrival, page.firstPrior != nil { return true }
-        // Nothing tells what is older; nobody would have expected it.
-        if gap == .everything, isMissBrief, page.told.allSatisfy({ $0.at == nil }) { return true }
         let messages = page.messages
         let isCut = limit.map { messages.count >= $0 } ?? false
         if let id = mark.id, let known = messages.first(where: { $0.id == id }),
@@ -407,7 +393,7 @@ struct CatchUp {
     /// There is no knowing what was said before now. Whoever was here before missed it.
     mutating func gaveUpOnThePast(wall: ChatTimestamp) {
         guard gap == .everything else { return }
-        if let since = missedSince, !isMissBrief {
+        if let since = missedSince {
             gap = .after(Mark(id: nil, at: since))
             isUnmarked = true
             newest = newest ?? Mark(id: nil, at: since)

@@ -299,6 +299,18 @@ final class IRCSession {
 
     func appendLongAnswer(_ answer: LongAnswer) { modifyAnswering { $0.longAnswers.append(answer) } }
 
+    var isAwaitingEntrance: Bool {
+        longAnswers.contains { answer in
+            if case .entrance = answer { true } else { false }
+        }
+    }
+
+    func takeLongAnswers() -> [LongAnswer] {
+        guard let answers = answering?.longAnswers else { return [] }
+        modifyAnswering { $0.longAnswers = [] }
+        return answers
+    }
+
     func removeLongAnswers(where isUnwanted: (LongAnswer) -> Bool) {
         guard hasLongAnswers else { return }
         modifyAnswering { $0.longAnswers.removeAll(where: isUnwanted) }

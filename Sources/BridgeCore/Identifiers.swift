@@ -93,6 +93,10 @@ enum TimerKey: Hashable {
     case backend(BackendID)
     /// A room that connects only while somebody is in it has been empty for long.
     case linger(RoomID)
+    /// Those who want into a room have waited long enough for its link.
+    case opening(RoomID)
+    /// The next of many who wait for a room that is open now enter.
+    case entrances
     /// Joins have waited long enough for a backend's list of rooms.
     case roomsList
     /// A backend whose list of rooms people wait for to come back is asked again.

@@ -25,6 +25,8 @@ enum LongAnswer {
     case service(ServiceListing)
     /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
     case untold(RoomID, after: UInt64)
+    /// The client enters a room when its link is there; silently where nobody asked.
+    case entrance(RoomID, isAsked: Bool)
     /// The client enters the rooms of its account, from a position on.
     case rejoin(account: String, from: Int64)
 }

@@ -2,17 +2,68 @@ import WireBytes
 
 // Rooms that have a link only while somebody is there.
 //
-// | an IRC user enters | the link is started, unless it is there; one that is being closed is started again when it is gone |
+// | an IRC user wants in | the link is started, unless it is there; one that is being closed is started again when it is gone |
 // | the last one left  | after ``Room/linger`` without anybody, and once what was said has gone up, the link is closed      |
 // | an earlier process left what was said | the link is started, and closed when that has gone up and nobody is there     |
 // | something is said while the link is being closed | it is started again when it is gone, and closed as above          |
 // | the link is gone   | people upstream leave; a room of the template is removed                                          |
+//
+// Whoever enters while the link is being opened would miss what is said until it is there, so they are let in with it.
+//
+// | state   | meaning                           | verb → next                                                                      |
+// |---------|-----------------------------------|-----------------------------------------------------------------------------------|
+// | open    | who asks is let in at once        | start of the bridge, with a link whoever is there → opening; the first who asks, where there is no link → opening |
+// | opening | who asks waits                    | the link is up, its first try failed, ``Room/openingPatience`` is over → open      |
+//
+// What is said after that patience, or after a first try that failed, lies in a gap that begins when they asked.
 
 extension Room {
     /// How long the link outlasts the last IRC user: somebody who reconnects, or looks in and out, finds it open.
     static let linger: Duration = .seconds(5 * 60)
     /// How often an empty room is looked at whose messages still wait for the backend.
     static let lingerRetry: Duration = .seconds(30)
+
+    /// Longest wait of those who want in for a link that is being opened. Most are there sooner, also over the internet.
+    static let openingPatience: Duration = .seconds(1)
+
+    /// Whoever wants in waits for the link.
+    var isOpening: Bool { opensUntil != nil }
+
+    /// The link is being opened, or will be when the past is known.
+    func beginOpening(_ context: BridgeContext) {
+        let due = context.now.monotonic + Self.openingPatience
+        opensUntil = due
+        context.timers.set(.opening(id), at: due)
+    }
+
+    /// Somebody wants in: opens the link, where there is one only while somebody is here.
+    ///
+    /// - Returns: they are to wait until ``ClientDoor/roomOpened(_:)``.
+    func askedForEntry(_ context: BridgeContext) -> Bool {
+        // They will be told what is missing, from then on.
+        guard missingSince == nil else { return false }
+        if !isOpening {
+            guard settings.connect == .whileJoined, locals.isEmpty, isLoading || isLeaving || link.state == .stopped
+            else { return false }
+            beginOpening(context)
+            // They may be gone before they are in.
+            emptySince = context.now.monotonic
+            context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+            if !isLoading, link.state == .stopped { startLink(context) }
+        }
+        askedSince = askedSince ?? context.now
+        return true
+    }
+
+    /// The link is up, or nobody waits for it any longer.
+    func opened(_ context: BridgeContext) {
+        guard isOpening else { return }
+        opensUntil = nil
+        context.timers.cancel(.opening(id))
+        if link.isUp { askedSince = nil }
+        door.roomOpened(id)
+        askedSince = nil
+    }
 
     /// Somebody entered.
     func occupied(_ context: BridgeContext) {
@@ -42,14 +93,14 @@ extension Room {
     private var hasWaiting: Bool { !outbox.isEmpty || ownLinks.contains { !$0.value.outbox.isEmpty } }
 
     /// There is something to do for a link: somebody is here, or what was said has not gone up.
-    var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting }
+    var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting || isOpening }
 
     /// Opens the links for what an earlier process left, whoever is here.
     func startForWaiting(_ context: BridgeContext) {
         startOwnForWaiting(context)
         guard link.state == .stopped, isWanted else { return }
         startLink(context)
-        guard settings.connect == .whileJoined, locals.isEmpty else { return }
+        guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
         emptySince = context.now.monotonic
         context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
     }

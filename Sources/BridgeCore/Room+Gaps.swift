@@ -78,8 +78,9 @@ extension Room {
 
     /// Somebody entered: what is said from now on is for them, whenever the link comes up.
     func awaitLink(_ context: BridgeContext) {
-        catchUp.somebodyEntered(wall: context.now.wall, isLinked: link.isUp)
-        if !link.isUp, missingSince == nil, awaitedSince == nil { awaitedSince = context.now }
+        let since = askedSince ?? context.now
+        catchUp.somebodyEntered(wall: since.wall, isLinked: link.isUp)
+        if !link.isUp, missingSince == nil, awaitedSince == nil { awaitedSince = since }
         // What is kept of the room may say that more is missing.
         if !isLoading { keepAwaiting(context) }
     }
@@ -91,23 +92,9 @@ extension Room {
         keepAwaited(since: since, context)
     }
 
-    /// Who is here came so short a time ago that nobody expects to be told of what was said since. Where the order outlasts the
-    /// process nothing that a history has is missing outside of a gap, and a room is opened for the first time only once.
-    func isMissBrief(_ context: BridgeContext) -> Bool {
-        isMissBrief(within: context.isDurable ? .zero : CatchUp.openingGrace, context)
-    }
-
-    private func isMissBrief(within grace: Duration, _ context: BridgeContext) -> Bool {
-        awaitedSince.map { context.now.monotonic - $0.monotonic <= grace } ?? false
-    }
-
     /// The link is back, and nobody can tell what was said meanwhile.
     func tellUnheard(_ context: BridgeContext) {
         guard missingSince != nil else { return }
-        // Who opens a room need not be told that this took a moment: their own line from us takes as long.
-        if isMissBrief(within: context.isDurable ? CatchUp.linkLatency : CatchUp.openingGrace, context) {
-            return missingSince = nil
-        }
         awaitedSince = nil
         tellGap(from: gapBegin(context), to: context.now.wall, context) {
             "What was said \($0) is missing: the backend keeps no history."

@@ -22,7 +22,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp(wall: context.now.wall, isBrief: isMissBrief(context))
+        catchUp.linkCameUp(wall: context.now.wall)
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {

@@ -11,7 +11,9 @@ extension Room {
         for event in events {
             switch event {
             case .up: linkCameUp(context)
-            case .down(let reason, let wasUp, let retryIn): linkWentDown(reason, wasUp, retryIn, context)
+            case .down(let reason, let wasUp, let retryIn):
+                linkWentDown(reason, wasUp, retryIn, context)
+                opened(context)
             case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed: loginWasRenewed(context)
             case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
@@ -29,6 +31,7 @@ extension Room {
         crowds.linkedAt = context.now.monotonic
         context.timers.cancel(.split(id))
         cutRestored(nil, context)
+        opened(context)
         beginCatchingUp(context)
     }
 

@@ -30,6 +30,8 @@ protocol ClientDoor: AnyObject {
     func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
     func roomFellSilent(_ room: RoomID)
+    /// Whoever waits for the room's link may enter.
+    func roomOpened(_ room: RoomID)
     /// Somebody upstream came into the room, after everybody there was told.
     func personEntered(_ person: PersonID, _ room: Room)
     /// A word about a reader for a client that asked for such.
@@ -239,6 +241,10 @@ final class Room {
     var missingSince: ChatTimestamp?
     /// It is missing because somebody entered then and there was no link; nil: for another reason.
     var awaitedSince: Now?
+    /// Until when whoever wants in waits for the link that is being opened; nil: nobody does.
+    var opensUntil: MonotonicInstant?
+    /// When somebody asked first, while they wait.
+    var askedSince: Now?
     /// When messages were shown again though something was missing in front of them.
     var gapEnd: ChatTimestamp?
     /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
