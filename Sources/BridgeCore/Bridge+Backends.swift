@@ -64,11 +64,14 @@ extension Bridge {
     // MARK: - Wishes
 
     /// Asks a backend which rooms there are, unless it was asked a moment ago; the answer is kept in `backendRooms`.
-    func requestRooms(_ backend: String) {
+    ///
+    /// - Parameter isRetry: it was asked, and failed.
+    func requestRooms(_ backend: String, isRetry: Bool = false) {
         let now = context.now.monotonic
-        guard let account = self.backend(named: backend) else { return }
-        if let last = roomsAskedAt[backend], now - last < Self.roomsListInterval { return }
+        guard let account = self.backend(named: backend), !roomsAsked.contains(backend) else { return }
+        if !isRetry, let last = roomsAskedAt[backend], now - last < Self.roomsListInterval { return }
         roomsAskedAt[backend] = now
+        roomsAsked.insert(backend)
         settle(
             account.submit(.rooms, .rooms, dialectContext: DialectContext(room: ""), context), account)
     }
@@ -204,7 +207,12 @@ extension Bridge {
             guard case .success(.person(let person)) = outcome else { return room.ownNotIdentified(own, context) }
             room.ownIdentified(own, person, context)
         case .rooms:
-            if case .success(.rooms(let rooms)) = outcome { backendRooms[account.settings.name] = rooms }
+            roomsAsked.remove(account.settings.name)
+            if case .success(.rooms(let rooms)) = outcome {
+                backendRooms[account.settings.name] = rooms
+            } else {
+                templateRoomsFailed(account.settings.name)
+            }
         case .history(let id):
             guard let room = room(id) else { return }
             switch outcome {

@@ -167,6 +167,7 @@ extension Bridge: ClientDoor {
                 session.replaceFirstLongAnswer(nil)
                 continue
             }
+            if case .backendList = session.longAnswers[0], listWaits(session) { return }
             if case .entrance(let id, let isAsked) = session.longAnswers[0] {
                 guard letIn(to: id, isAsked: isAsked, session) else { return }
                 continue
@@ -236,7 +237,7 @@ extension Bridge: ClientDoor {
 
     private func listStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         walkedCount += 1
-        guard let room = firstRoom(from: next) else { return backendListStep(0, filter, session) }
+        guard let room = firstRoom(from: next) else { return (nil, .backendList(next: 0, filter)) }
         let now = context.now.wall.milliseconds
         let facts = ListFilter.Facts(
             channel: room.channel, people: room.memberCount, age: max(0, now - room.createdAt.milliseconds),

@@ -195,7 +195,6 @@ extension Bridge {
 
     /// The backend said which rooms it has: who waited for that goes on.
     func bringBackWaiting() {
-        context.timers.cancel(.returns)
         for client in waitingJoins.takeReturning() {
             guard let session = sessions[client] else { continue }
             bringBack(session)
@@ -208,16 +207,7 @@ extension Bridge {
     /// as the backend is away.
     func awaitReturn(_ session: IRCSession) {
         waitingJoins.append(returning: session.id)
-        if context.timers[.returns] == nil {
-            context.timers.set(.returns, at: context.now.monotonic + Self.roomsListInterval)
-        }
         askForTemplateRooms()
-    }
-
-    func returnsTimerFired() {
-        guard waitingJoins.hasReturning else { return }
-        askForTemplateRooms()
-        context.timers.set(.returns, at: context.now.monotonic + Self.roomsListInterval)
     }
 
     // MARK: - Over the end of the process

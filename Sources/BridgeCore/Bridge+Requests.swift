@@ -22,8 +22,8 @@ extension Bridge {
         case .whowas(let nick, let count): whowas(nick, count: count, session)
         case .list(let filter):
             reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
-            session.appendLongAnswer(.list(nextRoom: 0, filter))
             askForTemplateRooms()
+            session.appendLongAnswer(.list(nextRoom: 0, filter))
         case .readTopic(let channel): readTopic(channel, session)
         case .setTopic(let channel, let text): setTopic(channel, to: text, session)
         case .mode(let target, let params): mode(target, params, session)

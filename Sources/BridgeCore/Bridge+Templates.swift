@@ -232,9 +232,57 @@ extension Bridge {
         requestRooms(template.backend)
     }
 
+    /// Until the list is there it is asked for again and again: whoever is to come back to its rooms waits for it.
+    private static let roomsRetryPauses: [Duration] = [
+        .seconds(2), .seconds(4), .seconds(10), .seconds(30), .seconds(60),
+    ]
+    /// Longest wait of a LIST for it; what the client sends meanwhile waits as well.
+    static let listingPatience: Duration = .seconds(3)
+
+    func templateRoomsFailed(_ backend: String) {
+        guard backend == settings.template?.backend, templateListing == nil else { return }
+        endWaitingLists()
+        let pause = Self.roomsRetryPauses[min(roomsFailures, Self.roomsRetryPauses.count - 1)]
+        roomsFailures += 1
+        context.timers.set(.roomsRetry, at: context.now.monotonic + pause)
+    }
+
+    func retryTemplateRooms() {
+        guard let template = settings.template, templateListing == nil else { return }
+        requestRooms(template.backend, isRetry: true)
+    }
+
+    /// Whether the rest of a client's LIST waits for the backend's answer.
+    func listWaits(_ session: IRCSession) -> Bool {
+        guard let template = settings.template, templateListing == nil, roomsAsked.contains(template.backend) else {
+            return false
+        }
+        if waitingLists.isEmpty { context.timers.set(.listing, at: context.now.monotonic + Self.listingPatience) }
+        waitingLists.insert(session.id)
+        return true
+    }
+
+    /// The list is there, or nobody waits for it any longer.
+    func endWaitingLists() {
+        context.timers.cancel(.listing)
+        let waiting = waitingLists.sorted { $0.rawValue < $1.rawValue }
+        waitingLists = []
+        for client in waiting {
+            guard let session = sessions[client], case .backendList = session.longAnswers.first else { continue }
+            if templateListing == nil {
+                session.replaceFirstLongAnswer(.line(session.numeric(.rplListEnd, "End of /LIST")))
+            }
+            pullLongAnswers(session)
+            processInput(session)
+        }
+    }
+
     func backendRoomsChanged() {
         knownTemplateListing = nil
         guard templateListing != nil else { return }
+        roomsFailures = 0
+        context.timers.cancel(.roomsRetry)
+        endWaitingLists()
         defer { bringBackWaiting() }
         guard !waitingJoins.isEmpty else { return }
         context.timers.cancel(.roomsList)

@@ -112,6 +112,12 @@ public final class Bridge {
     private(set) var backends: [BackendAccount] = []
     private(set) var backendsByName: [String: BackendID] = [:]
     var roomsAskedAt: [String: MonotonicInstant] = [:]
+    /// Backends that have not answered yet.
+    var roomsAsked: Set<String> = []
+    /// How often the template's backend failed to say which rooms it has, until it did.
+    var roomsFailures = 0
+    /// Clients whose first long answer is the rest of a LIST, which waits for that.
+    var waitingLists: Set<ClientID> = []
     private var batchNumber: UInt64 = 0
     /// What the long answers of a client looked at in this turn.
     var walkedCount = 0
@@ -459,7 +465,8 @@ public final class Bridge {
             case .opening(let id): room(id)?.opened(context)
             case .entrances: letNextIn()
             case .roomsList: refuseWaitingJoins()
-            case .returns: returnsTimerFired()
+            case .roomsRetry: retryTemplateRooms()
+            case .listing: endWaitingLists()
             case .cursors(let id): if let room = room(id) { cursorsTimerFired(room) }
             case .following(let id): if let session = sessions[id] { followingTimerFired(session) }
             case .history(let id): if let session = sessions[id] { historyTimerFired(session) }

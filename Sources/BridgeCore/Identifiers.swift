@@ -99,8 +99,10 @@ enum TimerKey: Hashable {
     case entrances
     /// Joins have waited long enough for a backend's list of rooms.
     case roomsList
-    /// A backend whose list of rooms people wait for to come back is asked again.
-    case returns
+    /// A backend that failed to say which rooms it has is asked again.
+    case roomsRetry
+    /// A LIST has waited long enough for that.
+    case listing
     /// The backend has not said yet as whom it sees an account's own link.
     case ownIdentity(RoomID)
     /// A room's IRC users are asked whether they have received what was said.

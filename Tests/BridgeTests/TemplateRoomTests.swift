@@ -13,7 +13,8 @@ struct TemplateRoomTests {
     /// One configured room `#lobby` of backend `main`, and a template of the same backend.
     private static func harness(
         limit: Int = 100, accounts: [AccountSettings] = [], connect: ConnectPolicy = .always,
-        dialect: any Dialect = EnvelopeDialect(), listsRooms: Bool = false
+        dialect: any Dialect = EnvelopeDialect(), listsRooms: Bool = false,
+        server: ((AccountStage.Call) -> Result<BackendAnswered, BackendCallFailure>?)? = nil
     ) throws -> BridgeHarness {
         @Sendable func room(_ name: String) -> RoomSettings? {
             guard let url = try? HTTPURL(parsing: "ws://chat.example/ws/\(HTTPURL.percentEncoded(name))") else {
@@ -36,6 +37,7 @@ struct TemplateRoomTests {
                         httpBase: listsRooms ? try HTTPURL(parsing: "http://chat.example") : nil)
                 ],
                 template: RoomTemplate(backend: "main") { name in name == "impossible" ? nil : room(name) }))
+        harness.accounts.server = server
         harness.start()
         return harness
     }
@@ -46,6 +48,18 @@ struct TemplateRoomTests {
         harness.send(client, "USER u 0 * :r")
         _ = harness.takeOutputs()
     }
+
+    /// The backend answers what it was asked.
+    private static func answer(
+        _ harness: BridgeHarness, _ answer: Result<BackendAnswered, BackendCallFailure>
+    ) {
+        for call in harness.accounts.takeCalls() {
+            harness.perform { bridge, now in bridge.backendAnswered(call.id, call.order.backend, answer, now: now) }
+        }
+    }
+
+    private static let noAnswer = Result<BackendAnswered, BackendCallFailure>.failure(
+        BackendCallFailure(sentence: "connection refused"))
 
     private static func upstream(_ harness: BridgeHarness, _ room: Int) -> [ScriptedUpstream.Event] {
         harness.takeOutputs().compactMap { if case .upstream(room, let event) = $0 { event } else { nil } }
@@ -252,6 +266,66 @@ struct TemplateRoomTests {
         #expect(harness.bridge.rooms.count == 1)
     }
 
+    @Test("a LIST right after the start waits for the backend's rooms, and for as long as that is asked")
+    func listWaits() throws {
+        let harness = try Self.harness(dialect: ListingDialect(), listsRooms: true)
+        Self.enter(harness, 1)
+        harness.send(1, "LIST")
+        harness.send(1, "PING x")
+        #expect(harness.takeLines(1) == [":bridge 321 n1 Channel :Users  Name", ":bridge 322 n1 #lobby 0 :"])
+        Self.answer(harness, TokenServer.answer(200, "attic cellar"))
+        #expect(
+            harness.takeLines(1) == [
+                ":bridge 322 n1 #attic 0 :", ":bridge 322 n1 #cellar 0 :", ":bridge 323 n1 :End of /LIST",
+                ":bridge PONG bridge x",
+            ])
+    }
+
+    @Test("a LIST does not wait for a backend that does not tell, or takes long", arguments: [true, false])
+    func listDoesNotWait(fails: Bool) throws {
+        let harness = try Self.harness(dialect: ListingDialect(), listsRooms: true)
+        Self.enter(harness, 1)
+        harness.send(1, "LIST")
+        harness.send(1, "PING x")
+        _ = harness.takeLines(1)
+        if fails {
+            Self.answer(harness, TokenServer.answer(404))
+        } else {
+            harness.advance(by: .seconds(3))
+        }
+        #expect(harness.takeLines(1) == [":bridge 323 n1 :End of /LIST", ":bridge PONG bridge x"])
+        harness.send(1, "LIST")
+        harness.advance(by: fails ? .zero : .seconds(3))
+        #expect(harness.takeLines(1).last == ":bridge 323 n1 :End of /LIST")
+    }
+
+    @Test("a list that fails is asked for again, soon at first, and whoever waits has it then")
+    func listFails() throws {
+        var tries = 0
+        let harness = try Self.harness(dialect: ListingDialect(), listsRooms: true) { _ in
+            tries += 1
+            return tries < 3 ? Self.noAnswer : TokenServer.answer(200, "attic")
+        }
+        Self.enter(harness, 1)
+        harness.send(1, "JOIN #attic")
+        #expect(harness.takeLines(1) == [])
+        harness.advance(by: .seconds(8))
+        #expect(harness.takeLines(1).first == ":n1!~u@bridge JOIN #attic")
+        harness.advance(by: .seconds(600))
+        #expect(tries == 3, "once it is known it is asked for when somebody wants it")
+    }
+
+    @Test("a backend that never tells is asked every minute at most")
+    func listAlwaysFails() throws {
+        var tries = 0
+        let harness = try Self.harness(dialect: ListingDialect(), listsRooms: true) { _ in
+            tries += 1
+            return Self.noAnswer
+        }
+        harness.advance(by: .seconds(3600))
+        #expect((60...70).contains(tries))
+    }
+
     @Test(
         "names become channels",
         arguments: [
@@ -403,7 +477,12 @@ private struct ListingDialect: Dialect {
         func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
             call == .rooms ? BackendRequest(.get, "/rooms") : nil
         }
-        func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply { .done }
+        func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply {
+            .rooms(
+                String(decoding: answer.body, as: UTF8.self).split(separator: " ").map {
+                    BackendRoom(id: String($0), name: String($0))
+                })
+        }
         func complaint(_ answer: BackendAnswer) -> String? { nil }
     }
 }
