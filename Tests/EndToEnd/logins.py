@@ -5,12 +5,13 @@ import glob
 import json
 import os
 import re
+import signal
 import stat
 import subprocess
 import time
 import urllib.request
 
-from backends import CALM, PASSWORD, on, on_wires
+from backends import CALM, PASSWORD, Backend, on, on_wires
 from dialects import wait_line
 from peer import wait_until
 
@@ -479,6 +480,43 @@ def any_room_of_the_backend_can_be_joined(setting):
         lambda: ann.drain() or [x for x in ann.lines if x.command in ("403", "405")],
         lambda: "the join is refused: %r" % [x.raw for x in ann.lines[-3:]])
     assert len(logins(setting)) == 1, logins(setting)
+
+
+@on("jwt-rooms")
+def rooms_of_a_backend_that_starts_after_the_relay(setting):
+    """Which rooms there are is asked until it is known; who wants into one waits for that, and a LIST for a moment."""
+    setting.backend = first = Backend(setting.wire)
+    first.stop()
+    setting.start(linked=False, more='\n[[rooms]]\nname = "*"\nbackend = "main"\n' + CALM)
+    ann = setting.irc("ann", join=None)
+    began = time.monotonic()
+    ann.send("LIST", "JOIN #random")
+    ann.expect("323", patience=5)
+    assert time.monotonic() - began < 4.5, "a LIST waits for a moment only"
+    setting.serve(arguments=("--port", str(first.port)))
+    ann.expect("366", patience=10)
+    ann.send("LIST")
+    ann.expect("323")
+    listed = [line.params[1].lower() for line in ann.lines if line.command == "322"]
+    assert "#tech-talk" in listed, listed
+    ann.say("#random", "hello")
+    setting.backend.expect_text("ann", "hello")
+
+
+@on("jwt-rooms")
+def a_list_waits_for_a_backend_that_is_slow(setting):
+    setting.serve()
+    os.kill(setting.backend.process, signal.SIGSTOP)
+    try:
+        setting.start(linked=False, more='\n[[rooms]]\nname = "*"\nbackend = "main"\n' + CALM)
+        ann = setting.irc("ann", join=None)
+        ann.send("LIST")
+        ann.expect("321")
+    finally:
+        os.kill(setting.backend.process, signal.SIGCONT)
+    ann.expect("323")
+    listed = [line.params[1].lower() for line in ann.lines if line.command == "322"]
+    assert "#random" in listed and "#tech-talk" in listed, listed
 
 
 # MARK: - Secrets
