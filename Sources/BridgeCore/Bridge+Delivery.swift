@@ -59,6 +59,7 @@ extension Bridge: ClientDoor {
         _ message: IRCMessage, to session: IRCSession, label: String?, batch: String?,
         heldBy backlog: Backlog? = nil
     ) -> Int {
+        guard !session.hasNoReader else { return 0 }
         var message = message
         if let label { message.setTag("label", label) }
         let isInner = message.tag("batch") != nil
@@ -168,8 +169,8 @@ extension Bridge: ClientDoor {
                 continue
             }
             if case .backendList = session.longAnswers[0], listWaits(session) { return }
-            if case .entrance(let id, let isAsked) = session.longAnswers[0] {
-                guard letIn(to: id, isAsked: isAsked, session) else { return }
+            if case .entrance(let entrance) = session.longAnswers[0] {
+                guard letIn(entrance, session) else { return }
                 continue
             }
             let (line, rest) = step(session.longAnswers[0], session)
@@ -190,6 +191,7 @@ extension Bridge: ClientDoor {
     private func step(_ answer: LongAnswer, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         switch answer {
         case .line(let message): return (message, nil)
+        case .entryNotice(let id, let notice): return (session.rooms.contains(id) ? notice : nil, nil)
         case .names(let id, let cursor): return namesStep(id, cursor, session)
         case .who(let id, let cursor, let mask, let whox, let operatorsOnly):
             return whoStep(id, cursor, mask, whox, operatorsOnly: operatorsOnly, session)

@@ -97,6 +97,7 @@ extension Bridge {
     public func shutdown(now: Now) {
         context.now = now
         guard phase == .running else { return }
+        openEverything()
         phase = .draining
         context.timers.set(.shutdown, at: now.monotonic + settings.drain)
         finishIfIdle()

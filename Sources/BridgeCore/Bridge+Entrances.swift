@@ -5,15 +5,75 @@ import WireBytes
 //
 // The wait is a long answer like others: what the client sends meanwhile is handled behind it, and a label is answered
 // with it. Rooms are entered in the order in which they were asked for.
+//
+// | state   | meaning                                    | verb → next                                                        |
+// |---------|--------------------------------------------|--------------------------------------------------------------------|
+// | behind  | other long answers of the client come first | they are done → waiting, or entered                                |
+// | waiting | the room is opening                        | it is open, nobody reads any more, the bridge is to stop → entered |
+// | entered | as by a JOIN that did not wait             |                                                                    |
+//
+// A client that has waited in vain for ``Room/openingPatience`` does not wait again for a while, however many rooms it asks for.
+
+/// A client's entrance that waits.
+struct Entrance {
+    var room: RoomID
+    var channel: String
+    /// False: it comes back to its account's rooms, and is told nothing where that cannot be.
+    var isAsked: Bool
+    /// When it asked.
+    var at: Now
+    /// Of a client that can be given no more than one line with it.
+    var label: String?
+}
 
 extension Bridge {
     /// So many are let in at a time, so that a crowd that comes back at once holds nobody up.
     private static let entrancesAtOnce = 64
+    /// A client that waited in vain waits for no link until then.
+    private static let impatience: Duration = .seconds(10)
 
+    // MARK: - Waiting
+
+    /// Whether the client's entrance is to wait; it has asked now.
+    func entranceWaits(_ room: Room, _ session: IRCSession) -> Bool {
+        guard !session.hasNoReader, !letsEverybodyIn else { return false }
+        let isBehind = session.isAwaitingEntrance
+        guard isBehind || isPatient(session) else { return false }
+        guard room.opensForEntry(context) else { return isBehind }
+        session.waitsSince = session.waitsSince ?? context.now.monotonic
+        return true
+    }
+
+    /// Whether it has not waited in vain a while ago.
+    private func isPatient(_ session: IRCSession) -> Bool {
+        guard let since = session.waitsSince else { return true }
+        let waited = context.now.monotonic - since
+        guard waited >= Room.openingPatience else { return true }
+        guard waited >= Self.impatience else { return false }
+        session.waitsSince = nil
+        return true
+    }
+
+    func awaitEntrance(to room: Room, isAsked: Bool, _ session: IRCSession) {
+        var entrance = Entrance(room: room.id, channel: room.channel, isAsked: isAsked, at: context.now)
+        if let response = session.response, !response.label.isEmpty, !session.caps.contains(.batch) {
+            entrance.label = response.label
+            session.response?.isDeferred = true
+        }
+        session.appendLongAnswer(.entrance(entrance))
+    }
+
+    // MARK: - Letting in
+
+    /// Whoever waits for the room is in it now; what they sent behind that is for later, since a link's event may be under way.
     func roomOpened(_ id: RoomID) {
         guard let waiting = waitingAtDoors.removeValue(forKey: id) else { return }
-        nextIn += waiting.sorted { $0.rawValue < $1.rawValue }
-        letNextIn()
+        let clients = waiting.sorted { $0.rawValue < $1.rawValue }
+        for client in clients.prefix(Self.entrancesAtOnce) {
+            if let session = sessions[client] { pullLongAnswers(session) }
+        }
+        nextIn += clients
+        context.timers.set(.entrances, at: context.now.monotonic)
     }
 
     func letNextIn() {
@@ -23,7 +83,15 @@ extension Bridge {
             pullLongAnswers(session)
             processInput(session)
         }
+        if nextIn.isEmpty { return nextIn = [] }
         context.timers.set(.entrances, at: context.now.monotonic)
+    }
+
+    /// Nobody waits any longer: the bridge is about to stop, and takes what was sent before.
+    func openEverything() {
+        letsEverybodyIn = true
+        for room in rooms { room.opened(context) }
+        while !nextIn.isEmpty { letNextIn() }
     }
 
     /// What `body` replies to the client, put aside.
@@ -38,33 +106,45 @@ extension Bridge {
     /// Lets a client in whose first long answer is this.
     ///
     /// - Returns: false: it waits on.
-    func letIn(to id: RoomID, isAsked: Bool, _ session: IRCSession) -> Bool {
-        let room = room(id)
-        if let room, phase == .running, room.askedForEntry(context) {
-            waitingAtDoors[id, default: []].insert(session.id)
+    func letIn(_ entrance: Entrance, _ session: IRCSession) -> Bool {
+        if let room = room(entrance.room), room.isOpening, room.missingSince == nil, !letsEverybodyIn,
+            !session.hasNoReader
+        {
+            waitingAtDoors[room.id, default: []].insert(session.id)
             return false
         }
         // What it is told of this room comes before what it waits for else.
         let later = session.takeLongAnswers().dropFirst()
         defer { for answer in later { session.appendLongAnswer(answer) } }
-        guard phase == .running, let room, session.person != nil, !session.rooms.contains(id) else { return true }
-        let replies = gathering(session) {
-            // All may be otherwise than when it asked.
-            if !mayEnter(room, session) {
-                reply(entranceRefusal(to: room, session), session)
-            } else if let barrier = barrier(to: room, session) {
-                reply(barrier, session)
-            } else {
-                // Not pulled from here: those may wait for an entrance too, and would pull this one.
-                for other in enterWithOthers(room, session) where other.hasLongAnswers {
-                    context.emit(.notifyWhenDrained(other.id))
-                }
-            }
+        let replies = gathering(session) { enter(entrance, session) }.filter {
+            $0.reduced(for: session.caps, nick: session.displayNick) != nil
         }
-        guard isAsked || session.rooms.contains(id) else { return true }
+        if later.isEmpty, room(entrance.room)?.link.isUp == true { session.waitsSince = nil }
+        guard entrance.isAsked || room(entrance.room).map({ session.rooms.contains($0.id) }) == true else {
+            return true
+        }
+        let label = replies.count == 1 && !session.hasLongAnswers ? entrance.label : nil
         for line in replies {
-            session.undrainedBytes += write(line, to: session, label: nil, batch: session.longAnswerBatch)
+            session.undrainedBytes += write(line, to: session, label: label, batch: session.longAnswerBatch)
         }
         return true
+    }
+
+    private func enter(_ entrance: Entrance, _ session: IRCSession) {
+        guard session.person != nil else { return }
+        // The room may have given way to another.
+        let known = room(entrance.room) ?? room(channel: entrance.channel)
+        guard let room = known ?? templateRoom(entrance.channel, session, isComingBack: !entrance.isAsked),
+            !session.rooms.contains(room.id)
+        else { return }
+        // All may be otherwise than when it asked.
+        guard mayEnter(room, session) else { return reply(entranceRefusal(to: room, session), session) }
+        if let barrier = barrier(to: room, session) { return reply(barrier, session) }
+        room.askedSince = entrance.at
+        defer { room.askedSince = nil }
+        // Not pulled from here: those may wait for an entrance too, and would pull this one.
+        for other in enterWithOthers(room, session) where other.hasLongAnswers {
+            context.emit(.notifyWhenDrained(other.id))
+        }
     }
 }

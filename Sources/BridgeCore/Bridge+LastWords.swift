@@ -23,16 +23,25 @@ extension Bridge {
     public func clientEnded(_ id: ClientID, now: Now) -> Bool {
         context.now = now
         guard let session = sessions[id] else { return false }
-        if !session.hasEnded {
-            session.hasEnded = true
-            context.timers.set(.clientLiveness(id), at: now.monotonic + Self.lastWordsWait)
-        }
+        noteEnd(of: session)
         processInput(session)
         return session.state != .closed
     }
 
+    func noteEnd(of session: IRCSession) {
+        guard !session.hasEnded else { return }
+        session.hasEnded = true
+        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + Self.lastWordsWait)
+    }
+
     /// It does not read either.
     func readerGone(_ session: IRCSession) {
+        session.hasNoReader = true
+        // It is in the rooms that it waits for: what it said may be for them.
+        session.removeLongAnswers { answer in
+            if case .entrance = answer { false } else { true }
+        }
+        pullLongAnswers(session)
         session.removeLongAnswers { _ in true }
         processInput(session)
     }

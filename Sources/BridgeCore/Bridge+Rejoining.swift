@@ -22,7 +22,7 @@ extension Bridge {
     /// long count by themselves.
     static let entranceByteCount = 1024
     /// Links that are opened for a client at the same time; it waits for them together.
-    private static let openingAtOnce = 8
+    private static let openingAtOnce = 16
     /// So many times the usual burst is what it may ask for beside, when it comes.
     private static let arrivalBursts: Double = 2
     /// A client that does not answer is in its rooms after this.
@@ -146,8 +146,8 @@ extension Bridge {
             position = next.position + 1
             walkedCount += 1
             guard let room = room(of: next, session), !session.rooms.contains(room.id) else { break }
-            if room.askedForEntry(context) || opening > 0 {
-                session.appendLongAnswer(.entrance(room.id, isAsked: false))
+            if entranceWaits(room, session) {
+                awaitEntrance(to: room, isAsked: false, session)
                 opening += 1
                 continue
             }

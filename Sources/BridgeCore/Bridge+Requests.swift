@@ -201,9 +201,7 @@ extension Bridge {
             return reply(entranceRefusal(to: room, session), session)
         }
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
-        if room.askedForEntry(context) || session.isAwaitingEntrance {
-            return session.appendLongAnswer(.entrance(room.id, isAsked: true))
-        }
+        if entranceWaits(room, session) { return awaitEntrance(to: room, isAsked: true, session) }
         for other in enterWithOthers(room, session) { pullLongAnswers(other) }
     }
 
@@ -217,7 +215,10 @@ extension Bridge {
     func enterWithOthers(_ room: Room, _ session: IRCSession) -> [IRCSession] {
         // The one who asked first, so that the others in the room are told once, and a label is answered.
         enter(room, session)
-        let others = sessions(of: session.person).filter { $0 !== session && !$0.isArriving }
+        // Those who asked for it too have an answer of their own to it.
+        let others = sessions(of: session.person).filter {
+            $0 !== session && !$0.isArriving && !$0.isAwaitingEntrance(to: room.id)
+        }
         for other in others { enter(room, other) }
         return others
     }
@@ -247,8 +248,9 @@ extension Bridge {
         syncMetadata(of: room, session)
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
-        if let notice = room.statusNotice(context) { session.appendLongAnswer(.line(notice)) }
-        if let notice = room.ownStatusNotice(personID, context) { session.appendLongAnswer(.line(notice)) }
+        for notice in [room.statusNotice(context), room.ownStatusNotice(personID, context)] {
+            if let notice { session.appendLongAnswer(.entryNotice(room.id, notice)) }
+        }
         if backlog != nil { session.appendLongAnswer(.backlog(room.id)) }
         tellUntold(room, session)
     }

@@ -43,6 +43,8 @@ public final class Bridge {
     var waitingAtDoors: [RoomID: Set<ClientID>] = [:]
     /// Those of them whose room is open now.
     var nextIn: ArraySlice<ClientID> = []
+    /// The bridge is to stop.
+    var letsEverybodyIn = false
     private(set) var sessions = KeyedObjects<SessionByClient>()
     let sessionTerms: IRCSession.Terms
     var registeredCount = 0 { didSet { peakClients = max(peakClients, registeredCount) } }
@@ -337,6 +339,8 @@ public final class Bridge {
     public func clientClosed(_ id: ClientID, reason: String, now: Now) {
         context.now = now
         guard let session = sessions[id] else { return }
+        // What came with a JOIN that waits was heard, too.
+        if session.isAwaitingEntrance { noteEnd(of: session) }
         if session.hasEnded { return readerGone(session) }
         quit(session, reason: reason)
     }

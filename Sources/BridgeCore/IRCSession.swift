@@ -57,6 +57,8 @@ final class IRCSession {
     var isReadingPaused = false
     /// It sends no more; what it sent before is still being carried out.
     var hasEnded = false
+    /// Nor does it read any more.
+    var hasNoReader = false
     let connectedAt: ChatTimestamp
     private let terms: Terms
     /// Of a session that is registered, the person; of the others what can be nobody's id.
@@ -264,6 +266,15 @@ final class IRCSession {
     /// The newest of them with something that the client said.
     var lastAccepted: StoreTicket?
 
+    /// `.min`: it did not wait for a room's link lately.
+    private var waitInstant = MonotonicInstant(nanoseconds: .min)
+
+    /// When it began to wait for rooms' links.
+    var waitsSince: MonotonicInstant? {
+        get { waitInstant.nanoseconds == .min ? nil : waitInstant }
+        set { waitInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
+    }
+
     var pingSentAt: MonotonicInstant? {
         get { pingInstant.nanoseconds == .min ? nil : pingInstant }
         set { pingInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
@@ -299,9 +310,13 @@ final class IRCSession {
 
     func appendLongAnswer(_ answer: LongAnswer) { modifyAnswering { $0.longAnswers.append(answer) } }
 
-    var isAwaitingEntrance: Bool {
+    var isAwaitingEntrance: Bool { isAwaitingEntrance { _ in true } }
+
+    func isAwaitingEntrance(to room: RoomID) -> Bool { isAwaitingEntrance { $0.room == room } }
+
+    private func isAwaitingEntrance(_ isMeant: (Entrance) -> Bool) -> Bool {
         longAnswers.contains { answer in
-            if case .entrance = answer { true } else { false }
+            if case .entrance(let entrance) = answer { isMeant(entrance) } else { false }
         }
     }
 

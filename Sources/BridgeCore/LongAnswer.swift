@@ -3,6 +3,8 @@ import IRCProtocol
 /// An answer that may be longer than a client's queue should be: pulled as the queue drains, in order with live lines.
 enum LongAnswer {
     case line(IRCMessage)
+    /// What is said to somebody who entered a room, unless they have left it meanwhile.
+    case entryNotice(RoomID, IRCMessage)
     /// 353 … 366. The cursor walks the room's slots.
     case names(RoomID, cursor: Int)
     /// 352 or 354 … 315.
@@ -26,7 +28,7 @@ enum LongAnswer {
     /// What failed of the client's own messages in a room, or over an account's own link there, while it was away.
     case untold(RoomID, after: UInt64)
     /// The client enters a room when its link is there; silently where nobody asked.
-    case entrance(RoomID, isAsked: Bool)
+    case entrance(Entrance)
     /// The client enters the rooms of its account, from a position on.
     case rejoin(account: String, from: Int64)
 }

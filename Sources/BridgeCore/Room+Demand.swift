@@ -15,7 +15,8 @@ import WireBytes
 // | open    | who asks is let in at once        | start of the bridge, with a link whoever is there → opening; the first who asks, where there is no link → opening |
 // | opening | who asks waits                    | the link is up, its first try failed, ``Room/openingPatience`` is over → open      |
 //
-// What is said after that patience, or after a first try that failed, lies in a gap that begins when they asked.
+// What is said after that patience, or after a first try that failed, lies in a gap that begins when they asked; see
+// Bridge+Entrances.swift.
 
 extension Room {
     /// How long the link outlasts the last IRC user: somebody who reconnects, or looks in and out, finds it open.
@@ -39,19 +40,17 @@ extension Room {
     /// Somebody wants in: opens the link, where there is one only while somebody is here.
     ///
     /// - Returns: they are to wait until ``ClientDoor/roomOpened(_:)``.
-    func askedForEntry(_ context: BridgeContext) -> Bool {
+    func opensForEntry(_ context: BridgeContext) -> Bool {
         // They will be told what is missing, from then on.
         guard missingSince == nil else { return false }
-        if !isOpening {
-            guard settings.connect == .whileJoined, locals.isEmpty, isLoading || isLeaving || link.state == .stopped
-            else { return false }
-            beginOpening(context)
-            // They may be gone before they are in.
-            emptySince = context.now.monotonic
-            context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
-            if !isLoading, link.state == .stopped { startLink(context) }
-        }
-        askedSince = askedSince ?? context.now
+        if isOpening { return true }
+        guard settings.connect == .whileJoined, locals.isEmpty, isLoading || isLeaving || link.state == .stopped
+        else { return false }
+        beginOpening(context)
+        // They may be gone before they are in.
+        emptySince = context.now.monotonic
+        context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+        if !isLoading, link.state == .stopped { startLink(context) }
         return true
     }
 
@@ -60,9 +59,7 @@ extension Room {
         guard isOpening else { return }
         opensUntil = nil
         context.timers.cancel(.opening(id))
-        if link.isUp { askedSince = nil }
         door.roomOpened(id)
-        askedSince = nil
     }
 
     /// Somebody entered.

@@ -78,11 +78,14 @@ extension Room {
 
     /// Somebody entered: what is said from now on is for them, whenever the link comes up.
     func awaitLink(_ context: BridgeContext) {
-        let since = askedSince ?? context.now
+        let since = link.isUp ? context.now : askedSince ?? context.now
         catchUp.somebodyEntered(wall: since.wall, isLinked: link.isUp)
         if !link.isUp, missingSince == nil, awaitedSince == nil { awaitedSince = since }
         // What is kept of the room may say that more is missing.
-        if !isLoading { keepAwaiting(context) }
+        guard !isLoading else { return }
+        keepAwaiting(context)
+        // Should the process die before the first history is there, the next one is to know that somebody was.
+        if link.isUp, historySource != .none { keepAwaited(since: since.wall, context) }
     }
 
     /// Something may be missing from now on, for this process and the next.

@@ -243,7 +243,7 @@ final class Room {
     var awaitedSince: Now?
     /// Until when whoever wants in waits for the link that is being opened; nil: nobody does.
     var opensUntil: MonotonicInstant?
-    /// When somebody asked first, while they wait.
+    /// When somebody asked who enters now, after a wait.
     var askedSince: Now?
     /// When messages were shown again though something was missing in front of them.
     var gapEnd: ChatTimestamp?

@@ -92,7 +92,11 @@ public final class BridgeHarness {
 
     /// The backend's end of a room's link, or of an account's own: these have numbers below zero.
     public func upstream(_ room: Int) -> ScriptedUpstream {
-        guard room < 0 else { return upstreams[room] }
+        guard room < 0 else {
+            // A room of the template whose link was not asked for yet.
+            while room >= upstreams.count { upstreams.append(ScriptedUpstream(usualTarget: "")) }
+            return upstreams[room]
+        }
         while -1 - room >= ownUpstreams.count { ownUpstreams.append(ScriptedUpstream()) }
         return ownUpstreams[-1 - room]
     }
@@ -377,8 +381,7 @@ public final class BridgeHarness {
     }
 
     private func connectRequested(_ room: Int, _ endpoint: UpstreamEndpoint, isSecure: Bool) {
-        // Rooms that the template opens; which one shows in the target of the request.
-        while room >= upstreams.count { upstreams.append(ScriptedUpstream(usualTarget: "")) }
+        // Which room of the template it is shows in the target of the request.
         let place = bridge.ownLogin(of: RoomID(index: room))?.room ?? RoomID(index: room)
         record(room, upstream(room).connectRequested())
         guard let url = bridge.settings(of: place)?.url else {

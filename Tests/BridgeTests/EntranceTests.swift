@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import Dialects
+import Digests
 import HTTPProtocol
 import Testing
 import WireBytes
@@ -14,7 +15,9 @@ struct EntranceTests {
     private final class Stage {
         let harness: BridgeHarness
 
-        init(connect: ConnectPolicy = .whileJoined) throws {
+        init(
+            connect: ConnectPolicy = .whileJoined, store: StoreStage? = nil, templateRooms: Int = 100
+        ) throws {
             @Sendable func room(_ name: String) throws -> RoomSettings {
                 var room = RoomSettings(
                     name: name, backend: "b", dialect: StubDialect { _ in },
@@ -23,22 +26,27 @@ struct EntranceTests {
                 room.connect = connect
                 return room
             }
+            var remy = AccountSettings(
+                name: "remy",
+                password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+            remy.isAdmin = true
             harness = BridgeHarness(
                 settings: BridgeSettings(
-                    serverName: "bridge", instanceID: "t",
+                    serverName: "bridge", instanceID: "t", accounts: [remy],
                     limits: LimitSettings(
                         maxClients: 1000, maxClientsPerAddress: 1000, acceptsPerSecondPerAddress: nil,
-                        messagesPerSecond: nil),
+                        messagesPerSecond: nil, templateRooms: templateRooms),
                     rooms: [try room("lobby")],
                     backends: [BackendSettings(name: "b", dialect: StubDialect { _ in })],
-                    template: RoomTemplate(backend: "b") { try? room($0) }))
+                    template: RoomTemplate(backend: "b") { try? room($0) }), store: store)
             harness.acceptsConnections = false
             harness.start()
         }
 
-        func visit(_ client: UInt64, caps: String = "") {
+        func visit(_ client: UInt64, caps: String = "", password: String = "") {
             harness.connect(client)
             if !caps.isEmpty { harness.send(client, "CAP REQ :" + caps) }
+            if !password.isEmpty { harness.send(client, "PASS " + password) }
             for line in ["NICK n\(client)", "USER u 0 * :r", "CAP END"] { harness.send(client, line) }
             _ = harness.takeOutputs()
         }
@@ -46,6 +54,22 @@ struct EntranceTests {
         func send(_ client: UInt64, _ lines: String...) -> [String] {
             for line in lines { harness.send(client, line) }
             return harness.takeLines(client)
+        }
+
+        /// What went up since the last look.
+        var frames: [String] {
+            harness.takeOutputs().compactMap {
+                if case .upstream(_, .frame(let bytes, _)) = $0 { String(decoding: bytes, as: UTF8.self) } else { nil }
+            }
+        }
+
+        /// Until the client is answered.
+        func seconds(until client: UInt64, has text: String) -> Int {
+            for second in 0..<100 {
+                if harness.takeLines(client).contains(where: { $0.contains(text) }) { return second }
+                harness.advance(by: .seconds(1))
+            }
+            return .max
         }
 
         func accept(_ room: Int = 0) -> [String] {
@@ -119,6 +143,113 @@ struct EntranceTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test("however many rooms somebody asks for, they wait in vain once", arguments: [true, false])
+    func patience(oneByOne: Bool) throws {
+        let stage = try Stage()
+        stage.visit(1)
+        let channels = (0..<30).map { "#r\($0)" }
+        for line in oneByOne ? channels : [channels.joined(separator: ",")] { stage.harness.send(1, "JOIN " + line) }
+        stage.harness.send(1, "PING x")
+        #expect(stage.seconds(until: 1, has: "PONG bridge x") <= 2)
+        #expect(stage.harness.bridge.sessions[ClientID(rawValue: 1)]?.rooms.count == 30)
+    }
+
+    @Test(
+        "an account comes back to many rooms as soon, whether it is the backend or the disk that does not answer",
+        arguments: [true, false])
+    func comesBack(hasDisk: Bool) throws {
+        let stage = try Stage(store: hasDisk ? StoreStage() : nil)
+        stage.harness.acceptsConnections = true
+        stage.visit(1, password: "remy:pw")
+        for room in 0..<80 { _ = stage.send(1, "JOIN #r\(room)") }
+        stage.harness.advance(by: .seconds(30))
+        stage.harness.disconnect(1)
+        stage.harness.advance(by: Room.linger + .seconds(10))
+        #expect(stage.harness.bridge.rooms.count == 1)
+        stage.harness.acceptsConnections = false
+        stage.harness.store.answersQuestions = false
+        stage.harness.connect(2)
+        for line in ["PASS remy:pw", "NICK n2", "USER u 0 * :r", "PING x"] { stage.harness.send(2, line) }
+        #expect(stage.seconds(until: 2, has: "PONG bridge x") <= 1)
+        #expect(stage.harness.bridge.sessions[ClientID(rawValue: 2)]?.rooms.count == 80)
+    }
+
+    @Test("nor is a disk waited for that stalls, and the gap begins when they asked")
+    func stalledDisk() throws {
+        let stage = try Stage(store: StoreStage())
+        stage.harness.store.answersQuestions = false
+        stage.visit(1)
+        _ = stage.send(1, "JOIN #attic")
+        #expect(stage.seconds(until: 1, has: "JOIN #attic") == 1)
+        stage.harness.advance(by: .seconds(14))
+        #expect(stage.accept(1).contains { $0.contains("between 11:59:59 and 12:00:15 UTC") })
+    }
+
+    @Test("nor a link that does not end")
+    func leaving() throws {
+        let stage = try Stage()
+        stage.visit(1)
+        _ = stage.send(1, "JOIN #lobby")
+        stage.harness.accept(0)
+        _ = stage.send(1, "PART #lobby")
+        stage.harness.upstream(0).isSilent = true
+        stage.harness.advance(by: Room.linger)
+        #expect(stage.harness.bridge.rooms[0].isLeaving)
+        _ = stage.send(1, "JOIN #lobby")
+        #expect(stage.seconds(until: 1, has: "JOIN #lobby") == 1)
+    }
+
+    @Test("a room that gave way to another meanwhile is asked for again")
+    func evicted() throws {
+        let stage = try Stage(templateRooms: 2)
+        stage.visit(1)
+        stage.visit(2)
+        #expect(stage.send(1, "JOIN #a,#b") == [])
+        stage.harness.accept(2)
+        _ = stage.send(2, "JOIN #c")
+        stage.harness.accept(1)
+        stage.harness.advance(by: .seconds(10))
+        #expect(
+            stage.harness.takeLines(1).last
+                == ":bridge 405 n1 #b :2 rooms are open, and there may be no more; try again later")
+    }
+
+    @Test("what is sent behind a JOIN is not handled in the midst of the link's event")
+    func reconnects() throws {
+        let stage = try Stage()
+        stage.visit(1, password: "remy:pw")
+        #expect(stage.send(1, "JOIN #lobby", "PRIVMSG *bridge :reconnect #lobby") == [])
+        #expect(stage.accept().contains { $0.contains("an administrator asked for a new link") })
+        #expect(stage.harness.bridge.rooms[0].catchUp.state == .closed)
+        stage.harness.advance(by: .seconds(30))
+        #expect(stage.accept().contains { $0.contains("between 11:59:59 and 12:00:30 UTC (31 s) is missing") })
+    }
+
+    @Test("what came behind a JOIN goes up though the client is gone", arguments: [true, false])
+    func script(isReset: Bool) throws {
+        let stage = try Stage()
+        stage.visit(1)
+        stage.harness.receive(1, Array("JOIN #lobby\r\nPRIVMSG #lobby :deployed\r\n".utf8))
+        if !isReset { #expect(stage.harness.endSending(1)) }
+        stage.harness.disconnect(1, reason: "the connection was reset")
+        #expect(stage.harness.bridge.clientCount == 0)
+        stage.harness.accept(0)
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.frames.count { $0.contains("deployed") } == 1)
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("and though the bridge stops")
+    func shutdown() throws {
+        let stage = try Stage()
+        stage.visit(1)
+        #expect(stage.send(1, "JOIN #lobby", "PRIVMSG #lobby :hi") == [])
+        stage.harness.shutdown()
+        stage.harness.accept(0)
+        #expect(stage.frames.contains { $0.contains(#""text":"hi""#) })
+        #expect(!stage.harness.isConnected(1))
+    }
+
     @Test("a label is answered once, with all of it")
     func labeled() throws {
         let stage = try Stage()
@@ -131,6 +262,32 @@ struct EntranceTests {
                 ":bridge BATCH -\(reference)"
             ])
         #expect(stage.send(1, "@label=b PING x") == ["@label=b :bridge PONG bridge x"])
+    }
+
+    @Test("a client without batches has its label on the one line")
+    func labeledLine() throws {
+        let stage = try Stage()
+        stage.visit(1, caps: "labeled-response draft/no-implicit-names")
+        #expect(stage.send(1, "@label=a JOIN #lobby") == [])
+        #expect(stage.accept() == ["@label=a :n1!~u@bridge JOIN #lobby"])
+    }
+
+    @Test("each of a person's clients that asked has its own answer")
+    func labeledTwice() throws {
+        let stage = try Stage()
+        for (client, name) in [(1, "a"), (2, "b")] as [(UInt64, String)] {
+            stage.visit(client, caps: "batch labeled-response", password: "remy@\(name):pw")
+            stage.harness.send(client, "@label=\(name) JOIN #lobby")
+        }
+        _ = stage.harness.takeOutputs()
+        stage.harness.accept(0)
+        let outputs = stage.harness.takeOutputs()
+        for client in [1, 2] as [UInt64] {
+            let lines = outputs.compactMap { output in
+                if case .line(client, let bytes) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
+            }
+            #expect(lines.count == 4 && lines.dropLast().allSatisfy { $0.hasPrefix("@batch=") }, "\(lines)")
+        }
     }
 
     @Test("all of a crowd are let in, and somebody who is gone is not waited for")

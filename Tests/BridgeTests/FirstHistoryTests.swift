@@ -102,6 +102,27 @@ struct FirstHistoryTests {
         #expect(stage.said() == ["one", "live"])
     }
 
+    @Test(
+        "what is said before the first history is shown though the process dies before it comes",
+        arguments: StoredWire.withHistory, [true, false])
+    func diesFetching(wire: StoredWire, template: Bool) throws {
+        let stage = try StoredStage(wire, template: template, room: { $0.connect = .whileJoined })
+        if !template { stage.say("long ago") }
+        stage.harness.advance(by: .seconds(90))
+        stage.keepsSilent = true
+        stage.start()
+        stage.enter("bob")
+        say(stage, ["one"])
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.said() == [], "held until the history is there")
+        stage.crash(down: .seconds(4), saying: ["two"])
+        stage.keepsSilent = false
+        stage.enter("bob")
+        stage.start()
+        stage.say("live")
+        #expect(stage.said() == ["one", "two", "live"])
+    }
+
     @Test("a history that fails is a gap like any other, and what it brings later is shown")
     func failing() throws {
         let stage = try early(StoredWire.withHistory[1])
