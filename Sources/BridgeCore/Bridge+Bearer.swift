@@ -95,6 +95,7 @@ extension Bridge {
             goOnRegistering(session)
         }
         pullLongAnswers(session)
+        processInput(session)
         return true
     }
 

@@ -145,6 +145,7 @@ extension Bridge: ClientDoor {
     /// Writes of a client's long answers what its queue may hold, and goes on when that has drained.
     func pullLongAnswers(_ session: IRCSession) {
         guard session.hasLongAnswers else { return }
+        if session.hasNoReader { return dropLongAnswers(session) }
         walkedCount = 0
         while session.hasLongAnswers {
             guard session.undrainedBytes < Self.longAnswerWindow, walkedCount < Self.longAnswerWalk else {

@@ -12,11 +12,12 @@ extension Bridge {
     func processInput(_ session: IRCSession) {
         var isAllDone = false
         while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
-            session.gatewayTry == nil, !waitsToBecomeOperator(session)
+            session.gatewayTry == nil, !waitsToBecomeOperator(session),
+            session.heldMessage == nil || !waitsToRegister(session)
         {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
-                isAllDone = session.decoder.bufferedByteCount == 0
+                isAllDone = session.decoder.bufferedByteCount == 0 && session.heldMessage == nil
                 if !isAllDone { context.timers.set(.clientBudget(session.id), at: grant) }
                 break
             }
@@ -24,7 +25,11 @@ extension Bridge {
                 isAllDone = true
                 break
             }
-            handle(input, session)
+            if case .message(let message) = input, waitsToRegister(session), !session.mayComeEarly(message) {
+                session.heldMessage = message
+            } else {
+                handle(input, session)
+            }
         }
         guard session.state != .closed else { return }
         if session.hasEnded, isAllDone { return letGo(session) }
@@ -45,7 +50,11 @@ extension Bridge {
     }
 
     private func nextInput(_ session: IRCSession) -> Input? {
-        session.decoder.withNextLine { line -> Input in
+        if let held = session.heldMessage {
+            session.heldMessage = nil
+            return .message(held)
+        }
+        return session.decoder.withNextLine { line -> Input in
             switch line {
             case .tooLong: return .tooLong
             case .line(let bytes):

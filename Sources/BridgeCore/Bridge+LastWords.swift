@@ -37,13 +37,18 @@ extension Bridge {
     /// It does not read either.
     func readerGone(_ session: IRCSession) {
         session.hasNoReader = true
-        // It is in the rooms that it waits for: what it said may be for them.
-        session.removeLongAnswers { answer in
-            if case .entrance = answer { false } else { true }
-        }
         pullLongAnswers(session)
-        session.removeLongAnswers { _ in true }
         processInput(session)
+    }
+
+    /// Nobody reads the answers. But the client enters the rooms that it waits for: what it said may be for them.
+    func dropLongAnswers(_ session: IRCSession) {
+        while let first = session.longAnswers.first {
+            if case .entrance(let entrance) = first, letIn(entrance, session) { continue }
+            session.replaceFirstLongAnswer(nil)
+            if case .rejoin(let account, let position) = first { rejoinStep(account, from: position, session) }
+        }
+        session.longAnswerBatch = nil
     }
 
     /// Everything it sent is carried out, or has taken too long.

@@ -113,7 +113,13 @@ extension Bridge {
         case (.unavailable, _): close(session, reason: "Too many people log in at this moment; try again")
         }
         pullLongAnswers(session)
-        if tried.purpose == .oper { processInput(session) }
+        processInput(session)
+    }
+
+    /// What a client says behind all that it takes to come in waits for the verdict on who it is, unless it may come before that:
+    /// scripts say everything in one piece.
+    func waitsToRegister(_ session: IRCSession) -> Bool {
+        session.isReadyToRegister && (session.passwordTry != nil || newcomers[session.id]?.deadline != nil)
     }
 
     /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before a refusal

@@ -444,7 +444,11 @@ public final class Bridge {
             case .clientBudget(let id): if let session = sessions[id] { processInput(session) }
             case .naming(let id): if let session = sessions[id] { namingTimerFired(session) }
             case .arriving(let id): if let session = sessions[id] { arrive(session) }
-            case .loginAnswer(let id): if let session = sessions[id] { refuseNow(session) }
+            case .loginAnswer(let id):
+                if let session = sessions[id] {
+                    refuseNow(session)
+                    processInput(session)
+                }
             case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
             case .linkStart(let id):

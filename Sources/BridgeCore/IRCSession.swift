@@ -289,11 +289,12 @@ final class IRCSession {
         var undrainedBytes = 0
         var response: LabeledResponse?
         var incomingBatch: IncomingBatch?
+        var heldMessage: IRCMessage?
         var toldPages = ToldPages()
 
         var isDone: Bool {
             longAnswers.isEmpty && longAnswerBatch == nil && undrainedBytes == 0 && response == nil
-                && incomingBatch == nil && toldPages.isEmpty
+                && incomingBatch == nil && heldMessage == nil && toldPages.isEmpty
         }
     }
 
@@ -347,6 +348,12 @@ final class IRCSession {
     var undrainedBytes: Int {
         get { answering?.undrainedBytes ?? 0 }
         set { if newValue != 0 || answering != nil { modifyAnswering { $0.undrainedBytes = newValue } } }
+    }
+
+    /// What the client said first of what waits for its registration.
+    var heldMessage: IRCMessage? {
+        get { answering?.heldMessage }
+        set { if newValue != nil || answering != nil { modifyAnswering { $0.heldMessage = newValue } } }
     }
 
     /// Replies of the labeled line being handled.
@@ -456,6 +463,12 @@ final class IRCSession {
 
     func lineTooLong() -> [SessionRequest] { [.reply(numeric(.errInputTooLong, "Input line was too long"))] }
 
+    /// Whether it is for those who are not registered too.
+    func mayComeEarly(_ message: IRCMessage) -> Bool {
+        guard let row = IRCCommandTable.row(for: message.command) else { return false }
+        return row.beforeRegistration || row.earlyWith.map { caps.contains($0) } ?? false
+    }
+
     /// Turns a message into requests. Only the session's own registration data change here.
     func messageReceived(_ message: IRCMessage) -> [SessionRequest] {
         guard let row = IRCCommandTable.row(for: message.command) else {
@@ -463,7 +476,7 @@ final class IRCSession {
             let verb = NickMaker.prefix(of: message.command, maxBytes: 64)
             return [.reply(numeric(.errUnknownCommand, verb, "Unknown command"))]
         }
-        guard row.beforeRegistration || person != nil || row.earlyWith.map({ caps.contains($0) }) ?? false else {
+        guard person != nil || mayComeEarly(message) else {
             return [.reply(numeric(.errNotRegistered, "You have not registered"))]
         }
         guard message.params.count >= row.minParams else {
@@ -600,10 +613,12 @@ final class IRCSession {
 
     /// Complete registration when everything is there.
     func registrationStep() -> [SessionRequest] {
-        guard person == nil, state == .registering, nick != nil, user != nil, !negotiation.isNegotiating else {
-            return []
-        }
-        return [.register]
+        isReadyToRegister ? [.register] : []
+    }
+
+    /// It has said all that registration takes.
+    var isReadyToRegister: Bool {
+        person == nil && state == .registering && nick != nil && user != nil && !negotiation.isNegotiating
     }
 
     private func capReceived(_ params: [String]) -> [SessionRequest] {

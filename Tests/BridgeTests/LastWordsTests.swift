@@ -15,16 +15,20 @@ struct LastWordsTests {
         private var sent: [String] = []
         private var lines: [UInt64: [String]] = [:]
 
-        init() throws {
-            var room = RoomSettings(
-                name: "lobby", backend: "b", dialect: StubDialect { $0.confirmation = .echoByID },
-                url: try HTTPURL(parsing: "ws://chat.example/0"))
-            room.ping = .zero
+        init(rooms: [String] = ["lobby"]) throws {
+            let rooms = try rooms.map { name in
+                var room = RoomSettings(
+                    name: name, backend: "b", dialect: StubDialect { $0.confirmation = .echoByID },
+                    url: try HTTPURL(parsing: "ws://chat.example/0"))
+                room.ping = .zero
+                room.connect = name == "lobby" ? .always : .whileJoined
+                return room
+            }
             harness = BridgeHarness(
                 settings: BridgeSettings(
                     serverName: "bridge", instanceID: "t",
                     limits: LimitSettings(messagesPerSecond: 2, messagesBurst: 10, upstreamMessagesPerSecond: nil),
-                    rooms: [room]))
+                    rooms: rooms))
             harness.echoes = true
             harness.start()
         }
@@ -148,6 +152,19 @@ struct LastWordsTests {
         stage.harness.perform { $0.clientClosed(ClientID(rawValue: 1), reason: "reset", now: $1) }
         stage.harness.advance(by: .seconds(30))
         #expect(stage.messages() == Self.thirty)
+        #expect(stage.harness.bridge.clientCount == 0)
+    }
+
+    @Test("what it asks for when it does not read any more holds up nothing")
+    func longAnswers() throws {
+        let stage = try Stage(rooms: ["lobby"] + (0..<600).map { "r\($0)" })
+        stage.enter(1, "remy")
+        stage.harness.setSlow(1, true)
+        stage.say(1, ["LIST", "LIST", "PRIVMSG #lobby :one", "JOIN #r1", "LIST", "PRIVMSG #lobby :two"])
+        #expect(stage.harness.endSending(1))
+        stage.harness.disconnect(1)
+        stage.harness.advance(by: .seconds(20))
+        #expect(stage.messages() == ["one", "two"])
         #expect(stage.harness.bridge.clientCount == 0)
     }
 

@@ -404,6 +404,32 @@ struct RejoinTests {
         #expect(memberships.first(of: "a", from: 8)?.channel == "#x")
     }
 
+    @Test("a script that is gone speaks in whichever of its rooms it likes")
+    func script() throws {
+        let names = (0..<100).map { "r\($0)" }
+        let stage = try RejoinStage(rooms: names)
+        stage.harness.advance(by: .seconds(1))
+        stage.logIn(1, "remy@phone")
+        for name in names { _ = stage.send(1, "JOIN #\(name)") }
+        stage.harness.disconnect(1)
+        stage.harness.connect(2)
+        stage.harness.setSlow(2, true)
+        let lines = ["PASS remy@script:pw", "NICK remy", "USER u 0 * :r", "PRIVMSG #r99 :deployed"]
+        stage.harness.receive(2, Array((lines.joined(separator: "\r\n") + "\r\n").utf8))
+        #expect(stage.harness.endSending(2))
+        stage.harness.disconnect(2)
+        #expect(stage.harness.bridge.clientCount == 0)
+        stage.harness.advance(by: .seconds(30))
+        let frames = stage.harness.takeOutputs().filter {
+            if case .upstream(99, .frame(let bytes, _)) = $0 {
+                String(decoding: bytes, as: UTF8.self).contains("deployed")
+            } else {
+                false
+            }
+        }
+        #expect(frames.count == 1)
+    }
+
     @Test("a client that does not read is told of a few rooms at a time, and of all when it does")
     func slowly() throws {
         let names = (0..<100).map { "r\($0)" }

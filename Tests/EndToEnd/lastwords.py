@@ -33,6 +33,22 @@ def a_script_that_closes_at_once(world):
 
 
 @scenario
+def a_script_that_says_everything_in_one_piece(world):
+    """`printf 'PASS …' | nc`: what comes behind the login waits for it, also from one that does not stay to hear of it."""
+    world.start(tables=with_alice(), room_extra='connect = "while-joined"')
+    remy = world.person("Remy")
+    for text, stays in (("one", True), ("two", False)):
+        lines = ("PASS alice:secret", "NICK alice", "USER a 0 * :a", "JOIN #lobby", "PRIVMSG #lobby :" + text, "QUIT")
+        with socket.create_connection(("127.0.0.1", world.bridge.port)) as script:
+            script.sendall("".join(line + "\r\n" for line in lines).encode())
+            script.shutdown(socket.SHUT_WR)
+            while stays and script.recv(4096):
+                pass
+        remy.expect_message(text)
+    assert remy.bodies() == ["one", "two"], remy.bodies()
+
+
+@scenario
 def a_gap_before_the_very_first_link(world):
     """Somebody is in the room before its backend is; the next process still knows since when."""
     directory = folder(world)
