@@ -35,7 +35,7 @@ def a_script_that_closes_at_once(world):
 @scenario
 def a_script_that_says_everything_in_one_piece(world):
     """`printf 'PASS …' | nc`: what comes behind the login waits for it, also from one that does not stay to hear of it."""
-    world.start(tables=with_alice(), room_extra='connect = "while-joined"')
+    world.start(linked=False, tables=with_alice(), room_extra='connect = "while-joined"')
     remy = world.person("Remy")
     for text, stays in (("one", True), ("two", False)):
         lines = ("PASS alice:secret", "NICK alice", "USER a 0 * :a", "JOIN #lobby", "PRIVMSG #lobby :" + text, "QUIT")
