@@ -286,7 +286,7 @@ extension Bridge {
         closeBatch(backlog, session)
         while let line = backlog.nextHeld() {
             following.heldByteCount -= line.count
-            context.emit(.send(session.id, line))
+            if !session.hasNoReader { context.emit(.send(session.id, line)) }
         }
         room(id)?.setHeld(session.id, false)
         setTimer(session, following)

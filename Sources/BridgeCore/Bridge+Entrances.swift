@@ -119,7 +119,8 @@ extension Bridge {
         let replies = gathering(session) { enter(entrance, session) }.filter {
             $0.reduced(for: session.caps, nick: session.displayNick) != nil
         }
-        if later.isEmpty, room(entrance.room)?.link.isUp == true { session.waitsSince = nil }
+        // It did not wait in vain.
+        if room(entrance.room)?.link.isUp == true { session.waitsSince = nil }
         guard entrance.isAsked || room(entrance.room).map({ session.rooms.contains($0.id) }) == true else {
             return true
         }

@@ -387,6 +387,13 @@ struct CatchUp {
         if !age.overflow, age.partialValue <= Self.openingTolerance { quiet.insert(key) }
     }
 
+    /// Whether a message of the first history bears a time since the link opened, as far as clocks agree.
+    func isSaidOverThisLink(_ at: ChatTimestamp?) -> Bool {
+        guard let at, let openedAt else { return false }
+        let age = openedAt.milliseconds.subtractingReportingOverflow(at.milliseconds)
+        return !age.overflow && age.partialValue <= Self.serverClockTolerance
+    }
+
     /// Whether a frame that came live is the first to show a message of the first history.
     mutating func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 

@@ -85,7 +85,7 @@ extension Room {
         guard !isLoading else { return }
         keepAwaiting(context)
         // Should the process die before the first history is there, the next one is to know that somebody was.
-        if link.isUp, historySource != .none { keepAwaited(since: since.wall, context) }
+        if historySource != .none { keepAwaited(since: since.wall, context) }
     }
 
     /// Something may be missing from now on, for this process and the next.

@@ -397,6 +397,23 @@ extension Room {
         show(missed: page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown), context)
     }
 
+    /// Messages without ids whose own frames wait, or are on their way, since they were said over this link: by their places.
+    private func newsWithoutIDs(among messages: some Collection<ChatMessage>) -> Set<Int> {
+        var held = catchUp.held.compactMap { event in
+            if case .message(let message) = event, message.id == nil { message } else { nil }
+        }
+        var news: Set<Int> = []
+        for (index, message) in messages.enumerated().reversed() where message.id == nil {
+            if let place = held.lastIndex(where: { TextDuplicates.areAlike($0, message) }) {
+                held.remove(at: place)
+                news.insert(index)
+            } else if catchUp.isSaidOverThisLink(message.at) {
+                news.insert(index)
+            }
+        }
+        return news
+    }
+
     /// For replies, edits and reactions to come, and shown to nobody.
     private func remember(_ messages: [ChatMessage], _ context: BridgeContext) {
         settleOutbox(with: messages, context)
@@ -412,9 +429,10 @@ extension Room {
         catchUp.remembered(
             oldest: kept.isEmpty ? CatchUp.Mark.beginning.at.map { [$0] } ?? [] : kept.compactMap(\.at),
             wall: context.now.wall)
-        for message in kept where message.id.map({ !held.contains($0) }) ?? true {
+        let news = newsWithoutIDs(among: kept)
+        for (index, message) in kept.enumerated() where message.id.map({ !held.contains($0) }) ?? true {
             learnName(of: message.sender)
-            if takeOwn(message, isHistory: true, context) { continue }
+            if takeOwn(message, isHistory: true, context) || news.contains(index) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             saw(message, context)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }

@@ -162,9 +162,8 @@ extension Room {
             {
                 unmarked.append(ChatTimestamp(milliseconds: at.milliseconds - 1))
             }
-            // Whatever came first had nothing in front of it. By the time that was shown: it was never later than our clock, by
-            // which `until` was noted too.
-            if message.kind == .message, mark == nil || last.map({ index <= $0 }) ?? (message.at <= until) {
+            // By the time that was shown: it was never later than our clock, by which `until` was noted too.
+            if message.kind == .message, last.map({ index <= $0 }) ?? (message.at <= until) {
                 lastBeforeGap = message.at
                 mark = catchUp.newest
                 idsAtMark = duplicates.total

@@ -77,6 +77,9 @@ struct TextDuplicates {
         remember(Self.key(message), Entry(at: message.at, connection: 0, number: nextNumber))
     }
 
+    /// Whether one message may be the other.
+    static func areAlike(_ a: ChatMessage, _ b: ChatMessage) -> Bool { key(a) == key(b) && agree(a.at, b.at) }
+
     private static func agree(_ a: ChatTimestamp?, _ b: ChatTimestamp?) -> Bool {
         guard let a, let b else { return true }
         return a == b
