@@ -33,6 +33,10 @@ extension Room {
         msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp,
         _ context: BridgeContext, stored: (_ sequence: Int64) -> StoredMessage
     ) {
+        // Nothing is in front of what comes first; kept before it, since of what lies behind that time nobody knows later.
+        if context.isDurable, recent.newest == nil, historySource != .none, isLive, missingSince == nil, !isGapOpen {
+            keepLive(until: at, context)
+        }
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, text: text, at: at)
         recent.heard(at, wall: context.now.wall)

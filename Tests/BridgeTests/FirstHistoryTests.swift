@@ -123,6 +123,45 @@ struct FirstHistoryTests {
         #expect(stage.said() == ["one", "two", "live"])
     }
 
+    @Test(
+        "nor is it forgotten when a second process has no history either, and shows what comes",
+        arguments: StoredWire.withHistory)
+    func diesTwice(wire: StoredWire) throws {
+        let stage = try StoredStage(wire)
+        stage.keepsSilent = true
+        stage.harness.advance(by: .seconds(90))
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(1))
+        stage.crash(saying: ["lost"])
+        stage.enter("bob")
+        stage.start()
+        stage.harness.advance(by: .seconds(11))
+        stage.say("shown")
+        #expect(stage.said() == ["shown"])
+        stage.crash()
+        stage.keepsSilent = false
+        stage.enter("bob")
+        stage.start()
+        #expect(stage.said().contains("lost"))
+    }
+
+    @Test("nor when they entered between two links", arguments: StoredWire.withHistory)
+    func entersBetweenAndDies(wire: StoredWire) throws {
+        let stage = try StoredStage(wire)
+        stage.keepsSilent = true
+        stage.start()
+        stage.harness.advance(by: .seconds(2))
+        stage.loseLink(for: .seconds(4))
+        stage.enter("bob")
+        say(stage, ["one"])
+        stage.crash()
+        stage.keepsSilent = false
+        stage.enter("bob")
+        stage.start()
+        #expect(stage.said() == ["one"])
+    }
+
     @Test("a history that fails is a gap like any other, and what it brings later is shown")
     func failing() throws {
         let stage = try early(StoredWire.withHistory[1])
