@@ -67,11 +67,14 @@ struct SQLiteError: Error, Equatable {
 final class SQLiteConnection {
     private var handle: OpaquePointer?
 
-    /// - Parameter busyMilliseconds: how long a statement waits for another process that holds the file.
-    init(path: String, isReadOnly: Bool, busyMilliseconds: Int32) throws(SQLiteError) {
+    /// - Parameters:
+    ///   - busyMilliseconds: how long a statement waits for another process that holds the file.
+    ///   - isAlone: other processes are kept out, and nothing is shared with them: the index of the log is in memory and
+    ///     not in the file `-shm`. The same for all connections of a process. Source: sqlite.org/vfs.html, "unix-excl".
+    init(path: String, isReadOnly: Bool, isAlone: Bool, busyMilliseconds: Int32) throws(SQLiteError) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_NOMUTEX | (isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
-        let result = sqlite3_open_v2(path, &opened, flags, nil)
+        let result = sqlite3_open_v2(path, &opened, flags, isAlone ? "unix-excl" : nil)
         guard result == SQLITE_OK, let opened else {
             let error = SQLiteError(result, on: opened)
             sqlite3_close_v2(opened)

@@ -54,6 +54,7 @@ final class StoreCore: Sendable {
     let settings: StoreSettings
     let changes: StoreChanges
     let queries: StoreQueries
+    let opening: StoreOpening
     let inbox = StoreLock(Inbox())
     let writerBell: StoreBell
     let readerBell: StoreBell
@@ -70,6 +71,7 @@ final class StoreCore: Sendable {
         self.endBell = endBell
         changes = parts.changes
         queries = parts.queries
+        opening = parts.opening
         lock = parts.lock
         openedAt = (wallClockMilliseconds, cb_monotonic_nanoseconds())
     }

@@ -1,3 +1,4 @@
+import CSQLite
 import CSystem
 import Glibc
 
@@ -74,13 +75,14 @@ enum StoreFile {
         let path = settings.path
         do throws(SQLiteError) {
             let size = try prepareFile(path)
-            let connection = try SQLiteConnection(path: path, isReadOnly: false, busyMilliseconds: busyMilliseconds)
             do throws(SQLiteError) {
-                return try parts(settings, connection, size: size, lock: lock, opening: opening)
+                return try parts(settings, size: size, lock: lock, opening: opening)
             } catch {
-                // Not left to the last reference: what is damaged is about to be renamed.
-                connection.close()
-                throw error
+                guard error.mayBeForWantOfRoom else { throw error }
+                // On a full disk SQLite gets no blocks for what it shares with other processes. Alone, it needs none.
+                var opening = opening
+                opening.aloneBecause = error.sentence
+                return try parts(settings, size: size, lock: lock, opening: opening)
             }
         } catch {
             if let refusal = error.refusal { throw .open(refusal(path)) }
@@ -106,9 +108,36 @@ enum StoreFile {
     }
 
     private static func parts(
-        _ settings: StoreSettings, _ connection: SQLiteConnection, size: Int64, lock: StoreFileLock,
-        opening: StoreOpening
+        _ settings: StoreSettings, size: Int64, lock: StoreFileLock, opening: StoreOpening
     ) throws(SQLiteError) -> Parts {
+        func connect(isReadOnly: Bool) throws(SQLiteError) -> SQLiteConnection {
+            try SQLiteConnection(
+                path: settings.path, isReadOnly: isReadOnly, isAlone: opening.aloneBecause != nil,
+                busyMilliseconds: busyMilliseconds)
+        }
+        let writing = try connect(isReadOnly: false)
+        do throws(SQLiteError) {
+            try prepare(writing, settings, size: size)
+            let reading = try connect(isReadOnly: true)
+            do throws(SQLiteError) {
+                return Parts(
+                    lock: lock, changes: try StoreChanges(writing, settings.conversationLimits),
+                    queries: try StoreQueries(reading), opening: opening)
+            } catch {
+                reading.close()
+                throw error
+            }
+        } catch {
+            // Not left to the last reference: what is damaged is about to be renamed, what is shared to be held alone.
+            writing.close()
+            throw error
+        }
+    }
+
+    /// Looks whether the file is ours and sound, and brings it to the present version.
+    private static func prepare(
+        _ connection: SQLiteConnection, _ settings: StoreSettings, size: Int64
+    ) throws(SQLiteError) {
         // Reading the version first: a file that is not for us stays as it is.
         let found = Int(try connection.integer("PRAGMA user_version"))
         let application = try connection.integer("PRAGMA application_id")
@@ -148,11 +177,6 @@ enum StoreFile {
             """)
         try StoreSchema.migrate(connection, from: found)
         if let pages = settings.maxPageCount { try connection.execute("PRAGMA max_page_count = \(pages)") }
-
-        let reading = try SQLiteConnection(path: path, isReadOnly: true, busyMilliseconds: busyMilliseconds)
-        return Parts(
-            lock: lock, changes: try StoreChanges(connection, settings.conversationLimits),
-            queries: try StoreQueries(reading), opening: opening)
     }
 
     // MARK: - Moving aside
@@ -193,6 +217,9 @@ private enum SQLiteCode {
 }
 
 extension SQLiteError {
+    /// Also what SQLite does not tell apart from it: trying without the shared file harms nothing.
+    fileprivate var mayBeForWantOfRoom: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_CANTOPEN }
+
     /// Of a file that is sound and not for us: what to say, given its path.
     fileprivate var refusal: ((String) -> StoreOpenError)? {
         switch code {

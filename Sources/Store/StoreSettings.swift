@@ -82,8 +82,14 @@ public enum StoreOpenError: Error, Equatable, CustomStringConvertible {
 public struct StoreOpening: Equatable, Sendable {
     /// The file was damaged: it lies here now, and the store began anew.
     public var movedAside: String?
+    /// Why the store has the file for itself until it is closed, and no other program can look into it: there was no room
+    /// for what several programs share, or it could not be had otherwise. A part of a sentence; nil: others can look.
+    public var aloneBecause: String?
 
-    public init(movedAside: String? = nil) { self.movedAside = movedAside }
+    public init(movedAside: String? = nil, aloneBecause: String? = nil) {
+        self.movedAside = movedAside
+        self.aloneBecause = aloneBecause
+    }
 }
 
 /// What became of orders.

@@ -44,6 +44,8 @@ final class StoreWriter {
     var connection: SQLiteConnection { changes.connection }
 
     func run() {
+        // A disk that is full from the beginning is told of at once, and not when somebody wants something kept.
+        if core.opening.aloneBecause != nil { probe() }
         while true {
             let isClosing = gather()
             switch health {
@@ -126,6 +128,14 @@ final class StoreWriter {
     }
 
     // MARK: - Writing
+
+    private func probe() {
+        do throws(SQLiteError) {
+            try changes.probe()
+        } catch {
+            fail(error)
+        }
+    }
 
     private func attempt() {
         do throws(SQLiteError) {

@@ -279,12 +279,12 @@ OPEN_LIMITS = 'messages_per_second = "off"\nupstream_messages_per_second = "off"
 class Bridge:
     """`chatbridge run` with a configuration of its own. `directory` keeps configuration, state and log.
 
-    `tables` is more of the configuration, as it is written.
+    `tables` is more of the configuration, as it is written; `wrapper` a command that becomes the relay.
     """
 
     def __init__(
         self, rooms, limits=OPEN_LIMITS, room_extra="", server_extra="", directory=None, port=0, tables="",
-        log_extra='level = "debug"',
+        log_extra='level = "debug"', wrapper=(),
     ):
         self.owns_directory = directory is None
         self.directory = directory or tempfile.mkdtemp(prefix="chatbridge-")
@@ -306,7 +306,7 @@ class Bridge:
         with open(self.log_path, "a", encoding="utf-8") as log:
             begin = log.tell()
             self.process = subprocess.Popen(
-                [BINARY_PATH, "run", "--config", self.config_path],
+                [*wrapper, BINARY_PATH, "run", "--config", self.config_path],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
             )
         self.log_begin = begin

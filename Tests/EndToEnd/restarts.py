@@ -1,10 +1,7 @@
 """The relay ends in every way that it can, and begins again: what was said, and who was who, is still there."""
 
 import glob
-import http.client
 import os
-import re
-import resource
 import shutil
 import signal
 import sqlite3
@@ -432,96 +429,3 @@ def a_state_folder_that_cannot_be(world):
     # Where nothing is to be kept that is no reason not to start.
     world.start(directory=directory, tables=MEMORY)
     assert world.bridge.log_entries("instance-id-not-kept")
-
-
-def readiness(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", "/readyz")
-    answer = connection.getresponse()
-    body = answer.read().decode()
-    connection.close()
-    return answer.status, body
-
-
-def fill_disk(process):
-    """A limit for each file instead of a disk that is full: the kernel's answer differs, what it means does not.
-
-    Smaller than an empty database, so that what is in its log cannot be moved into it to make room; and larger than what
-    is logged, for which it counts too.
-    """
-    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
-    resource.prlimit(process, resource.RLIMIT_FSIZE, (24 * 1024, hard))
-
-
-def empty_disk(process):
-    _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
-    resource.prlimit(process, resource.RLIMIT_FSIZE, (hard, hard))
-
-
-@scenario
-def stopped_in_order_while_nothing_can_be_kept(world):
-    """The exit status and the log say that the end was not a good one."""
-    world.start(log_extra='level = "info"', server_extra='drain = "1s"')
-    ann = world.irc("ann")
-    fill_disk(world.bridge.process.pid)
-    while not world.bridge.log_entries("store-failing"):
-        for _ in range(50):
-            ann.say("#lobby", "x" * 300)
-        ann.barrier()
-        world.bridge.check_alive()
-        assert len(ann.lines) < 20_000, "everything is kept on a disk that is full"
-    status = world.bridge.terminate()
-    assert status == 74, "exit status %r" % status
-    (entry,) = world.bridge.log_entries("store-incomplete")
-    assert entry["level"] == "error" and "may not be kept" in entry["msg"], entry
-    world.bridge = None
-
-
-@scenario
-def a_full_disk(world):
-    """Relaying goes on, what cannot be kept is refused aloud, and all is well again when there is room."""
-    world.start(tables='[[http]]\nbind = "http://127.0.0.1:0"', log_extra='level = "info"')
-    (entry,) = wait_until(lambda: world.bridge.log_entries("listening-http"), "HTTP is served")
-    port = int(entry["address"].rsplit(":")[-1])
-    ann, remy = world.irc("ann"), world.person("Remy")
-    settle(ann, "before")
-    remy.expect_message("before")
-    assert readiness(port)[0] == 200, readiness(port)
-
-    process = world.bridge.process.pid
-    fill_disk(process)
-    said, refused = [], set()
-
-    def talk(count):
-        for _ in range(count):
-            said.append("m%05d %s" % (len(said), "x" * 300))
-            ann.say("#lobby", said[-1])
-        ann.barrier()
-        for line in ann.lines:
-            if line.command == "FAIL" and "CANNOT_STORE" in line.params:
-                refused.update(int(number) for number in re.findall(r"m(\d{5})", line.params[-1]))
-
-    while not refused:
-        assert len(said) < 5000, "5000 messages were accepted on a disk that is full"
-        talk(50)
-        world.bridge.check_alive()
-    status, body = readiness(port)
-    assert status == 503 and "storage: " in body, body
-    remy.say("still relaying")
-    ann.expect_text("still relaying")
-    told = [line for line in ann.lines if line.command == "NOTICE" and "cannot be kept" in line.params[-1]]
-    assert len(told) == 1, "told %d times that nothing is kept" % len(told)
-
-    empty_disk(process)
-    wait_until(lambda: readiness(port)[0] == 200, lambda: "ready again: %s" % readiness(port)[1])
-    before = set(refused)
-    talk(20)
-    assert refused == before, "refused on a disk with room: %r" % sorted(refused - before)
-    settle(ann, "end")
-    remy.expect_message("end")
-    wanted = ["before"] + [text for number, text in enumerate(said) if number not in refused] + ["end"]
-    got = remy.bodies("ann")
-    assert got == wanted, "%d arrived, %d were accepted" % (len(got), len(wanted))
-    log = world.bridge.log()
-    assert '"event":"store-failing"' in log and '"event":"store-sound"' in log
-    return "%d of %d refused" % (len(refused), len(said))

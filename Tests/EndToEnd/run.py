@@ -22,6 +22,7 @@ import backends
 import bearer
 import dialects
 import files
+import fulldisk
 import history
 import hostile
 import inheritance
@@ -52,8 +53,8 @@ import uploads
 # These measure, or load the machine: one at a time.
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
-    dialects, options, roughness, logins, restarts, multiline, listeners, proxies, history, surface, service, media, files, bearer,
-    private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
+    dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
+    bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
 ]
 
 

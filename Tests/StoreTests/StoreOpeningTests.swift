@@ -93,6 +93,59 @@ struct StoreOpeningTests {
         try open(folder).0.close(within: .seconds(1))
     }
 
+    /// Puts something in the way of the file that several processes share; answers its path.
+    private func obstructShared(_ folder: StoreFolder) throws -> String {
+        let path = folder.file("a.db-shm")
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: folder.file("nothing"))
+        return path
+    }
+
+    @Test("where the shared file cannot be made, as on a full disk, the store has the database for itself")
+    func alone() async throws {
+        let folder = try StoreFolder()
+        do {
+            let stage = try StoreStage(folder)
+            await stage.submitAndSettle([.message(.lobby, .plain(0))])
+            stage.store.close(within: .seconds(30))
+        }
+        let shared = try obstructShared(folder)
+        let stage = try StoreStage(folder)
+        let reason = "the database cannot be opened: Too many levels of symbolic links"
+        #expect(stage.opening == StoreOpening(aloneBecause: reason))
+        await stage.submitAndSettle([.message(.lobby, .plain(1))])
+        await stage.submitAndSettle([.accept(.plain("a"))])
+        #expect(stage.refused == [])
+        #expect(try await stage.messages(.lobby) == [.plain(0), .plain(1)])
+        // No other looks into it, and none begins anew beside it.
+        let other = try SQLiteConnection(
+            path: folder.file("a.db"), isReadOnly: true, isAlone: false, busyMilliseconds: 0)
+        #expect(throws: SQLiteError.self) { try other.integer("SELECT count(*) FROM message") }
+        other.close()
+        try folder.crashCopy(of: "a.db", as: "b.db")
+        stage.store.close(within: .seconds(30))
+
+        // Also what such a process leaves that was killed.
+        try FileManager.default.removeItem(atPath: shared)
+        for name in ["a.db", "b.db"] {
+            let next = try StoreStage(folder, name: name)
+            #expect(next.opening == StoreOpening())
+            #expect(try await next.messages(.lobby) == [.plain(0), .plain(1)])
+            #expect(try await next.room(.lobby).outbox.count == 1)
+            next.store.close(within: .seconds(30))
+        }
+    }
+
+    @Test("a store that begins on a full disk says so before anybody wants something kept")
+    func aloneAndFull() async throws {
+        let folder = try StoreFolder()
+        try StoreStage(folder).store.close(within: .seconds(30))
+        _ = try obstructShared(folder)
+        let stage = try StoreStage(folder) { $0.maxPageCount = 1 }
+        await stage.condition(.failing("the disk is full"))
+        await stage.sql("PRAGMA max_page_count = 1000000")
+        await stage.condition(.sound)
+    }
+
     // MARK: - Versions
 
     @Test("a file of every earlier version opens with everything in it", arguments: 1..<StoreSchema.version)
@@ -196,7 +249,8 @@ struct StoreOpeningTests {
     func newest() throws {
         let folder = try StoreFolder()
         for _ in 0..<2 { #expect(try stored(folder) == StoredState()) }
-        let connection = try SQLiteConnection(path: folder.file("a.db"), isReadOnly: true, busyMilliseconds: 0)
+        let connection = try SQLiteConnection(
+            path: folder.file("a.db"), isReadOnly: true, isAlone: false, busyMilliseconds: 0)
         #expect(try connection.integer("PRAGMA user_version") == Int64(StoreSchema.version))
         #expect(try connection.integer("PRAGMA application_id") == StoreSchema.applicationID)
         connection.close()

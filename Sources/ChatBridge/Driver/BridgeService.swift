@@ -77,6 +77,12 @@ struct BridgeService {
                     "the database was damaged: it is set aside, and nothing is known of what was said before",
                     ["path": LogValue(store.path), "moved-to": LogValue(aside)])
             }
+            if let store, let reason = stored?.aloneBecause {
+                log.warn(
+                    "store-alone",
+                    "the database is open for this process alone, no other can look into it until the next start: \(reason)",
+                    ["path": LogValue(store.path)])
+            }
             let loop = try NetworkLoop.start(name: "network")
             let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
                 let bridge = Bridge(

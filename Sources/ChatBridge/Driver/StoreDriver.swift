@@ -30,6 +30,8 @@ final class StoreDriver: Sendable {
         var state: StoredState
         /// The file was damaged and lies here now; the store began anew.
         var movedAside: String?
+        /// Why no other process can look into the file until the next start; nil: it can.
+        var aloneBecause: String?
     }
 
     /// Opens what `configuration` names; nil where nothing is to be kept. Blocks on the disk.
@@ -60,7 +62,9 @@ final class StoreDriver: Sendable {
             store.close(within: .zero)
             throw BridgeService.StartError(description: "The database \(path) cannot be read: \(error.sentence).")
         }
-        return Opened(driver: StoreDriver(store, path: path), state: state, movedAside: opening.movedAside)
+        return Opened(
+            driver: StoreDriver(store, path: path), state: state, movedAside: opening.movedAside,
+            aloneBecause: opening.aloneBecause)
     }
 
     private static func unwritable(_ folder: String, _ reason: String) -> BridgeService.StartError {
