@@ -39,9 +39,7 @@ final class BacklogStage {
             return room
         }
         let accounts = ["alice", "bob"].map {
-            AccountSettings(
-                name: $0,
-                password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+            AccountSettings(name: $0, password: SCRAMVerifier(quickly: "pw"))
         }
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts,

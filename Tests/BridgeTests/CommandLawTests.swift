@@ -19,7 +19,7 @@ struct CommandLawTests {
 
     private static func settings() throws -> BridgeSettings {
         // One iteration: what is slow by intent has no place in a test.
-        let password = SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1)
+        let password = SCRAMVerifier(quickly: "a")
         return BridgeSettings(
             serverName: "bridge", instanceID: "tests",
             accounts: [AccountSettings(name: "ann", password: password, isAdmin: true, mayRelay: true)],

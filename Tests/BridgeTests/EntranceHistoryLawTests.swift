@@ -108,20 +108,14 @@ private final class RandomEntrances {
         if wire.history == .call { dialect.calls = StubCalls() }
         let made = dialect
         @Sendable func room(_ name: String, _ connect: ConnectPolicy) throws -> RoomSettings {
-            var room = RoomSettings(
-                name: name, backend: "b", dialect: made, url: try HTTPURL(parsing: "ws://chat.example/\(name)"),
-                upstreamRoom: name)
-            room.ping = .zero
+            var room = try RoomSettings.stub(name, dialect: made, connect: connect)
             room.historyLimit = 1000
-            room.connect = connect
             return room
         }
         settings = BridgeSettings(
             serverName: "bridge", instanceID: "t",
             accounts: ["remy", "lin"].map { name in
-                AccountSettings(
-                    name: name,
-                    password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+                AccountSettings(name: name, password: SCRAMVerifier(quickly: "pw"))
             },
             limits: LimitSettings(
                 acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil),

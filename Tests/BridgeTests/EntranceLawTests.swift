@@ -1,11 +1,8 @@
 import BridgeTestSupport
 import ChatModel
-import Dialects
 import Digests
-import HTTPProtocol
 import IRCProtocol
 import Testing
-import WireBytes
 
 @testable import BridgeCore
 
@@ -45,28 +42,19 @@ struct EntranceLawTests {
         init(seed: UInt64) throws {
             self.seed = seed
             random = SeededGenerator(seed: seed)
-            @Sendable func room(_ name: String, _ connect: ConnectPolicy) throws -> RoomSettings {
-                var room = RoomSettings(
-                    name: name, backend: "b", dialect: StubDialect { _ in },
-                    url: try HTTPURL(parsing: "ws://chat.example/\(name)"), upstreamRoom: name)
-                room.ping = .zero
-                room.connect = connect
-                return room
-            }
             let accounts = ["remy", "lin"].map { name in
-                AccountSettings(
-                    name: name,
-                    password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+                AccountSettings(name: name, password: SCRAMVerifier(quickly: "pw"))
             }
             harness = BridgeHarness(
                 settings: BridgeSettings(
                     serverName: "bridge", instanceID: "t", accounts: accounts,
                     limits: LimitSettings(acceptsPerSecondPerAddress: nil, messagesPerSecond: nil),
                     rooms: [
-                        try room("always", .always), try room("some", .whileJoined), try room("other", .whileJoined),
+                        try .stub("always"), try .stub("some", connect: .whileJoined),
+                        try .stub("other", connect: .whileJoined),
                     ],
                     backends: [BackendSettings(name: "b", dialect: StubDialect { _ in })],
-                    template: RoomTemplate(backend: "b") { try? room($0, .whileJoined) }),
+                    template: RoomTemplate(backend: "b") { try? .stub($0, connect: .whileJoined) }),
                 seed: seed, store: StoreStage())
             harness.acceptsConnections = Bool.random(using: &random)
             harness.start()

@@ -1,9 +1,6 @@
 import BridgeTestSupport
-import Dialects
 import Digests
-import HTTPProtocol
 import Testing
-import WireBytes
 
 @testable import BridgeCore
 
@@ -18,17 +15,7 @@ struct EntranceTests {
         init(
             connect: ConnectPolicy = .whileJoined, store: StoreStage? = nil, templateRooms: Int = 100
         ) throws {
-            @Sendable func room(_ name: String) throws -> RoomSettings {
-                var room = RoomSettings(
-                    name: name, backend: "b", dialect: StubDialect { _ in },
-                    url: try HTTPURL(parsing: "ws://chat.example/\(name)"), upstreamRoom: name)
-                room.ping = .zero
-                room.connect = connect
-                return room
-            }
-            var remy = AccountSettings(
-                name: "remy",
-                password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+            var remy = AccountSettings(name: "remy", password: SCRAMVerifier(quickly: "pw"))
             remy.isAdmin = true
             harness = BridgeHarness(
                 settings: BridgeSettings(
@@ -36,9 +23,9 @@ struct EntranceTests {
                     limits: LimitSettings(
                         maxClients: 1000, maxClientsPerAddress: 1000, acceptsPerSecondPerAddress: nil,
                         messagesPerSecond: nil, templateRooms: templateRooms),
-                    rooms: [try room("lobby")],
+                    rooms: [try .stub("lobby", connect: connect)],
                     backends: [BackendSettings(name: "b", dialect: StubDialect { _ in })],
-                    template: RoomTemplate(backend: "b") { try? room($0) }), store: store)
+                    template: RoomTemplate(backend: "b") { try? .stub($0, connect: connect) }), store: store)
             harness.acceptsConnections = false
             harness.start()
         }

@@ -77,7 +77,7 @@ final class HistoryStage {
         let accounts = ["ann", "bob"].map { name in
             AccountSettings(
                 name: name,
-                password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1),
+                password: SCRAMVerifier(quickly: "pw"),
                 rooms: name == "bob" ? ["lobby"] : nil)
         }
         var settings = BridgeSettings(

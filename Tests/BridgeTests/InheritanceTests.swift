@@ -23,7 +23,7 @@ struct InheritanceTests {
             url: try HTTPURL(parsing: "ws://chat.example/lobby"))
         room.ping = .zero
         room.queueMaxAge = .seconds(60)
-        let verifier = SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1)
+        let verifier = SCRAMVerifier(quickly: "pw")
         return BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: [AccountSettings(name: "zoe", password: verifier)],
             registration: .everybody, passwordIterations: 4096,

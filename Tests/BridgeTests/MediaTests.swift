@@ -35,7 +35,7 @@ struct MediaTests {
                     authenticates: true, isOnDemand: true))
         }
         if accounts {
-            let verifier = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: [1], iterations: 1)
+            let verifier = SCRAMVerifier(quickly: "secret")
             settings.accounts = [
                 AccountSettings(
                     name: "chef", password: verifier,

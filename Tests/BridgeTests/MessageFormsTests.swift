@@ -245,9 +245,7 @@ struct MessageFormsTests {
 
     @Test("private messages between IRC users: one msgid for all, labels, the away text, and a person's other clients")
     func privateMessages() throws {
-        let account = AccountSettings(
-            name: "alice",
-            password: SCRAMVerifier(password: SecretBytes("secret".utf8), salt: Array("salt".utf8), iterations: 1))
+        let account = AccountSettings(name: "alice", password: SCRAMVerifier(quickly: "secret"))
         let stage = try ActionsStage(ActionsStubDialect(), accounts: [account])
         stage.enter(1, "alice", login: "alice")
         stage.enter(2, "alice", caps: "message-tags znc.in/self-message", login: "alice")

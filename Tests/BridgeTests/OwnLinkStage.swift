@@ -35,7 +35,7 @@ final class OwnLinkStage {
         let base = try HTTPURL(parsing: "http://chat.example")
         let alice = AccountSettings(
             name: "alice",
-            password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1),
+            password: SCRAMVerifier(quickly: "pw"),
             ownLogins: ["lobby": OwnLoginSettings(backend: asks ? "own" : nil, person: person)])
         harness = BridgeHarness(
             settings: BridgeSettings(

@@ -23,9 +23,7 @@ final class PrivateStage {
     init(_ isDurable: Bool, limit: Int = 500) throws {
         self.isDurable = isDurable
         let accounts = Self.accounts.map { name in
-            AccountSettings(
-                name: name,
-                password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+            AccountSettings(name: name, password: SCRAMVerifier(quickly: "pw"))
         }
         settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts, registration: .everybody,

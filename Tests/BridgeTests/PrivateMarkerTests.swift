@@ -13,7 +13,7 @@ struct PrivateMarkerTests {
     private static let caps = "draft/read-marker"
 
     private func stage(store: StoreStage? = nil, at clock: ManualClock = ManualClock()) throws -> BridgeHarness {
-        let verifier = SCRAMVerifier(password: SecretBytes(Array("secret".utf8)), salt: [1], iterations: 1)
+        let verifier = SCRAMVerifier(quickly: "secret")
         let room = RoomSettings(
             name: "lobby", backend: "chat.example", dialect: ActionsStubDialect(),
             url: try HTTPURL(parsing: "ws://chat.example/lobby"))

@@ -114,7 +114,7 @@ struct RejoinTemplateTests {
             BackendSettings(
                 name: "b", dialect: dialect, httpBase: lists ? try HTTPURL(parsing: "http://chat.example") : nil)
         ]
-        settings.template = RoomTemplate(backend: "b") { name in try? RejoinStage.room(name) }
+        settings.template = RoomTemplate(backend: "b") { try? .stub($0) }
     }
 
     private static func list(_ stage: RejoinStage, _ rooms: [BackendRoom]) {

@@ -1,8 +1,6 @@
 import BridgeTestSupport
 import ChatModel
-import Dialects
 import Digests
-import HTTPProtocol
 import Testing
 import WireBytes
 
@@ -20,9 +18,7 @@ final class RejoinStage {
     init(_ isDurable: Bool = true, rooms: [String]? = nil, _ change: (inout BridgeSettings) -> Void = { _ in }) throws {
         self.isDurable = isDurable
         let accounts = ["remy", "lin", "colette"].map { name in
-            var account = AccountSettings(
-                name: name,
-                password: SCRAMVerifier(password: SecretBytes("pw".utf8), salt: Array("salt".utf8), iterations: 1))
+            var account = AccountSettings(name: name, password: SCRAMVerifier(quickly: "pw"))
             account.isAdmin = name == "colette"
             return account
         }
@@ -30,18 +26,10 @@ final class RejoinStage {
             serverName: "bridge", instanceID: "t", accounts: accounts, registration: .everybody,
             passwordIterations: 4096,
             limits: LimitSettings(acceptsPerSecondPerAddress: nil, messagesPerSecond: nil),
-            rooms: try (rooms ?? ["lobby", "kitchen", "attic"]).map(Self.room))
+            rooms: try (rooms ?? ["lobby", "kitchen", "attic"]).map { try .stub($0) })
         change(&settings)
         harness = BridgeHarness(settings: settings, store: isDurable ? StoreStage() : nil)
         harness.start()
-    }
-
-    static func room(_ name: String) throws -> RoomSettings {
-        var room = RoomSettings(
-            name: name, backend: "b", dialect: StubDialect { _ in },
-            url: try HTTPURL(parsing: "ws://chat.example/\(name)"))
-        room.ping = .zero
-        return room
     }
 
     /// The process dies, and another goes on over the same disk, with other settings perhaps.

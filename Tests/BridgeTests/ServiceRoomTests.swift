@@ -74,7 +74,7 @@ struct ServiceRoomTests {
 
     @Test("rooms that nobody has opened are listed, and links that exist while somebody is there")
     func unopened() throws {
-        let password = SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1)
+        let password = SCRAMVerifier(quickly: "a")
         let harness = try harness(
             accounts: [
                 AccountSettings(name: "ann", password: password, rooms: ["attic"]),

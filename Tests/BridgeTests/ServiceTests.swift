@@ -433,7 +433,7 @@ struct ServiceTests {
     @Test("whatever is said to it, it answers in legal lines and goes on", arguments: LawSeeds.seeds(8))
     func anything(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let password = SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1)
+        let password = SCRAMVerifier(quickly: "a")
         let harness = try bridge {
             $0.accounts = [AccountSettings(name: "ann", password: password, isAdmin: true)]
         }
@@ -508,7 +508,7 @@ struct ServiceTests {
 
     @Test("too many wrong passwords end the connection, as with any other login")
     func wrongPasswords() throws {
-        let password = SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1)
+        let password = SCRAMVerifier(quickly: "a")
         let harness = try bridge { $0.accounts = [AccountSettings(name: "ann", password: password)] }
         enter(harness, 1, "bob")
         for _ in 0..<Bridge.maxLoginTries {
@@ -521,7 +521,7 @@ struct ServiceTests {
 
     @Test("a password does not cross a connection on which it could be read")
     func insecure() throws {
-        let password = SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1)
+        let password = SCRAMVerifier(quickly: "a")
         let harness = try bridge { $0.accounts = [AccountSettings(name: "ann", password: password)] }
         harness.connect(1, address: "192.0.2.1", isLocal: false, allowsLogin: false)
         for line in ["NICK bob", "USER u 0 * :u"] { harness.send(1, line) }

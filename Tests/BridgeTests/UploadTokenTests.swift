@@ -18,7 +18,7 @@ struct UploadTokenTests {
         var room = RoomSettings(
             name: "lobby", backend: "main", dialect: dialect, url: try HTTPURL(parsing: "ws://chat.example/lobby"))
         room.ping = .zero
-        let verifier = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: [1], iterations: 1)
+        let verifier = SCRAMVerifier(quickly: "secret")
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "tests",
             accounts: [AccountSettings(name: "remy", password: verifier, rooms: ["attic"], tokenOwners: ["1"])],

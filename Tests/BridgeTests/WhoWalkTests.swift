@@ -110,7 +110,7 @@ struct WhoWalkTests {
             accounts: [
                 AccountSettings(
                     name: "ann",
-                    password: SCRAMVerifier(password: SecretBytes("a".utf8), salt: Array("salt".utf8), iterations: 1),
+                    password: SCRAMVerifier(quickly: "a"),
                     rooms: ["room1000"])
             ])
         let harness = stage.harness

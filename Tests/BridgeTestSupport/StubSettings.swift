@@ -1,0 +1,25 @@
+public import BridgeCore
+public import Dialects
+public import Digests
+import HTTPProtocol
+
+extension SCRAMVerifier {
+    /// Of a password in a single round: what logs in ten thousand times is not to spend its time on that.
+    public init(quickly password: String) {
+        self.init(password: SecretBytes(password.utf8), salt: Array("salt".utf8), iterations: 1)
+    }
+}
+
+extension RoomSettings {
+    /// A room at `ws://chat.example/NAME` of the backend `b`, which is never pinged and is called the same there.
+    public static func stub(
+        _ name: String, dialect: any Dialect = StubDialect { _ in }, connect: ConnectPolicy = .always
+    ) throws -> RoomSettings {
+        var room = RoomSettings(
+            name: name, backend: "b", dialect: dialect, url: try HTTPURL(parsing: "ws://chat.example/\(name)"),
+            upstreamRoom: name)
+        room.ping = .zero
+        room.connect = connect
+        return room
+    }
+}
