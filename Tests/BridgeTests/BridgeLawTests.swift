@@ -231,17 +231,24 @@ private final class RandomConversation {
             bytes = Array((label + pick(lines) + "\r\n").utf8)
         }
         author["i\(messageNumber)"] = client
-        if chance(8) {
-            for _ in 0..<3 where !bytes.isEmpty {
-                bytes[Int(random.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: random.next())
-            }
-        }
+        if chance(8) { garble(&bytes) }
         if chance(10) {
             let cut = Int(random.next() % UInt64(bytes.count))
             harness.receive(client, Array(bytes[..<cut]))
             harness.receive(client, Array(bytes[cut...]))
         } else {
             harness.receive(client, bytes)
+        }
+    }
+
+    /// Spoils a few bytes. What is left of a message is not counted: its number may have become that of another.
+    private func garble(_ bytes: inout [UInt8]) {
+        let letter = bytes.lastIndex(of: UInt8(ascii: "i"))
+        if let letter { bytes[letter] = UInt8(ascii: "g") }
+        for _ in 0..<3 where !bytes.isEmpty {
+            let index = Int(random.next() % UInt64(bytes.count))
+            let byte = UInt8(truncatingIfNeeded: random.next())
+            if index != letter { bytes[index] = byte }
         }
     }
 
