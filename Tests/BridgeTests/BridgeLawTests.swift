@@ -148,11 +148,14 @@ private final class RandomConversation {
     private func pick<T>(_ values: [T]) -> T { values[Int(random.next() % UInt64(values.count))] }
     private func chance(_ percent: UInt64) -> Bool { random.next() % 100 < percent }
 
+    /// Takes so many steps, and where few messages came through, more.
     func run(steps: Int) {
-        for number in 0..<steps {
+        var number = 0
+        while number < steps || (seenCount < 15 && number < 10 * steps) {
             step()
             look()
             if number % 20 == 0 { compareViews() }
+            number += 1
         }
     }
 
