@@ -451,8 +451,7 @@ public final class Bridge {
                 }
             case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
-            case .linkStart(let id):
-                if phase == .running || phase == .draining { room(id)?.linkStartTimerFired(context) }
+            case .settling(let id): room(id)?.settlingTimerFired(context)
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)

@@ -8,22 +8,25 @@ extension Outbox {
 
     /// The backend refused the message with `id`.
     mutating func refuse(id: ChatID) -> OutboxEntry? {
-        slots[id].flatMap { remove($0) }.map { give(up: $0) }
+        (slots[id].flatMap { remove($0) } ?? delivered.take(id: id)).map { give(up: $0) }
     }
 
-    /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
-    mutating func refuseOldest() -> OutboxEntry? {
-        // What was written over an earlier link is none of this one's.
-        let slot = lists.first(.open, where: { $0.state != .unsettled }) ?? lists.first(.written)
-        return slot.flatMap { remove($0) }.map { give(up: $0) }
+    /// The backend refused something and does not say what, and only one message is in flight.
+    mutating func refuseOnly() -> OutboxEntry? {
+        guard inFlight == 1 else { return nil }
+        return (lists.first(.written) ?? lists.last(.open)).flatMap { remove($0) }.map { give(up: $0) }
     }
 
-    /// The newest that was written within `window`.
-    mutating func refuseNewest(within window: Duration, now: MonotonicInstant) -> OutboxEntry? {
-        guard let slot = lists.last(.written), case .written(let at) = lists[slot]?.state, now - at <= window else {
-            return nil
+    /// Messages written over this link without an answer.
+    var inFlight: Int {
+        var count = lists.count(.written)
+        var slot = lists.last(.open)
+        // What is unsettled is in front of all that was written over this link.
+        while let at = slot, lists[at]?.state == .doubtful {
+            count += 1
+            slot = lists.previous(before: at)
         }
-        return remove(slot).map { give(up: $0) }
+        return count
     }
 
     /// Remembers an entry whose author is told that it failed.
@@ -69,17 +72,6 @@ extension Outbox {
 
     func contains(id: ChatID) -> Bool { slots[id] != nil }
 
-    /// Takes out everything that was written over this link and is not confirmed.
-    mutating func takeWritten() -> [OutboxEntry] {
-        var taken: [OutboxEntry] = []
-        while let slot = lists.last(.open), lists[slot]?.state == .doubtful, let entry = confirm(slot) {
-            taken.append(entry)
-        }
-        taken.reverse()
-        while let slot = lists.first(.written), let entry = confirm(slot) { taken.append(entry) }
-        return taken
-    }
-
     /// When the oldest entry that waits for its confirmation was written; nil: none does, or only ones in doubt.
     var oldestWritten: MonotonicInstant? {
         guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
@@ -95,17 +87,18 @@ extension Outbox {
         } != nil
     }
 
-    /// Takes out what was written at `time` or before and is not confirmed, oldest first.
-    mutating func takeWritten(upTo time: MonotonicInstant) -> [OutboxEntry] {
+    /// Takes out what is among the first `frameCount` frames of this session and not confirmed, oldest first.
+    mutating func takeWritten(upTo frameCount: UInt64) -> [OutboxEntry] {
         var taken: [OutboxEntry] = []
-        while let slot = lists.first(.open) {
-            guard lists[slot]?.state == .doubtful, let entry = confirm(slot) else { return taken }
-            taken.append(entry)
-        }
-        while let slot = lists.first(.written), case .written(let at)? = lists[slot]?.state, at <= time,
-            let entry = confirm(slot)
-        {
-            taken.append(entry)
+        for list in [OutboxLists.Name.open, .written] {
+            var slot = list == .open && !hasDoubtful ? nil : lists.first(list)
+            while let at = slot, let entry = lists[at] {
+                slot = lists.next(after: at)
+                // Written over an earlier link, whose frames were counted apart.
+                if entry.state == .unsettled { continue }
+                guard entry.frameCount <= frameCount else { return taken }
+                if let entry = confirm(at) { taken.append(entry) }
+            }
         }
         return taken
     }

@@ -10,13 +10,22 @@ import WireBytes
 // | queued   | not on the wire of this connection         | written (link usable, budget left); intending (the same,   |
 // |          |                                            | where it must be known before); failed (age)               |
 // | intending| the store was told that it may be written  | written (on disk); queued (link lost, no room); failed     |
-// | written  | the socket took the frame                  | confirmed (echo, ack); doubtful (10 s); refused; link lost  |
+// | written  | the socket took the frame                  | confirmed (echo, ack, pong); doubtful (10 s); refused; link |
+// |          |                                            | lost                                                       |
 // | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost                |
-// | unsettled| written over a link that was lost          | confirmed (history, echo); queued (not in the history);    |
-// |          |                                            | failed (age)                                               |
+// | unsettled| written over a link that was lost          | confirmed (history, echo); queued (two histories lack it); |
+// |          |                                            | failed (age; no history can tell; sent twice already)      |
 //
 // A lost link: where the ids are ours, the same message may be sent again, so what was written is queued; where the server
 // makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
+//
+// A pong says that the backend's connection has read a message, not that the backend has processed it. What only a pong
+// confirmed is shown to IRC, and where there is a history it is kept beside the outbox (`DeliveredMessages`); a link that is
+// lost soon after makes it unsettled again. It is shown (`isShown`) and stays that, whatever becomes of it.
+//
+// What the server of a lost link had in its socket may be processed after the first history over the next one was made. So a
+// row must be missing from two histories, asked for at least `CatchUp.patience` apart, before its message goes again; and
+// it goes again once.
 //
 // A lost process: what was queued on disk is queued, what was written there is unsettled. So where the server makes the
 // ids it must be on disk that a message may be on the wire before it is: that is what `intending` waits for. Accepting and
@@ -96,6 +105,18 @@ struct OutboxEntry {
     /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
     var mayHaveArrived = false
 
+    /// When it was written, and how many frames its session had sent with it.
+    var writtenAt: MonotonicInstant?
+    var frameCount: UInt64 = 0
+    /// IRC has seen it as said: a pong confirmed it once.
+    var isShown = false
+    /// It was sent a second time, since the history lacked it.
+    var isRepeated = false
+    /// When it became unsettled: no history that was asked for before tells of it.
+    var unsettledAt: MonotonicInstant?
+    /// When a history first lacked it.
+    var missedAt: MonotonicInstant?
+
     /// Whether the backend has it is not known.
     var isArrivalOpen: Bool {
         switch state {
@@ -150,6 +171,8 @@ struct Outbox {
     /// A history can tell whether unsettled entries arrived, sooner or later.
     var historyTells = false
     var failures = FailedMessages()
+    /// What only a pong confirmed, while a history may yet be asked for it.
+    var delivered = DeliveredMessages()
     /// Entries of an earlier process that may be too long for one frame.
     private var uncut: [ChatID] = []
     /// Something may yet tell whether unsettled entries arrived, so their authors' later ones wait for that.
@@ -379,10 +402,16 @@ struct Outbox {
         return entry
     }
 
-    mutating func markIntendedWritten(at now: MonotonicInstant) {
+    /// - Parameter frameCount: of the session, with this message.
+    mutating func markIntendedWritten(at now: MonotonicInstant, frameCount: UInt64) {
         guard let slot = lists.first(.intending) else { return }
-        change(slot, to: .written(at: now))
         lists.move(slot, to: .written)
+        wrote(slot, at: now, frameCount)
+    }
+
+    private mutating func wrote(_ slot: Int, at now: MonotonicInstant, _ frameCount: UInt64) {
+        change(slot, to: .written(at: now))
+        lists.modify(slot) { ($0.writtenAt, $0.frameCount) = (now, frameCount) }
         if let entry = lists[slot] { countText(entry) }
     }
 
@@ -391,48 +420,67 @@ struct Outbox {
     /// The next entry to write, or nil.
     var next: OutboxEntry? { mutating get { nextSlot().flatMap { lists[$0] } } }
 
-    mutating func markNextWritten(at now: MonotonicInstant) {
+    /// - Parameter frameCount: of the session, with this message.
+    mutating func markNextWritten(at now: MonotonicInstant, frameCount: UInt64) {
         guard let slot = nextSlot() else { return }
         leaveQueue(slot, to: .written, .written(at: now))
-        if let entry = lists[slot] { countText(entry) }
+        wrote(slot, at: now, frameCount)
     }
 
     /// Takes out the entry at the write position (it cannot be sent at all).
     mutating func removeNext() -> OutboxEntry? { nextSlot().flatMap { remove($0) } }
 
     /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
+    /// What only pongs confirmed is unsettled, whoever makes the ids: IRC has it, so a history is asked first.
     ///
     /// - Returns: what was to be written and certainly was not: it waits again.
     @discardableResult
-    mutating func linkLost(mayRepeat: Bool = true) -> [OutboxEntry] {
+    mutating func linkLost(mayRepeat: Bool = true, now: MonotonicInstant) -> [OutboxEntry] {
         search = nil
         intentionsPausedUntil = nil
         let intended = lists.entries(.intending)
         while let slot = lists.last(.intending) { withdraw(slot) }
         if mayRepeat {
             for list in [OutboxLists.Name.written, .open] {
-                while let slot = lists.last(list) {
-                    lists.modify(slot) { $0.mayHaveArrived = true }
-                    requeue(slot)
+                var slot = lists.last(list)
+                while let at = slot {
+                    slot = lists.previous(before: at)
+                    guard lists[at]?.state != .unsettled else { continue }
+                    lists.modify(at) { $0.mayHaveArrived = true }
+                    requeue(at)
                 }
             }
-            return intended
+        } else {
+            var slot = lists.first(.open)
+            while let at = slot {
+                slot = lists.next(after: at)
+                unsettle(at, now)
+            }
+            while let slot = lists.first(.written) {
+                unsettle(slot, now)
+                lists.move(slot, to: .open)
+            }
         }
-        var slot = lists.first(.open)
-        while let at = slot {
-            slot = lists.next(after: at)
-            unsettle(at)
-        }
-        while let slot = lists.first(.written) {
-            unsettle(slot)
-            lists.move(slot, to: .open)
-        }
+        reopen(delivered.takeAll(), now)
         return intended
     }
 
-    private mutating func unsettle(_ slot: Int) {
+    /// Puts what only pongs confirmed in front of all else that is unsettled over this link.
+    private mutating func reopen(_ entries: [OutboxEntry], _ now: MonotonicInstant) {
+        let first = lists.first(.open, where: { $0.unsettledAt == now })
+        for var entry in entries {
+            entry.state = .unsettled
+            (entry.unsettledAt, entry.missedAt) = (now, nil)
+            let slot = lists.insert(entry, into: .open, before: first)
+            enter(slot, entry)
+            countUnsettled(entry)
+        }
+    }
+
+    private mutating func unsettle(_ slot: Int, _ now: MonotonicInstant) {
         guard let entry = lists[slot], entry.state != .unsettled else { return }
         change(slot, to: .unsettled)
+        lists.modify(slot) { ($0.unsettledAt, $0.missedAt) = (now, nil) }
         unsettledAuthors[entry.origin.puppet, default: 0] += 1
     }
 
@@ -444,19 +492,50 @@ struct Outbox {
         withdraw(slot)
     }
 
-    /// A history that reaches far enough back has none of the unsettled entries: they never arrived and go again.
+    /// Unsettled entries, oldest first.
+    var unsettled: [OutboxEntry] { hasUnsettled ? lists.entries(.open).filter { $0.state == .unsettled } : [] }
+    /// Written over this link or an earlier one, and not confirmed; oldest first.
+    var unconfirmed: [OutboxEntry] { lists.entries(.open) + lists.entries(.written) }
+
+    /// A history that was asked for at `asked` reaches back to unsettled entries and has none of them. Those that it lacks
+    /// for the first time are noted; those that another one lacked long enough ago go again, once.
     ///
-    /// - Parameter restoredToo: also those of an earlier process.
-    mutating func requeueUnsettled(restoredToo: Bool = true) {
-        guard hasUnsettled else { return }
-        // They are in front of all that was written over this link.
-        var slot =
-            lists.first(.open, where: { $0.state != .unsettled }).map { lists.previous(before: $0) }
-            ?? lists.last(.open)
-        while let at = slot {
-            slot = lists.previous(before: at)
-            if restoredToo || lists[at]?.isRestored == false { requeue(at) }
+    /// - Parameter reaches: whether the history would have an entry.
+    /// - Returns: those about which nothing more can be done; they are taken out.
+    mutating func settleMissing(
+        asked: MonotonicInstant, patience: Duration, reaches: (OutboxEntry) -> Bool
+    ) -> [OutboxEntry] {
+        var given: [OutboxEntry] = []
+        var again: [Int] = []
+        var slot = hasUnsettled ? lists.first(.open) : nil
+        while let at = slot, let entry = lists[at] {
+            slot = lists.next(after: at)
+            guard entry.state == .unsettled, entry.unsettledAt.map({ $0 <= asked }) ?? true else { continue }
+            guard reaches(entry) else {
+                if remove(at) != nil { given.append(give(up: entry)) }
+                continue
+            }
+            guard let missedAt = entry.missedAt else {
+                lists.modify(at) { $0.missedAt = asked }
+                continue
+            }
+            guard asked - missedAt >= patience else { continue }
+            if entry.isRepeated {
+                if remove(at) != nil { given.append(give(up: entry)) }
+            } else {
+                again.append(at)
+            }
         }
+        for at in again.reversed() {
+            lists.modify(at) { ($0.isRepeated, $0.mayHaveArrived) = (true, true) }
+            requeue(at)
+        }
+        return given
+    }
+
+    /// When a history is to be asked for again what one lacked; nil: none lacked anything.
+    func nextLook(patience: Duration) -> MonotonicInstant? {
+        hasUnsettled ? unsettled.compactMap(\.missedAt).min().map { $0 + patience } : nil
     }
 
     /// Nothing will tell any more whether the unsettled entries arrived: takes them out.
@@ -532,10 +611,12 @@ struct Outbox {
         return true
     }
 
-    /// The same where the backend does not say which: what was written last.
-    mutating func putOffNewest() -> Bool {
-        guard let slot = lists.last(.written) else { return false }
-        putOff(slot)
+    /// The same where the backend does not say which. Where a second sending is the same message, all that is in flight goes
+    /// again; elsewhere the only one does, and of several nobody knows which was meant.
+    mutating func putOffUnnamed(mayRepeat: Bool) -> Bool {
+        let count = inFlight
+        guard count > 0, mayRepeat || count == 1 else { return false }
+        for _ in 0..<count { if let slot = lists.last(.written) ?? lists.last(.open) { putOff(slot) } }
         return true
     }
 
@@ -587,9 +668,9 @@ struct Outbox {
     mutating func takeAll() -> [OutboxEntry] {
         let all = entries
         let (failures, matchesTexts, waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
-        let historyTells = historyTells
+        let (historyTells, delivered) = (historyTells, delivered)
         self = Outbox()
-        self.historyTells = historyTells
+        (self.historyTells, self.delivered) = (historyTells, delivered)
         (self.failures, self.matchesTexts, self.waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
         return all
     }
@@ -631,7 +712,7 @@ struct Outbox {
     }
 
     /// When something in here comes due next, apart from the write budget.
-    mutating func nextDeadline(maxAge: Duration, confirms: Bool) -> MonotonicInstant? {
+    mutating func nextDeadline(maxAge: Duration) -> MonotonicInstant? {
         var due: MonotonicInstant?
         func add(_ time: MonotonicInstant) { due = due.map { min($0, time) } ?? time }
         for list in OutboxLists.Name.allCases {
@@ -639,7 +720,8 @@ struct Outbox {
         }
         if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
         if let entry = oldestUntellable { add(entry.acceptedAt + Self.unsettledAge) }
-        if confirms, let oldestWritten { add(oldestWritten + Self.confirmationWait) }
+        if let oldestWritten { add(oldestWritten + Self.confirmationWait) }
+        if let due = delivered.due { add(due) }
         if let intentionsPausedUntil, lists.first(.queued) != nil { add(intentionsPausedUntil) }
         return due
     }

@@ -23,6 +23,7 @@ extension Room {
 
     func beginCatchingUp(_ context: BridgeContext) {
         catchUp.linkCameUp(wall: context.now.wall)
+        catchUp.askedAt = context.now.monotonic
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
@@ -217,6 +218,7 @@ extension Room {
                 .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: nil, since: since), context)
             {
                 catchUp.ref = ref
+                catchUp.askedAt = context.now.monotonic
                 return true
             }
         }
@@ -224,6 +226,7 @@ extension Room {
         // One call at a time; the answer to one of an earlier link leads to the next.
         guard !catchUp.isCallOpen else { return true }
         catchUp.isCallOpen = true
+        catchUp.askedAt = context.now.monotonic
         context.requestHistory(
             id,
             HistoryQuery(
@@ -287,7 +290,7 @@ extension Room {
         catchUp.gaveUpOnThePast(wall: context.now.wall)
         catchUp.askedEnough()
         answerIDWaiters()
-        defer { settledOwnLinks(isComplete: false, context) }
+        defer { armSettling(after: Self.lookPause, context) }
         if traits.history == .none { return unaskedHistoryFailed(context) }
         let failures = catchUp.retry?.failures ?? 0
         // The second word on one failure, after the time for it was over.
@@ -341,6 +344,7 @@ extension Room {
         let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
+        recogniseOwnRows(messages, context)
         learnSent(messages, context)
         learnOwnSent(messages, context)
         if isFirst {
@@ -358,11 +362,7 @@ extension Room {
         }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
-        if isFirst ? isComplete : isWhole {
-            outbox.requeueUnsettled()
-        } else {
-            tellExpired(outbox.giveUpUnsettled(), nil, context)
-        }
+        settleMissing(messages, isComplete: isComplete, context)
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()
@@ -371,7 +371,6 @@ extension Room {
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
-        settledOwnLinks(isComplete: true, context)
     }
 
     // MARK: - Taking in
@@ -581,6 +580,17 @@ extension Room {
         for waiter in waiting { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
     }
 
+    /// The id of a message of ours, which IRC has seen without one: the backend has it.
+    ///
+    /// - Parameter own: the link over which it went; nil: the room's.
+    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ own: OwnLink?, _ context: BridgeContext) {
+        learn(upstreamID, of: sent.msgid, context)
+        guard let id = sent.messageID else { return }
+        if let kept = own?.outbox.delivered.take(id: id) ?? outbox.delivered.take(id: id) {
+            leaveOutbox([kept], own, context)
+        }
+    }
+
     func learn(_ upstreamID: ChatID?, of msgid: String, _ context: BridgeContext) {
         guard let upstreamID else { return }
         _ = duplicates.insert(duplicateKey(upstreamID, nil))
@@ -596,7 +606,7 @@ extension Room {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: sent.msgid, context)
+            learn(id, of: sent, nil, context)
             tellIfComplained(sent, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }

@@ -171,8 +171,6 @@ final class DurableStage {
         harness.store.commits = commits
         harness.start()
         look()
-        // What the process before wrote last is given time to arrive.
-        if !isLinked { advance(Room.lastWordsWait) }
         answerQuestions()
     }
 
