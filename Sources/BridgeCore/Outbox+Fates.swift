@@ -12,22 +12,31 @@ extension Outbox {
     }
 
     /// The backend refused something and does not say what, and only one message is in flight.
-    mutating func refuseOnly() -> OutboxEntry? {
-        guard inFlight == 1 else { return nil }
-        return (lists.first(.written) ?? lists.last(.open)).flatMap { remove($0) }.map { give(up: $0) }
+    ///
+    /// - Parameter since: written before this, it is not meant.
+    mutating func refuseOnly(since: MonotonicInstant) -> OutboxEntry? {
+        guard inFlight == 1, let slot = lists.first(.written) ?? lists.last(.open),
+            lists[slot]?.writtenAt.map({ $0 >= since }) ?? true
+        else { return nil }
+        return remove(slot).map { give(up: $0) }
     }
 
-    /// Messages written over this link without an answer.
+    /// Messages written over this link without an answer; the pieces of one count once.
     var inFlight: Int {
-        var count = lists.count(.written)
-        var slot = lists.last(.open)
-        // What is unsettled is in front of all that was written over this link.
-        while let at = slot, lists[at]?.state == .doubtful {
-            count += 1
-            slot = lists.previous(before: at)
+        var ids: Set<ChatID?> = []
+        for list in [OutboxLists.Name.open, .written] {
+            var slot = lists.last(list)
+            // What is unsettled is in front of all that was written over this link.
+            while let at = slot, let entry = lists[at], entry.state != .unsettled {
+                ids.insert(entry.storedID)
+                slot = lists.previous(before: at)
+            }
         }
-        return count
+        return ids.count
     }
+
+    /// Something was written over this link and is not confirmed.
+    var hasInFlight: Bool { hasDoubtful || lists.first(.written) != nil }
 
     /// Remembers an entry whose author is told that it failed.
     mutating func give(up entry: OutboxEntry) -> OutboxEntry {
@@ -87,19 +96,13 @@ extension Outbox {
         } != nil
     }
 
-    /// Takes out what is among the first `frameCount` frames of this session and not confirmed, oldest first.
-    mutating func takeWritten(upTo frameCount: UInt64) -> [OutboxEntry] {
-        var taken: [OutboxEntry] = []
-        for list in [OutboxLists.Name.open, .written] {
-            var slot = list == .open && !hasDoubtful ? nil : lists.first(list)
-            while let at = slot, let entry = lists[at] {
-                slot = lists.next(after: at)
-                // Written over an earlier link, whose frames were counted apart.
-                if entry.state == .unsettled { continue }
-                guard entry.frameCount <= frameCount else { return taken }
-                if let entry = confirm(at) { taken.append(entry) }
-            }
+    /// Takes out the oldest that is among the first `frameCount` frames of this session and not confirmed.
+    mutating func takeWritten(upTo frameCount: UInt64) -> OutboxEntry? {
+        // What is unsettled was written over an earlier link, whose frames were counted apart.
+        let doubtful = hasDoubtful ? lists.first(.open, where: { $0.state == .doubtful }) : nil
+        guard let slot = doubtful ?? lists.first(.written), let entry = lists[slot], entry.frameCount <= frameCount else {
+            return nil
         }
-        return taken
+        return confirm(slot)
     }
 }

@@ -12,9 +12,10 @@ import WireBytes
 // | intending| the store was told that it may be written  | written (on disk); queued (link lost, no room); failed     |
 // | written  | the socket took the frame                  | confirmed (echo, ack, pong); doubtful (10 s); refused; link |
 // |          |                                            | lost                                                       |
-// | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost                |
-// | unsettled| written over a link that was lost          | confirmed (history, echo); queued (two histories lack it); |
-// |          |                                            | failed (age; no history can tell; sent twice already)      |
+// | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost; unsettled     |
+// |          |                                            | where the server makes the ids and a history can tell      |
+// | unsettled| written over a link that was lost, or      | confirmed (history, echo); queued (two histories lack it); |
+// |          | unanswered for long                        | failed (age; no history can tell; sent twice already)      |
 //
 // A lost link: where the ids are ours, the same message may be sent again, so what was written is queued; where the server
 // makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
@@ -477,6 +478,17 @@ struct Outbox {
         }
     }
 
+    /// A history is to tell what became of what was not answered in time. Returns whether there was anything.
+    mutating func unsettleDoubtful(now: MonotonicInstant) -> Bool {
+        guard hasDoubtful else { return false }
+        var slot = lists.last(.open)
+        while let at = slot, lists[at]?.state == .doubtful {
+            slot = lists.previous(before: at)
+            unsettle(at, now)
+        }
+        return true
+    }
+
     private mutating func unsettle(_ slot: Int, _ now: MonotonicInstant) {
         guard let entry = lists[slot], entry.state != .unsettled else { return }
         change(slot, to: .unsettled)
@@ -500,10 +512,12 @@ struct Outbox {
     /// A history that was asked for at `asked` reaches back to unsettled entries and has none of them. Those that it lacks
     /// for the first time are noted; those that another one lacked long enough ago go again, once.
     ///
-    /// - Parameter reaches: whether the history would have an entry.
+    /// - Parameters:
+    ///   - isOnce: an entry goes again once at most; elsewhere the backend answers, so that each time is as safe as the first.
+    ///   - reaches: whether the history would have an entry.
     /// - Returns: those about which nothing more can be done; they are taken out.
     mutating func settleMissing(
-        asked: MonotonicInstant, patience: Duration, reaches: (OutboxEntry) -> Bool
+        asked: MonotonicInstant, patience: Duration, isOnce: Bool, reaches: (OutboxEntry) -> Bool
     ) -> [OutboxEntry] {
         var given: [OutboxEntry] = []
         var again: [Int] = []
@@ -520,7 +534,7 @@ struct Outbox {
                 continue
             }
             guard asked - missedAt >= patience else { continue }
-            if entry.isRepeated {
+            if entry.isRepeated, isOnce {
                 if remove(at) != nil { given.append(give(up: entry)) }
             } else {
                 again.append(at)
@@ -614,9 +628,8 @@ struct Outbox {
     /// The same where the backend does not say which. Where a second sending is the same message, all that is in flight goes
     /// again; elsewhere the only one does, and of several nobody knows which was meant.
     mutating func putOffUnnamed(mayRepeat: Bool) -> Bool {
-        let count = inFlight
-        guard count > 0, mayRepeat || count == 1 else { return false }
-        for _ in 0..<count { if let slot = lists.last(.written) ?? lists.last(.open) { putOff(slot) } }
+        guard hasInFlight, mayRepeat || inFlight == 1 else { return false }
+        while hasInFlight, let slot = lists.last(.written) ?? lists.last(.open) { putOff(slot) }
         return true
     }
 

@@ -218,6 +218,15 @@ struct RecentMessages {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
+    /// The newest of somebody upstream's that the backend can name and that was said no later than `at`.
+    func newest(before at: ChatTimestamp) -> Entry? {
+        for index in ring.indices.reversed() {
+            let entry = ring[(oldest + index) % ring.count]
+            if entry.puppet == nil, entry.upstreamID != nil, entry.at <= at { return entry }
+        }
+        return nil
+    }
+
     /// What the next line bears as its time. Backends that count whole seconds, and lines that come at once, give many the same,
     /// and clients that ask for what came after the time of their last line would miss others of that moment, or get them
     /// twice: so each is shown a millisecond behind the one before.

@@ -38,8 +38,8 @@ extension Room {
     /// Asks whether what was written over a link has been read, where nothing else confirms it.
     func probe(_ own: OwnLink?, _ context: BridgeContext) {
         if let own {
-            if own.delivery.acceptsPongs, own.outbox.inFlight > 0 { own.link.probeDelivery(context) }
-        } else if delivery.acceptsPongs, outbox.inFlight > 0 {
+            if own.delivery.acceptsPongs, own.outbox.hasInFlight { own.link.probeDelivery(context) }
+        } else if delivery.acceptsPongs, outbox.hasInFlight {
             link.probeDelivery(context)
         }
     }
@@ -53,7 +53,7 @@ extension Room {
                 ["room": own?.link.settings.name ?? settings.name])
         }
         guard own?.delivery.acceptsPongs ?? delivery.acceptsPongs else { return }
-        for entry in own?.outbox.takeWritten(upTo: frameCount) ?? outbox.takeWritten(upTo: frameCount) {
+        while let entry = own.map({ $0.outbox.takeWritten(upTo: frameCount) }) ?? outbox.takeWritten(upTo: frameCount) {
             // Should it come back all the same, it is known.
             if mayRepeatMessages, let id = entry.message.id {
                 _ = duplicates.insert(duplicateKey(id, own?.speaker(nick: "").id ?? entry.message.sender.id))
@@ -71,7 +71,8 @@ extension Room {
         let isDemand = link.hasAnsweredPing || (own?.delivery.confirmation ?? confirmation) != .none
         link.checkLiveness(isDemand: isDemand, own?.dialectContext ?? dialectContext, context)
         // Also the protocol's own, whatever the wire has beside it: its answer is in order.
-        link.probeDelivery(context)
+        if (own?.delivery.answers ?? delivery.answers) != .promised { link.probeDelivery(context) }
+        lookForDoubtful(own, context)
     }
 
     /// A peer that answers no pings has given another sign of life since messages went unanswered: that must do.
@@ -163,7 +164,12 @@ extension Room {
             _ = onlyActionRefused(over: link, words, context)
             return nil
         }
-        if messages == 1 { return own?.outbox.refuseOnly() ?? outbox.refuseOnly() }
+        if messages == 1 {
+            // Where everything is answered in order, an answer may take its time.
+            let isOrdered = traits.confirmation == .receipt && traits.messageIDOrigin == .server
+            let since = isOrdered ? MonotonicInstant(nanoseconds: .min) : now + (.zero - SentMessages.complaintWindow)
+            return own?.outbox.refuseOnly(since: since) ?? outbox.refuseOnly(since: since)
+        }
         let entry = own?.sent.markComplained(now: now) ?? sentMessages.markComplained(now: now)
         guard let entry, let id = entry.message.id else { return nil }
         if let own { _ = own.outbox.delivered.take(id: id) } else { _ = outbox.delivered.take(id: id) }

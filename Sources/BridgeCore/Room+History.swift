@@ -198,6 +198,7 @@ extension Room {
     private func ask(_ context: BridgeContext) -> Bool {
         var mark: CatchUp.Mark?
         if case .after(let known) = catchUp.gap { mark = known }
+        if let anchor = ownAnchor, mark?.at.map({ at in anchor.at.map { $0 < at } ?? true }) ?? true { mark = anchor }
         return ask(after: mark, context)
             // Some wires can only say from when on: then at least what somebody here missed.
             || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), context) } ?? false
@@ -337,11 +338,14 @@ extension Room {
         let isWhole = catchUp.reaches(page, isComplete: isComplete, wall: context.now.wall) {
             textDuplicates.contains($0)
         }
-        if !isWhole, mayAskAgain, catchUp.mayAskAgain, ask(context) {
+        let isFirst = catchUp.gap == .everything
+        // A short page over the socket proves nothing: servers have limits of their own.
+        let isAll = isComplete && (isFirst || traits.history == .call)
+        noteReach(of: messages, isAll: isAll)
+        if !(isWhole && reachesOwn(context)), mayAskAgain, catchUp.mayAskAgain, ask(context) {
             if catchUp.isCallOpen { catchUp.best = told }
             return
         }
-        let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
         recogniseOwnRows(messages, context)
@@ -362,7 +366,7 @@ extension Room {
         }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
-        settleMissing(messages, isComplete: isComplete, context)
+        settleMissing(messages, context)
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()

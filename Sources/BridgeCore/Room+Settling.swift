@@ -10,12 +10,58 @@ import WireBytes
 // | shown, delivered  | its id is learned                 | – (the link lives)         | –                                    |
 // | shown, unsettled  | its id is learned                 | asked again                | sent again, once; not shown again    |
 // | unsettled         | shown, in the place of the row    | asked again                | sent again, once                     |
+// | unanswered for    | shown, in the place of the row    | asked again                | sent again                           |
+// | long, link alive  |                                   |                            |                                      |
 // | sent twice        | the same                          | asked again                | its author is told                   |
 // | any, and the history does not reach back to it                                  | its author is told                   |
+
+/// How far back a history reaches, as far as messages of ours are concerned.
+struct OwnReach {
+    /// There is nothing older.
+    var isAll = false
+    var oldest: ChatTimestamp?
+    /// The oldest row that was known before, by the time that it shows.
+    var known: ChatTimestamp?
+
+    func includes(_ entry: OutboxEntry, wall: ChatTimestamp) -> Bool {
+        if isAll { return true }
+        guard let said = entry.message.at.map({ min($0, wall) }) else { return false }
+        if let known, known <= said { return true }
+        return oldest.map { $0.milliseconds <= said.milliseconds &- OwnRowMatching.clockTolerance } ?? false
+    }
+}
 
 extension Room {
     /// After this a history is asked for again that could not be had.
     static let lookPause: Duration = .seconds(30)
+
+    // MARK: - How far a history reaches
+
+    /// A message of somebody else's from before the oldest of ours that a history must tell of: there a question begins. Nil:
+    /// nothing is to be told.
+    var ownAnchor: CatchUp.Mark? {
+        guard let said = unsettledSince else { return nil }
+        return recent.newest(before: said).map { CatchUp.Mark(id: $0.upstreamID, at: $0.at) } ?? .beginning
+    }
+
+    private var unsettledSince: ChatTimestamp? {
+        ([outbox] + ownLinks.values.map(\.outbox)).flatMap(\.unsettled).compactMap(\.message.at).min()
+    }
+
+    /// Before the rows are taken in: what was known of them then.
+    func noteReach(of rows: [ChatMessage], isAll: Bool) {
+        ownReach = OwnReach(
+            isAll: isAll || rows.isEmpty, oldest: rows.lazy.compactMap(\.at).min(),
+            known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.at } }.min())
+    }
+
+    /// Whether the history would have whatever of ours it is to tell of.
+    func reachesOwn(_ context: BridgeContext) -> Bool {
+        let wall = context.now.wall
+        return ([outbox] + ownLinks.values.map(\.outbox)).allSatisfy { box in
+            box.unsettled.allSatisfy { ownReach.includes($0, wall: wall) }
+        }
+    }
 
     // MARK: - Whose rows
 
@@ -151,29 +197,21 @@ extension Room {
 
     /// A history was taken in: what it lacks of ours is looked for once more, and then sent again.
     ///
-    /// - Parameters:
-    ///   - rows: of the backend, oldest first.
-    ///   - isComplete: there is nothing older in the room.
-    func settleMissing(_ rows: [ChatMessage], isComplete: Bool, _ context: BridgeContext) {
+    /// - Parameter rows: of the backend, oldest first.
+    func settleMissing(_ rows: [ChatMessage], _ context: BridgeContext) {
         // Rows of ours that were neither shown nor passed over: they came live meanwhile.
         for row in rows { _ = takeOwnRow(row, context) }
         ownRows = [:]
         let asked = catchUp.askedAt ?? context.now.monotonic
-        let oldest = rows.lazy.compactMap(\.at).min()
-        func reaches(_ entry: OutboxEntry) -> Bool {
-            if isComplete || rows.isEmpty { return true }
-            guard let said = entry.message.at.map({ min($0, context.now.wall) }) else { return false }
-            if let oldest, oldest.milliseconds <= said.milliseconds &- OwnRowMatching.clockTolerance { return true }
-            return rows.contains { row in
-                guard let id = row.id, let known = recent.entry(upstreamID: id) else { return false }
-                return known.at <= said
-            }
-        }
-        let given = outbox.settleMissing(asked: asked, patience: CatchUp.patience, reaches: reaches)
+        let reach = ownReach
+        func reaches(_ entry: OutboxEntry) -> Bool { reach.includes(entry, wall: context.now.wall) }
+        let given = outbox.settleMissing(
+            asked: asked, patience: CatchUp.patience, isOnce: confirmation == .none, reaches: reaches)
         tellUnsettled(given, nil, context)
         // Before the backend has said who an account is, nobody knows which rows are its.
         for own in ownLinks.values where own.outbox.hasUnsettled && own.isIdentified {
-            let given = own.outbox.settleMissing(asked: asked, patience: CatchUp.patience, reaches: reaches)
+            let given = own.outbox.settleMissing(
+                asked: asked, patience: CatchUp.patience, isOnce: own.delivery.confirmation == .none, reaches: reaches)
             tellUnsettled(given, own, context)
             pump(own, context)
         }
@@ -202,6 +240,17 @@ extension Room {
     func settlingTimerFired(_ context: BridgeContext) {
         guard link.isUp, outbox.hasUnsettled || ownLinks.contains(where: { $0.value.outbox.hasUnsettled }) else { return }
         if !askAgain(context) { context.timers.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
+    }
+
+    /// Messages went unanswered for long over a link that lives: a history may tell what became of them.
+    func lookForDoubtful(_ own: OwnLink?, _ context: BridgeContext) {
+        guard traits.history != .none, !mayRepeatMessages, (own?.delivery.confirmation ?? confirmation) != .none else {
+            return
+        }
+        let now = context.now.monotonic
+        if own?.outbox.unsettleDoubtful(now: now) ?? outbox.unsettleDoubtful(now: now), !askAgain(context) {
+            armSettling(context)
+        }
     }
 
     /// Nothing tells whether what was written over the lost link arrived, and nothing will.

@@ -185,7 +185,11 @@ extension Room {
                 _ = duplicates.insert(duplicateKey(id, message.sender.id))
                 return
             }
-            guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return }
+            guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else {
+                // Confirmed by a pong, and here it is.
+                if message.isSelf, !isHistory { answered(nil, context) }
+                return
+            }
             if let entry = takeLate(message, id) {
                 learnAccount(from: message, context)
                 tellLateArrival(entry, context)

@@ -202,6 +202,8 @@ final class Room {
     var delivery: DeliveryConfirmation
     /// Rows of the history that is being taken in which are messages of ours, by the backend's ids; of whom: nil is the room.
     var ownRows: [ChatID: (id: ChatID, own: OwnLink?)] = [:]
+    /// How far back it reaches.
+    var ownReach = OwnReach()
     /// The backend sends its history by itself, which by its traits it would not.
     var sendsHistoryUnasked = false
     /// Until when the backend may repeat what it said over an earlier link.

@@ -22,7 +22,7 @@ struct OutboxTests {
     private static func outbox(_ ids: String..., written: Int = 0) -> Outbox {
         var outbox = Outbox()
         for id in ids { outbox.append(entry(id)) }
-        for _ in 0..<written { outbox.markNextWritten(at: at(1), frameCount: 1) }
+        for number in 0..<written { outbox.markNextWritten(at: at(1), frameCount: UInt64(number + 1)) }
         return outbox
     }
 
@@ -154,7 +154,7 @@ struct OutboxTests {
         #expect(outbox.takeDoubtful(now: Self.at(5)) == false)
         #expect(outbox.confirm(sender: ChatID("S"), text: "text a")?.message.id == ChatID("a"))
         func look(_ seconds: Double, reaches: Bool = true) -> [String] {
-            outbox.settleMissing(asked: Self.at(seconds), patience: .seconds(10)) { _ in reaches }
+            outbox.settleMissing(asked: Self.at(seconds), patience: .seconds(10), isOnce: true) { _ in reaches }
                 .compactMap { $0.message.id?.rawValue }
         }
         #expect(look(0.5) == [], "asked for before the link was lost")
@@ -181,7 +181,7 @@ struct OutboxTests {
     func unreachable() {
         var outbox = Self.outbox("a", "b", written: 2)
         outbox.linkLost(mayRepeat: false, now: Self.at(1))
-        let given = outbox.settleMissing(asked: Self.at(2), patience: .seconds(10)) { $0.message.id == ChatID("b") }
+        let given = outbox.settleMissing(asked: Self.at(2), patience: .seconds(10), isOnce: true) { $0.message.id == ChatID("b") }
         #expect(given.compactMap(\.message.id) == [ChatID("a")])
         #expect(ids(outbox) == ["b"])
     }
@@ -190,10 +190,9 @@ struct OutboxTests {
     func reopened() {
         for mayRepeat in [false, true] {
             var outbox = Self.outbox("a", "b", "c", written: 3)
-            var shown = outbox.takeWritten(upTo: 1).first
+            var shown = outbox.takeWritten(upTo: 1)
             shown?.isShown = true
             if let shown { outbox.delivered.append(shown, until: Self.at(70)) }
-            #expect(outbox.nextDeadline(maxAge: .seconds(900)) == Self.at(3))
             outbox.linkLost(mayRepeat: mayRepeat, now: Self.at(2))
             #expect(outbox.delivered.isEmpty)
             #expect(outbox.unsettled.first?.message.id == ChatID("a"))
@@ -209,9 +208,15 @@ struct OutboxTests {
         outbox.linkLost(mayRepeat: false, now: Self.at(2))
         for frameCount in 1...3 { outbox.markNextWritten(at: Self.at(3), frameCount: UInt64(frameCount)) }
         _ = outbox.takeDoubtful(now: Self.at(13))
-        #expect(outbox.takeWritten(upTo: 2).compactMap(\.message.id) == [ChatID("b"), ChatID("c")])
-        #expect(outbox.takeWritten(upTo: 2).isEmpty)
-        #expect(outbox.takeWritten(upTo: 9).compactMap(\.message.id) == [ChatID("d")])
+        func taken(_ frameCount: UInt64) -> [String] {
+            var ids: [String] = []
+            while let entry = outbox.takeWritten(upTo: frameCount) { ids += [entry.message.id?.rawValue ?? ""] }
+            return ids
+        }
+        #expect(taken(0) == [])
+        #expect(taken(2) == ["b", "c"])
+        #expect(taken(2) == [])
+        #expect(taken(9) == ["d"])
         #expect(ids(outbox) == ["a"])
     }
 
@@ -219,10 +224,12 @@ struct OutboxTests {
     func refusals() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
         #expect(outbox.refuse(id: ChatID("x")) == nil)
-        #expect(outbox.refuseOnly() == nil, "two are in flight")
+        func only(_ seconds: Double) -> ChatID? { outbox.refuseOnly(since: Self.at(seconds))?.message.id }
+        #expect(only(0) == nil, "two are in flight")
         #expect(outbox.refuse(id: ChatID("b"))?.message.id == ChatID("b"))
-        #expect(outbox.refuseOnly()?.message.id == ChatID("a"))
-        #expect(outbox.refuseOnly() == nil, "what was not written was not refused")
+        #expect(only(1.5) == nil, "written before")
+        #expect(only(1) == ChatID("a"))
+        #expect(only(0) == nil, "what was not written was not refused")
         #expect(outbox.refuse(id: ChatID("c"))?.message.id == ChatID("c"))
         #expect(outbox.takeLate(ref: ChatID("b"))?.message.id == ChatID("b"))
         #expect(outbox.takeLate(sender: ChatID("S"), text: "text a")?.message.id == ChatID("a"))

@@ -64,6 +64,7 @@ struct RefusedActionTests {
         let stage = try Self.stage(.none, .server)
         let soup = try Self.msgid("soup", stage)
         _ = Self.say("well said", stage)
+        stage.harness.advance(by: .milliseconds(2001))
         stage.harness.send(1, "@+reply=\(soup);+draft/react=👍 TAGMSG #lobby")
         _ = (Self.lines(stage, 1), Self.lines(stage, 2))
         stage.backend(#"{"kind":"error","text":"You cannot react to this message"}"#)
@@ -75,22 +76,21 @@ struct RefusedActionTests {
                 undone,
             ])
         #expect(Self.lines(stage, 2) == [undone])
-        // The next one is about the message.
+        // The next one is about nothing.
         stage.backend(#"{"kind":"error","text":"too long"}"#)
-        #expect(Self.lines(stage, 1).filter { $0.contains("FAIL PRIVMSG") }.count == 1)
+        #expect(Self.lines(stage, 1).isEmpty)
         #expect(stage.harness.violations == [])
     }
 
-    @Test("a complaint after a message is about the message, though there was a reaction before")
-    func newestIsMessage() throws {
+    @Test("a complaint about a reaction or a message, nobody knows which, is about neither")
+    func either() throws {
         let stage = try Self.stage(.none, .server)
         let soup = try Self.msgid("soup", stage)
         stage.harness.send(1, "@+reply=\(soup);+draft/react=👍 TAGMSG #lobby")
         _ = Self.say("well said", stage)
         _ = Self.lines(stage, 1)
         stage.backend(#"{"kind":"error","text":"too long"}"#)
-        let heard = Self.lines(stage, 1)
-        #expect(heard.count == 1 && heard[0].contains("FAIL PRIVMSG CANNOT_DELIVER"), "\(heard)")
+        #expect(Self.lines(stage, 1).isEmpty)
     }
 
     @Test("a complaint long after a reaction is about neither it nor the message")
