@@ -71,8 +71,11 @@ extension Room {
         let isDemand = link.hasAnsweredPing || (own?.delivery.confirmation ?? confirmation) != .none
         link.checkLiveness(isDemand: isDemand, own?.dialectContext ?? dialectContext, context)
         // Also the protocol's own, whatever the wire has beside it: its answer is in order.
-        if (own?.delivery.answers ?? delivery.answers) != .promised { link.probeDelivery(context) }
-        lookForDoubtful(own, context)
+        if (own?.delivery.answers ?? delivery.answers) == .promised {
+            lookForDoubtful(own, context)
+        } else {
+            link.probeDelivery(context)
+        }
     }
 
     /// A peer that answers no pings has given another sign of life since messages went unanswered: that must do.

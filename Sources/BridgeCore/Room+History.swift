@@ -342,7 +342,7 @@ extension Room {
         // A short page over the socket proves nothing: servers have limits of their own.
         let isAll = isComplete && (isFirst || traits.history == .call)
         noteReach(of: messages, isAll: isAll)
-        if !(isWhole && reachesOwn(context)), mayAskAgain, catchUp.mayAskAgain, ask(context) {
+        if !(isWhole && reachesOwn(messages, context)), mayAskAgain, catchUp.mayAskAgain, ask(context) {
             if catchUp.isCallOpen { catchUp.best = told }
             return
         }

@@ -55,11 +55,13 @@ extension Room {
             known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.at } }.min())
     }
 
-    /// Whether the history would have whatever of ours it is to tell of.
-    func reachesOwn(_ context: BridgeContext) -> Bool {
-        let wall = context.now.wall
+    /// Whether the history has, or would have, whatever of ours it is to tell of.
+    func reachesOwn(_ rows: [ChatMessage], _ context: BridgeContext) -> Bool {
+        let (wall, keys) = (context.now.wall, Set(rows.lazy.map { SentMessages.key($0.text) }))
         return ([outbox] + ownLinks.values.map(\.outbox)).allSatisfy { box in
-            box.unsettled.allSatisfy { ownReach.includes($0, wall: wall) }
+            box.unsettled.allSatisfy {
+                keys.contains(SentMessages.key($0.message.text)) || ownReach.includes($0, wall: wall)
+            }
         }
     }
 
@@ -78,7 +80,7 @@ extension Room {
         for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender) {
             unknown[index].isSelf = true
         }
-        pair(settings.identity == .puppet ? unknown : unknown.filter(isKnownOrPrefixedAsOurs), nil, context)
+        pair(unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }, nil, context)
         for own in ownLinks.values {
             pair(unknown.filter { ownLink(speaking: $0.sender) === own }, own, context)
             confirmRestored(rows, own, context)
@@ -147,6 +149,7 @@ extension Room {
             let row = rows[row]
             guard let id = row.id else { continue }
             if index < sent.count {
+                guard own != nil || isKnownOrPrefixedAsOurs(row) else { continue }
                 _ = own?.sent.take(msgid: sent[index].msgid) ?? sentMessages.take(msgid: sent[index].msgid)
                 learn(id, of: sent[index], own, context)
                 if own == nil { tellIfComplained(sent[index], context) }
@@ -244,9 +247,7 @@ extension Room {
 
     /// Messages went unanswered for long over a link that lives: a history may tell what became of them.
     func lookForDoubtful(_ own: OwnLink?, _ context: BridgeContext) {
-        guard traits.history != .none, !mayRepeatMessages, (own?.delivery.confirmation ?? confirmation) != .none else {
-            return
-        }
+        guard traits.history != .none, !mayRepeatMessages else { return }
         let now = context.now.monotonic
         if own?.outbox.unsettleDoubtful(now: now) ?? outbox.unsettleDoubtful(now: now), !askAgain(context) {
             armSettling(context)

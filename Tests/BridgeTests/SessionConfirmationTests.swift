@@ -436,12 +436,15 @@ struct SessionConfirmationTests {
     func refusedLately(confirmation: DialectTraits.Confirmation) throws {
         let stage = try Self.stage(confirmation, .server)
         let complaint = #"{"kind":"error","text":"too long"}"#
-        _ = Self.say("one", stage)
+        let first = Self.say("one", stage)
         stage.harness.advance(by: .milliseconds(1500))
-        _ = Self.say("two", stage)
+        let second = Self.say("two", stage)
         stage.backend(complaint)
         #expect(Self.failures(stage) == [], "either may be meant")
-        if confirmation == .echoByText { for text in ["one", "two"] { stage.backend(Self.own(text, id: text)) } }
+        if confirmation == .echoByText {
+            stage.backend(Self.echo(first, id: "1"))
+            stage.backend(Self.echo(second, id: "2"))
+        }
         stage.harness.advance(by: .seconds(3))
         _ = Self.say("three", stage)
         stage.backend(complaint)
