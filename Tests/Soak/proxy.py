@@ -3,15 +3,22 @@
     fin      both ends are told, what was on its way is gone
     rst      both ends are torn off
     silent   nobody is told anything: bytes vanish, or wait for ever, in one direction or in both
+    stall    bytes wait, and go on their way when it is over; what an end has left behind that went away meanwhile follows,
+             unless it went more than STALE ago
 """
 
 import asyncio
 import contextlib
+import select
 import socket
 import struct
+import time
 
 # A silent connection that neither end gives up is torn off after so long, in seconds.
 SILENCE = 90
+# What a lost connection left behind reaches the other end after so long at the latest, in seconds. A backend that takes a
+# message later than the relay waits for that is not told from one that lost it; docs/RELIABILITY.md says so.
+STALE = 3
 
 
 class Proxy:
@@ -89,7 +96,7 @@ class Connection:
         try:
             while True:
                 while self.fate[source] == "frozen":
-                    await asyncio.sleep(1)
+                    await asyncio.sleep(0.1)
                 data = await loop.sock_recv(source, 1 << 16)
                 if self.fate[source]:
                     if not data:
@@ -142,6 +149,27 @@ class Connection:
         if far:
             self.fate[self.far] = fate
         self.proxy._spawn(self._close_later(SILENCE))
+
+    async def stall(self, seconds):
+        self.fate = dict.fromkeys(self.fate, "frozen")
+        gone, poll = {}, select.poll()
+        ends = {end.fileno(): end for end in self.fate}
+        for number in ends:
+            poll.register(number, select.POLLRDHUP)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            await asyncio.sleep(0.2)
+            if self not in self.proxy.connections:
+                return
+            for number, _ in poll.poll(0):
+                gone.setdefault(number, time.monotonic())
+        if any(time.monotonic() - when > STALE for when in gone.values()):
+            self.tear()
+        elif all(fate == "frozen" for fate in self.fate.values()):
+            self.fate = dict.fromkeys(self.fate, "")
+
+    def stall_for(self, seconds):
+        self.proxy._spawn(self.stall(seconds))
 
     async def _close_later(self, seconds):
         await asyncio.sleep(seconds)
