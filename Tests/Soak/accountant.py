@@ -42,8 +42,6 @@ STEPS_MS = (1, 2)
 RAISE_MS = 60_000
 # The log has no time twice, so in a burst it is ahead by this at most.
 BUMP_MS = 100
-# What the clock may have shown at the beginning of a gap: that long before what is missing in it.
-GAP_LEAD_MS = 60_000
 # A guest is told what became of a message for as long as it stays; so long it must have stayed, beyond the longest wait.
 GUEST_MS = 15_000
 
@@ -134,6 +132,10 @@ class Clock:
         first = bisect.bisect_right(self.times, start - self.doubt)
         last = bisect.bisect_right(self.times, end + self.doubt)
         return set(self.offsets[first:last + 1])
+
+    def moments(self, shown):
+        """When it showed that."""
+        return [shown - offset for offset in set(self.offsets) if offset in self.between(shown - offset, shown - offset)]
 
     def looked(self, at):
         """When the relay may have looked at its clock for something that came at `at`: before it was stopped, too."""
@@ -473,8 +475,12 @@ def _covers(gap, at, clock, told):
     if gap.start is None or gap.end is None:
         # A client without tags: it was told of one that others were told with its times.
         return any(_covers(Gap(0, start, end, at_told), at, clock, told) for (start, end), at_told in told.items())
-    offsets = clock.between(at - GAP_LEAD_MS, told.get((gap.start, gap.end), gap.told))
-    return gap.start <= at + max(offsets) + ROUNDING_MS and at + min(offsets) - BUMP_MS <= gap.end
+    # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
+    start, end = min(clock.moments(gap.start), default=None), max(clock.moments(gap.end), default=None)
+    spans = [] if start is None or end is None else [(start, end)]
+    at_told = told.get((gap.start, gap.end), gap.told)
+    spans += [(gap.start - offset, gap.end - offset) for offset in clock.between(at_told - SLACK_MS, at_told)]
+    return any(start - ROUNDING_MS <= at and at - BUMP_MS <= end for start, end in spans)
 
 
 # MARK: - Down

@@ -25,7 +25,8 @@ WIRES = {
 }
 
 PREFIXED = "<{nick}> {text}"
-ACCOUNTS = {"jwt-rooms": "ferry", "directus": "Barge"}
+# {wire or room: the account that speaks for all}. Rooms of two logins have two, so that no nick is that of both.
+ACCOUNTS = {"jwt-rooms": "ferry", "attic": "Barge", "vault": "Punt"}
 
 
 class Room(collections.namedtuple("Room", "name wire account spoken people number kind")):
@@ -38,7 +39,7 @@ class Room(collections.namedtuple("Room", "name wire account spoken people numbe
 
 def _room(name, wire, number, kind="", spoken=None):
     wire = WIRES[wire]
-    account = ACCOUNTS[wire.name] if wire.identity == "single" else None
+    account = ACCOUNTS.get(wire.name) or ACCOUNTS.get(name)
     # A person is in one room alone, so that nobody's nick depends on who came first.
     people = {author: author for author in ("Ann-" + name, "Ben-" + name)}
     if account:

@@ -166,10 +166,9 @@ class Soak:
         backend("plainjson", "plainjson", "plainjson", "{room}",
                 'options = { history_url = "/messages/{room}?since={since}&limit={limit}" }')
         backend("jwt-rooms", "jwt-rooms", "jwt-rooms", "ws/chat/{room}", login(ACCOUNTS["jwt-rooms"]))
-        directus = "barge@soak.example"
-        backend("directus-columns", "directus", "directus", "websocket", login(directus),
+        backend("directus-columns", "directus", "directus", "websocket", login(ACCOUNTS["attic"]),
                 "options = { send_sender_name = true, send_client_id = true }")
-        backend("directus-plain", "directus", "directus", "websocket", login(directus),
+        backend("directus-plain", "directus", "directus", "websocket", login(ACCOUNTS["vault"]),
                 'options = { fields = { sender_name = "", client_id = "" } }')
         backend("custom-ack", "custom", "acked", "{room}", login("relay"))
         backend("custom-echo", "custom", "echoed", "{room}", login("relay"))

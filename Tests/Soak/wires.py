@@ -569,8 +569,7 @@ class Directus(Wire):
         if known is None:
             return pair(None)
         if path == ["users", "me"]:
-            name = next(room.plan.account for room in self.rooms.values())
-            return self.answer(link, {"data": self.person(name, person_id(name))})
+            return self.answer(link, {"data": self.person(known[0], person_id(known[0]))})
         return super().call(link, method, path, query, fields, body)
 
 
