@@ -191,8 +191,9 @@ class Log:
 Sent = collections.namedtuple("Sent", "key text at connection")
 Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
 Gap = collections.namedtuple("Gap", "place start end told")
-# How it was asked for ("catch up", "look", "pages"), where in the record, and what came; `lines` None: refused.
-Page = collections.namedtuple("Page", "why room place connection lines gaps refusal")
+# How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
+# and places of all lines.
+Page = collections.namedtuple("Page", "why room place connection lines gaps all refusal")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
@@ -300,12 +301,14 @@ class Reading:
         if line.params[0].startswith("+"):
             asked = self._asked.pop(line.tags.get("label"), None)
             if asked:
-                self._batches[name] = Page(*asked, connection, [], [], None)
+                self._batches[name] = Page(*asked, connection, [], [], [], None)
         elif name in self._batches:
             self.pages.append(self._batches.pop(name))
 
     def _said(self, line, place):
         page = self._batches.get(line.tags.get("batch"))
+        if page:
+            page.all.append(place)
         if line.command == "PRIVMSG" and len(line.params) == 2:
             room, text = line.params[0].lstrip("#"), line.params[1]
             minutes = _MINUTES.match(text)
@@ -327,7 +330,7 @@ class Reading:
         elif line.command == "FAIL" and line.params[0] == "CHATHISTORY":
             asked = self._asked.pop(line.tags.get("label"), None)
             if asked:
-                self.pages.append(Page(*asked, self._connections[place], None, [], line.raw))
+                self.pages.append(Page(*asked, self._connections[place], None, [], [], line.raw))
         elif line.command in ("FAIL", "WARN", "NOTE") and not any(code in line.params[1:2] for code in _STILL_ALIVE):
             self._tell(line.params[-1], place)
         elif line.command == "NOTICE":
@@ -683,9 +686,9 @@ def _look(result, log, reading, page):
     in_page = {seen.key for seen in page.lines}
     before = [seen for seen in reading.seen[room] if seen.place < page.place]
     result.count("read", "pages", room)
-    if len(page.lines) >= _LOOK:
+    if len(page.all) >= _LOOK:
         # Behind the page's oldest line, where that was shown as well.
-        places = [index for index, seen in enumerate(before) if seen.key == page.lines[0].key]
+        places = [index for index, seen in enumerate(before) if page.lines and seen.key == page.lines[0].key]
         before = before[places[0]:] if places else []
     for seen in before:
         if seen.key in log.order and seen.key not in in_page:
@@ -745,6 +748,8 @@ def _times(result, log, readings, sent, clock):
         pages = [seen for page in reading.pages if page.room == room and page.lines for seen in page.lines]
         for seen in reading.seen[room] + pages:
             if seen.key not in log.order:
+                # Counted elsewhere; others stand behind it all the same.
+                bases.add(seen.time)
                 continue
             at = reading.time_of(seen.place)
             if seen.key not in heard or at < heard[seen.key]:

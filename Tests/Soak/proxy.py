@@ -95,9 +95,10 @@ class Connection:
         loop = asyncio.get_running_loop()
         try:
             while True:
+                data = await loop.sock_recv(source, 1 << 16)
+                # What was being waited for comes in although bytes wait here from now on.
                 while self.fate[source] == "frozen":
                     await asyncio.sleep(0.1)
-                data = await loop.sock_recv(source, 1 << 16)
                 if self.fate[source]:
                     if not data:
                         # One end has given up; the other is not told.
