@@ -34,6 +34,8 @@ from plan import CLIENTS, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of,
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 3000
+# A line that is read may be timed by a look at the clock that was so much earlier, on a loaded machine.
+LOOK_MS = 500
 # A time that is passed on is the same, but for the rounding of seconds with a fraction.
 ROUNDING_MS = 2
 # A line that was set behind another one is later than that by this (two where one of the ends was rounded).
@@ -141,10 +143,10 @@ class Clock:
         """When the relay may have looked at its clock for something that came at `at`: before it was stopped, too."""
         return min([at] + [begin for begin, end in self.stops if begin <= at + SLACK_MS and end >= at - SLACK_MS])
 
-    def shown(self, start, end):
+    def shown(self, start, end, slack=SLACK_MS):
         """[(from, to)]: what it showed between these moments."""
         start = self.looked(start)
-        return [(start + offset - SLACK_MS, end + offset + SLACK_MS) for offset in self.between(start, end)]
+        return [(start + offset - slack, end + offset + slack) for offset in self.between(start, end)]
 
 
 # MARK: - What the log says
@@ -789,7 +791,7 @@ def _own_times(log, key, sent, clock, heard):
     entry = log.first[key]
     said = entry["said_at"]
     # When the relay learnt of it, by its own clock: what claims to be later is of then.
-    learnt = [(low, min(high, said)) for low, high in clock.shown(entry["at"], heard) if low < said]
+    learnt = [(low, min(high, said)) for low, high in clock.shown(entry["at"], heard, LOOK_MS) if low < said]
     own = [(said - ROUNDING_MS, said + ROUNDING_MS)] + learnt
     if is_from_irc(key):
         if entry.get("sent_at") is not None:
