@@ -631,12 +631,13 @@ def _missing_guest(result, log, reading, first, clock, told):
         if key in number:
             by_connection[reading.connection_of(seen.place)].append(number[key])
     for connection, numbers in by_connection.items():
-        got, low, high = set(numbers), min(numbers), max(numbers)
+        low, high = min(numbers), max(numbers)
         gaps = [gap for gap in reading.gaps[room] if reading.connection_of(gap.place) == connection]
         for index in range(low, high + 1):
             key = spoken[index]
             result.count("expected", "down", room)
-            if index in got:
+            if key in first:
+                # What came late lies before what an earlier connection brought.
                 result.count("delivered", "down", room)
             elif not log.wire.history and any(
                     _covers(gap, log.first[key]["at"], clock, told) for gap in gaps):

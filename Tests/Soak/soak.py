@@ -32,6 +32,7 @@ from plan import ACCOUNTS, CLIENTS, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
 from wires import PASSWORD as UPSTREAM_PASSWORD
+from wires import WIRE_CLASSES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.abspath(os.environ["CHATBRIDGE"]) if os.environ.get("CHATBRIDGE") else ""
@@ -100,7 +101,10 @@ class Soak:
         chosen = self.chosen
         # A client that came again must not be overtaken by what it said before: nobody could know that.
         self.downstream = Proxy(lambda: self.relay_port)
-        self.upstream = {wire: Proxy(lambda wire=wire: self.backend_ports[wire], STALE) for wire in WIRES}
+        self.upstream = {
+            wire: Proxy(lambda wire=wire: self.backend_ports[wire], 0 if WIRE_CLASSES[wire].forgets_the_gone else STALE)
+            for wire in WIRES
+        }
         mebibytes = 64 + 4 * round(chosen.seconds / 60)
         self.disk = small_disk(self.path("state"), mebibytes, refuse=chosen.no_mount)
         if isinstance(self.disk, SizeLimit):
