@@ -30,7 +30,7 @@ import zlib
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import CLIENTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 3000
@@ -160,7 +160,7 @@ _PREFIX = re.compile(r"<([^> ]+)> ")
 
 
 def key_of(entry, room):
-    """(key, text as it was said, nick under which): of what the backend has; None for the key: nobody of the soak said it."""
+    """(key, text as it was said, nick under which) of what the backend has; no key: nobody of the soak said it."""
     plan, text, nick = ROOMS[room], entry["text"], entry["sender"]
     if plan.account is not None and entry["sender"] == plan.account:
         if entry.get("alias") is not None:

@@ -41,8 +41,8 @@ PASSWORD = "soak-5b1d"
 MAX_AGE = 20
 # Bounds of the waiting at the end, in seconds: for what is on its way, for the last words, and for the pages.
 SETTLE, FINALE, PAGES = MAX_AGE + 70, 40, 60
-# What a lost link left behind reaches the backend after so long at the latest, in seconds. A message that is taken later than
-# the relay waits for it is not told from one that was lost; docs/RELIABILITY.md says so.
+# What a lost link left behind reaches the backend after so long at the latest, in seconds: sooner than the relay stops
+# waiting for it, beyond which it is not told from what was lost.
 STALE = 3
 # What is still unsettled a moment after the talk ended says nothing.
 LEAST = 5

@@ -101,8 +101,8 @@ class Story:
 
     def show(self, entry, client, **changes):
         self.now += 10
-        # All of these tell of a message in the room of its key.
-        self.line(client, "<", self.shown(entry, changes.pop("room", None) or accountant.find_keys(entry["text"])[0].room, **changes))
+        room = changes.pop("room", None) or find_keys(entry["text"])[0].room
+        self.line(client, "<", self.shown(entry, room, **changes))
 
     def pass_on(self, key, skip=(), **changes):
         """From IRC or upstream, logged and shown to everybody."""
@@ -749,7 +749,8 @@ class AccountantTests(unittest.TestCase):
                         for client in story.records:
                             story.gap(client, room, begin, story.now)
                     story.talk(5, 5)
-                    story.page("bob@desk", room, [entry for entry in story.logs[room] if ":4 " not in entry["text"]], gaps=gaps)
+                    rest = [entry for entry in story.logs[room] if ":4 " not in entry["text"]]
+                    story.page("bob@desk", room, rest, gaps=gaps)
                     if is_told and wire == "envelope":
                         self.found(story)
                     else:
