@@ -129,6 +129,7 @@ class Backend:
         self.tasks: set[asyncio.Task] = set()
         self.stopping = asyncio.Event()
         self.files: dict[str, dict] = {}
+        self.lying: list[tuple] = []
         self.cfg: dict[str, Any] = {
             "delay_ms": 0,          # delay before every frame the server sends
             "pong": True,           # answer protocol-level pings
@@ -136,6 +137,7 @@ class Backend:
             "ping_fail_code": 1000, # close code when a ping goes unanswered
             "echo": "none",         # none | all : does a message come back to its sender
             "stall": False,         # swallow everything the server would send
+            "hang": False,          # frames are read and lie about until `take`
             "accept_delay_ms": 0,   # delay before completing the handshake
             "refuse": 0,            # refuse that many handshakes (-1 = all)
             "refuse_status": 502,
@@ -270,12 +272,13 @@ class Backend:
                         await ws.pong(msg.data)
                 elif msg.type == WSMsgType.PONG:
                     conn.waiting_pong = False
-                elif msg.type == WSMsgType.TEXT:
-                    await self.note(conn, "text", msg.data)
-                    await self.on_text(conn, msg.data, "text")
-                elif msg.type == WSMsgType.BINARY:
-                    await self.note(conn, "binary", msg.data)
-                    await self.on_binary(conn, msg.data)
+                elif msg.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    await self.note(conn, "text" if msg.type == WSMsgType.TEXT else "binary", msg.data)
+                    if self.cfg["hang"]:
+                        self.received[-1]["taken"] = False
+                        self.lying.append((conn, self.received[-1], msg.data))
+                    else:
+                        await self.act_upon(conn, msg.data)
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -288,6 +291,12 @@ class Backend:
             async with self.changed:
                 self.changed.notify_all()
         return ws
+
+    async def act_upon(self, conn: Conn, data: str | bytes) -> None:
+        if isinstance(data, str):
+            await self.on_text(conn, data, "text")
+        else:
+            await self.on_binary(conn, data)
 
     async def on_binary(self, conn: Conn, data: bytes) -> None:
         await self.on_text(conn, data.decode("utf-8", "replace"), "binary")
@@ -426,6 +435,15 @@ class Backend:
         if a.get("refuse") is not None:
             self.cfg["refuse"] = int(a["refuse"])
         return {"dropped": len(targets)}
+
+    async def op_take(self, a: dict) -> dict:
+        """What lies about is taken, in order; with drop:true it is gone."""
+        lying, self.lying = self.lying, []
+        for conn, record, data in lying if not a.get("drop") else ():
+            record["taken"] = True
+            with contextlib.suppress(ConnectionError, RuntimeError):
+                await self.act_upon(conn, data)
+        return {"lying": len(lying)}
 
     async def op_reset(self, a: dict) -> dict:
         self.received.clear()

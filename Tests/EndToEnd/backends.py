@@ -91,8 +91,8 @@ WIRES = [
     Wire("envelope", typing_in="start", typing_out="start", receipts_in="frame", receipts_out="frame", settles=True),
     Wire(
         "jwt-rooms", identity="single", ids="server", typing_in="start_stop", typing_out="start_stop",
-        receipts_out="call", joins_in=True, media=True, reactions=True, history="call", refuses=True, login=True,
-        account="liaison", room="General"),
+        receipts_out="call", joins_in=True, media=True, reactions=True, history="call", refuses=True, settles=True,
+        login=True, account="liaison", room="General"),
     Wire(
         "typed", typing_in="start_stop", typing_out="start_stop", receipts_in="frame", receipts_out="frame",
         joins_in=True, leaves_in=True, joins_out=True, media=True, edits=True, deletes_in=True, deletes_out=True,
@@ -229,7 +229,7 @@ class Backend:
             return [text[len(nick) + 3 :] for text in texts if text.startswith("<%s> " % nick)]
         seen, out = set(), []
         for frame in self.frames():
-            if frame["kind"] != "message":
+            if frame["kind"] != "message" or not frame["taken"]:
                 continue
             if self.wire.ids == "client":
                 if frame["id"] in seen:
@@ -266,10 +266,10 @@ def read(dialect, record):
     """One frame of the bridge in a form that is the same for all dialects."""
     frame = record.get("json")
     if not isinstance(frame, dict):
-        return {"kind": "unreadable", "raw": record["text"]}
+        return {"kind": "unreadable", "raw": record["text"], "taken": True}
     found = READERS[dialect](frame)
     found.setdefault("kind", "other")
-    return {**found, "raw": frame, "op": record["op"], "conn": record["conn"]}
+    return {**found, "raw": frame, "op": record["op"], "conn": record["conn"], "taken": record.get("taken", True)}
 
 
 def _envelope(f):

@@ -270,6 +270,47 @@ def swallowed_without_a_word(setting):
     assert backend.heard("ann") == texts, backend.heard("ann")
 
 
+def hanging(setting, is_lost):
+    """A backend reads a message, answers pings, and has not looked at it when the link is torn."""
+    if setting.wire.name == "plainjson":
+        # Nobody acknowledges anything.
+        setting.serve(auto_ack=False)
+    setting.start()
+    backend, ann, bob = setting.backend, setting.irc("ann"), setting.irc("bob")
+    backend.set(hang=True)
+    ann.say("#lobby", "in the air")
+    backend.expect_text("ann", "in the air")
+    if setting.wire.name in ("plainjson", "jwt-rooms"):
+        # On these the answer to a ping is all that the bridge has.
+        wait_line(ann, "in the air")
+    before = setting.ups()
+    backend.set(hang=False)
+    backend.control("drop", abort=True)
+    setting.wait_up(before + 1)
+    backend.control("take", drop=is_lost)
+    ann.say("#lobby", "on the ground")
+    for client in (ann, bob):
+        wait_line(client, "on the ground")
+    wait_until(
+        lambda: "on the ground" in backend.heard("ann"), lambda: "the backend heard %r" % backend.heard("ann"), 40)
+    for client in (ann, bob):
+        client.barrier()
+        assert client.texts("ann") == ["in the air", "on the ground"], "%s saw %r" % (client.nick, client.texts("ann"))
+    assert backend.heard("ann") == ["in the air", "on the ground"], backend.heard("ann")
+
+
+@on_wires(lambda wire: wire.settles)
+def what_a_hanging_backend_had_read_is_lost_with_the_link(setting):
+    """It goes again, and is shown no second time."""
+    hanging(setting, is_lost=True)
+
+
+@on_wires(lambda wire: wire.settles)
+def what_a_hanging_backend_had_read_is_taken_late(setting):
+    """After the history was asked for; it does not go again where that would make it two."""
+    hanging(setting, is_lost=False)
+
+
 # MARK: - Refused messages
 
 
