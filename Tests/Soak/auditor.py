@@ -233,8 +233,6 @@ class Client:
         self.acknowledged = {}
         # {connection: when its last line came or went}
         self.ends = {}
-        # [(connection, when a PING went that was answered)]
-        self.alive = collections.defaultdict(list)
         self.connections = collections.defaultdict(list)
         for position, entry in enumerate(entries):
             self.connections[entry["c"]].append((position, entry["t"], entry["d"], entry["l"]))
@@ -245,10 +243,10 @@ class Client:
             one.position = (one.position, number)
 
     def read(self, connection, lines):
-        waiting, answered = {}, []          # PINGs of the client: token → (position, t)
+        waiting = {}                        # PINGs of the client: token → position
         unsettled, joined = [], {}          # what it said; rooms of which 366 came, and where
         asked, proven = {}, []              # PINGs of the relay: token → position; [(position of it, of the answer)]
-        labels, batches, open_page = {}, {}, {}
+        labels, batches = {}, {}            # pages: by the label of the question, by the name of the batch
         reading = None
         self.ends[connection] = lines[-1][1]
         for position, t, direction, raw in lines:
@@ -271,7 +269,7 @@ class Client:
                         self.said[key] = said = Said(key, line.params[1], t, connection)
                         unsettled.append((position, said))
                 elif line.command == "PING":
-                    waiting[line.params[-1]] = (position, t)
+                    waiting[line.params[-1]] = position
                 elif line.command == "PONG" and line.params[-1] in asked:
                     proven.append((asked.pop(line.params[-1]), position))
                 elif line.command == "CHATHISTORY" and reading:
@@ -285,9 +283,7 @@ class Client:
             if command == "PING":
                 asked[line.params[-1]] = position
             elif command == "PONG" and line.params[-1] in waiting:
-                sent, when = waiting.pop(line.params[-1])
-                answered.append((sent, when))
-                self.alive[connection].append(when)
+                sent = waiting.pop(line.params[-1])
                 while unsettled and unsettled[0][0] < sent:
                     said = unsettled.pop(0)[1]
                     said.accepted = min(said.accepted or t, t)
@@ -303,7 +299,6 @@ class Client:
                 reference = line.params[0][1:]
                 if line.params[0][0] == "+":
                     batches[reference] = labels.pop(line.tags["label"], None) if "label" in line.tags else None
-                    open_page[reference] = "label" in line.tags
                 elif batches.get(reference):
                     batches[reference].is_whole = True
             elif command in ("FAIL", "WARN", "NOTE"):
@@ -405,7 +400,7 @@ class Audit:
                 plan = json.load(file)
         except (OSError, ValueError) as error:
             raise Unreadable("%s: %s" % (os.path.join(directory, "plan.json"), error)) from error
-        self.plan, self.findings = plan, collections.defaultdict(list)
+        self.plan, self.findings, self.streams = plan, collections.defaultdict(list), {}
         if None in (plan.get("began"), plan.get("peace"), plan.get("silence")):
             raise Unreadable("%s: the run did not come to its end" % directory)
         story = json_lines(os.path.join(directory, "relay.jsonl"))
@@ -425,7 +420,7 @@ class Audit:
     def index(self):
         """What all clients were shown, taken together."""
         self.first_shown, self.live_keys, self.times, self.key_of_msgid = {}, set(), {}, {}
-        self.moments = collections.defaultdict(set)
+        self.moments, self.ids = collections.defaultdict(set), collections.defaultdict(set)
         gaps = {}
         for client in self.clients.values():
             for one in client.shown:
@@ -439,6 +434,8 @@ class Audit:
                         known[1] = min(known[1], one.t)
                         known[2] = max(known[2] or 0, one.time or 0) or None
                 elif one.key:
+                    if one.msgid:
+                        self.ids[one.key].add(one.msgid)
                     self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
                     if one.page is None:
                         self.live_keys.add(one.key)
@@ -456,9 +453,11 @@ class Audit:
         Either each end is what the clock showed then, or both were counted back from what it showed as the gap was told.
         """
         clock, told = self.clock, told if told is not None else end
+        # A clock that was put back shows a time twice, but none from before there was a relay.
         firsts = [
             begin - offset for offset in clock.offsets
-            if clock.is_wrong_by(offset, begin - offset, begin - offset + EARLIER)]
+            if begin - offset >= self.story[0]["t"] - EARLIER
+            and clock.is_wrong_by(offset, begin - offset, begin - offset + EARLIER)]
         lasts = [
             end - offset for offset in clock.offsets
             if end - offset <= received + ABOUT and clock.is_wrong_by(offset, end - offset, end - offset)]
@@ -483,21 +482,23 @@ class Audit:
             self.log(room)
         for client in self.clients.values():
             self.contents(client)
-            streams = collections.defaultdict(list)
+            self.streams[client.name] = streams = {name: [] for name in self.rooms}
             for one in self.stream(client):
-                if one.room in self.rooms:
+                if one.room in streams:
                     streams[one.room].append(one)
-            for name, room in self.rooms.items():
-                stream = streams[name]
+        for room in self.rooms.values():
+            orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
+            self.same_order(room, orders)
+            for client in self.clients.values():
+                stream, order = self.streams[client.name][room.name], orders[client.name]
                 self.repeated(client, room, stream)
-                first = first_of_each(stream)
-                self.in_order(self.way_of(client), client, room, first)
-                self.times_rise(self.way_of(client), client, room, first)
+                self.in_order(self.way_of(client), client, room, order, *by_connection(stream).values())
+                self.times_rise(self.way_of(client), client, room, order)
                 if client.is_guest:
-                    self.guest(client, room, stream)
+                    self.guest(client, room, stream, orders)
                 else:
-                    self.account(client, room, first)
-                self.pages(client, room, first)
+                    self.account(client, room, order)
+                self.pages(client, room, stream)
         self.relay()
 
     # MARK: Up
@@ -657,7 +658,7 @@ class Audit:
                     where, named(key), one.time, known))
             elif there and (key, one.time, way) not in seen:
                 seen.add((key, one.time, way))
-                self.value(way, where, room, there[0], said, one)
+                self.value(way, where, room, there, said, one)
 
     def is_stamp_right(self, one):
         """`[HH:MM]` is what clients with `server-time` see as a tag."""
@@ -671,17 +672,20 @@ class Audit:
         """What is older than all that the relay keeps, and is asked of the backend, has the backend's times as they are."""
         return bool(one.page and there and one.key not in self.live_keys and one.time == there[0].said_at)
 
-    def value(self, way, where, room, message, said, one):
+    def value(self, way, where, room, there, said, one):
         """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most."""
-        first = self.first_shown[one.key]
-        # Its own time is what the wire tells, or less, when the relay's clock showed less as it learnt of the message.
-        own = [(message.said_at, message.said_at)]
-        learnt = self.clock.showed(message.logged, max(first, message.logged))
-        if said:
-            # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
-            own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
-        else:
-            own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
+        first, own = self.first_shown[one.key], []
+        # Two in the log are a breach of the way up; the line may be of either.
+        for message in there:
+            # Its own time is what the wire tells, or less, when the relay's clock showed less as it learnt of the message.
+            own.append((message.said_at, message.said_at))
+            learnt = self.clock.showed(message.logged, max(first, message.logged))
+            if said:
+                # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
+                own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
+            else:
+                own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
+        message = there[0]
         if any(begin <= one.time <= end for begin, end in own):
             return
         is_behind = one.time - 1 in self.moments[room.name]
@@ -752,16 +756,38 @@ class Audit:
                 return True
         return False
 
-    def in_order(self, way, client, room, first):
-        lanes = collections.defaultdict(list)
-        for one in first:
-            if one.key and one.key in room.rank:
-                lanes[room.lane(one.key)].append(one)
-        for lines in lanes.values():
-            for index in misplaced([room.rank[one.key] for one in lines]):
-                self.find(way, "reordered", room.wire, "%s in %s got %s behind %s" % (
-                    client.name, room.name, named(lines[index].key),
-                    named(lines[index - 1].key) if index else "nothing"))
+    def in_order(self, way, client, room, *sequences):
+        found = {}
+        for lines in sequences:
+            lanes = collections.defaultdict(list)
+            for one in lines:
+                if one.key and one.key in room.rank:
+                    lanes[room.lane(one.key)].append(one)
+            for lane in lanes.values():
+                for index in misplaced([room.rank[one.key] for one in lane]):
+                    found.setdefault(lane[index].key, lane[index - 1].key if index else None)
+        for key, before in found.items():
+            self.find(way, "reordered", room.wire, "%s in %s got %s behind %s" % (
+                client.name, room.name, named(key), named(before) if before else "nothing"))
+
+    def same_order(self, room, orders):
+        """STRICT: "in the order of the room, through whichever connection it comes": one order for all clients, also where
+        the backend's may be another one.
+        """
+        whole = [name for name, client in self.clients.items() if not client.is_guest and not client.asks]
+        if not whole:
+            return
+        model = max(whole, key=lambda name: len(orders[name]))
+        # What is doubled has two places.
+        twice = {key for key, messages in room.by_key.items() if len(messages) > 1}
+        twice.update(key for key, ids in self.ids.items() if len(ids) > 1)
+        place = {
+            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in twice}
+        for name, lines in orders.items():
+            lines = [one for one in lines if one.key in place]
+            for index in misplaced([place[one.key] for one in lines]):
+                self.find(self.way_of(self.clients[name]), "reordered", room.wire, "%s in %s got %s behind %s, not so %s" % (
+                    name, room.name, named(lines[index].key), named(lines[index - 1].key) if index else "nothing", model))
 
     def times_rise(self, way, client, room, first):
         """STRICT: a line's time is greater than those of all lines before it, not only of the last one, but for those
@@ -860,42 +886,32 @@ class Audit:
         return "; a gap from %+d to %+d ms%s" % (
             first - message.at, last - message.at, " stands elsewhere" if inside else "")
 
-    def guest(self, client, room, stream):
+    def guest(self, client, room, stream, orders):
         """On each connection, nothing is missing while it lasts."""
-        parts = collections.defaultdict(list)
-        for one in stream:
-            parts[one.connection].append(one)
-        for connection, lines in parts.items():
-            lines, owed = first_of_each(lines), {}
-            for lane, ranks in self.ranks(room, lines).items():
+        whole = [[one for one in orders[name] if one.key in room.rank] for name, other in self.clients.items()
+                 if not other.is_guest and not other.asks]
+        places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
+        for connection, lines in by_connection(stream).items():
+            owed, ranks = set(), self.ranks(room, lines)
+            for lane, found in ranks.items():
                 # From the first to the last of an author's, or of people upstream, there is no hole.
-                owed.update((message.index, message) for message in room.lanes[lane][min(ranks):max(ranks) + 1])
+                owed.update(message.key for message in room.lanes[lane][min(found):max(found) + 1])
             # STRICT: from when it certainly was in the room, not from the first line of people upstream.
             entered = client.member.get((connection, room.name))
-            if entered is not None:
-                people = self.ranks(room, lines).get("")
-                end = room.lanes[""][max(people)].index if people else -1
-                alive = max(client.alive[connection], default=0)
-                for message in room.log[bisect.bisect_right(room.log, entered, key=lambda one: one.logged):]:
-                    # Of IRC users: what others had been shown while it was certainly there.
-                    if not message.is_from_irc and message.index < end or \
-                            message.is_from_irc and self.shown_live(client, message) < alive:
-                        owed[message.index] = message
-            for message in self.missing(room, [owed[index] for index in sorted(owed)], lines):
+            if entered is not None and "" in ranks:
+                owed.update(
+                    message.key for message in room.lanes[""][:max(ranks[""]) + 1] if message.logged > entered)
+            # Of IRC users, what others were shown between two lines that it was shown. When they were logged says nothing:
+            # a relay that had a pong for it may show a message that the backend has read and logs later.
+            for others, place in zip(whole, places):
+                found = [place[one.key] for one in lines if one.key in place]
+                if found:
+                    owed.update(one.key for one in others[min(found):max(found) + 1])
+            owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
+            for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
                     client.name, room.name, named(message.key), message.at, connection,
                     self.nearest(room, message, lines)))
-
-    def shown_live(self, client, message):
-        if not hasattr(self, "_shown_live"):
-            self._shown_live = {}
-            for other in self.clients.values():
-                for one in other.shown:
-                    if one.page is None and one.key:
-                        times = self._shown_live.setdefault(one.key, {})
-                        times[other.name] = min(times.get(other.name, one.t), one.t)
-        times = self._shown_live.get(message.key, {})
-        return min((t for name, t in times.items() if name != client.name), default=1 << 62)
 
     @staticmethod
     def ranks(room, lines):
@@ -908,15 +924,20 @@ class Audit:
     # MARK: Pages
 
     def pages(self, client, room, stream):
-        place = {one.key: position for position, one in enumerate(stream) if one.key}
         keys = {one.msgid: one.key for one in client.shown if one.room == room.name and one.key and one.msgid}
         was_read = False
         for purpose, name, connection, pages, is_ended in client.readings:
             if name != room.name:
                 continue
             where = "%s in %s, %s over connection %d" % (client.name, room.name, purpose, connection)
-            for page in pages:
-                self.page(client, room, page, where, stream, place, keys)
+            if not pages:
+                continue
+            # The first one last: `place` and `shown` then are those of the beginning.
+            for page in reversed(pages):
+                # What it had been shown before it asked, in its order.
+                shown = in_its_order([one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
+                place = {one.msgid: position for position, one in enumerate(shown)}
+                self.page(room, page, where, shown, place, keys)
             whole = [page for page in pages if page.is_whole]
             order = whole[::-1] if purpose == "pages" else whole
             lines = [one for page in order for one in page.lines]
@@ -924,7 +945,12 @@ class Audit:
             first = first_of_each(lines)
             self.in_order("pages", client, room, first)
             self.times_rise("pages", client, room, first)
-            self.holes(room, first, where, order, keys)
+            before = set()
+            if purpose != "pages" and first:
+                # What the client was shown in front of the page is not missing in it, though it may be out of order.
+                begin = place.get(pages[0].reference, place.get(next((one.msgid for one in first if one.key), None), -1))
+                before = {one.key for one in shown[:max(begin, 0)] if one.key}
+            self.holes(room, first, where, order, keys, before)
             if purpose == "pages" and is_ended:
                 was_read = True
                 self.complete(room, first, where, pages[0].t)
@@ -933,7 +959,7 @@ class Audit:
             self.find("pages", "lost", room.wire, "%s could not read %s from its end to its beginning" % (
                 client.name, room.name))
 
-    def page(self, client, room, page, where, stream, place, keys):
+    def page(self, room, page, where, shown, place, keys):
         asked = "%s %s" % (page.sub, page.reference or "*")
         if page.refusal is not None:
             # That messages cannot be had just now says that the answer is incomplete; when all is mended there is no such
@@ -946,29 +972,31 @@ class Audit:
         if not page.is_whole:
             return
         here = {one.key for one in page.lines if one.key}
-        ranks = self.ranks(room, page.lines)
-        start = place.get(keys.get(page.reference), -1) if page.reference else -1
+        start = place.get(page.reference, -1) if page.reference else -1
         if page.reference and keys.get(page.reference) in here:
             self.find("pages", "doubled", room.wire, "%s: %s has that line itself" % (where, asked))
         if page.sub == "BEFORE":
             # In the chain: `holes` and `complete` look at it.
             return
-        # What the client had been shown before it asked, and what belongs to the page by its place.
-        for position, one in enumerate(stream):
-            if not one.key or one.key not in room.rank or one.position[0] >= page.position:
+        # What the client had been shown before it asked, and what belongs to the page by its place: behind the line that was
+        # named, and when the page is full, only what stands behind its first line, or before its last one.
+        end = len(shown)
+        if page.count >= page.limit:
+            known = [place[one.msgid] for one in page.lines if one.key and one.msgid in place]
+            if page.sub == "LATEST":
+                start = known[0] if known else end
+            else:
+                end = known[-1] if known else -1
+        for position, one in enumerate(shown):
+            if not one.key or one.key not in room.rank:
                 continue
             if position <= start:
                 if page.sub == "AFTER" and one.key in here and one.connection < page.connection:
                     self.find("pages", "doubled", room.wire, "%s: %s has %s, which stands before it" % (
                         where, asked, named(one.key)))
                 continue
-            if one.key in here:
+            if position > end or one.key in here:
                 continue
-            if page.count >= page.limit:
-                # A full page: only what stands behind its first line, or before its last one.
-                lane, rank = ranks.get(room.lane(one.key)), room.rank[one.key]
-                if not lane or (rank < min(lane) if page.sub == "LATEST" else rank > max(lane)):
-                    continue
             self.find("pages", "lost", room.wire, "%s: %s was shown at %d and is not in the %d lines of %s, asked at %d" % (
                 where, named(one.key), one.t, page.count, asked, page.t))
 
@@ -983,7 +1011,7 @@ class Audit:
                 self.find("pages", "doubled", room.wire, "%s: %s is there %d times, as %s" % (
                     where, named(key), count, " and as ".join(sorted(map(str, ids[key])))))
 
-    def holes(self, room, lines, where, pages, keys):
+    def holes(self, room, lines, where, pages, keys, before):
         """Pages that follow each other have no hole between their first line and their last one."""
         owed, ranks = {}, self.ranks(room, lines)
         after = keys.get(pages[0].reference) if pages and pages[0].sub == "AFTER" else None
@@ -992,7 +1020,8 @@ class Audit:
             ranks.setdefault(room.lane(after), []).append(room.rank[after])
         for lane, found in ranks.items():
             owed.update((message.index, message) for message in room.lanes[lane][min(found):max(found) + 1])
-        for message in self.missing(room, [owed[index] for index in sorted(owed) if owed[index].key != after], lines):
+        owed = [owed[index] for index in sorted(owed) if owed[index].key != after and owed[index].key not in before]
+        for message in self.missing(room, owed, lines):
             self.find("pages", "lost", room.wire, "%s: %s of %d is missing between the lines around it%s" % (
                 where, named(message.key), message.at, self.nearest(room, message, lines)))
 
@@ -1080,15 +1109,40 @@ def show(promise, found):
     return 1
 
 
-def first_of_each(lines):
+def name_of(one):
+    return one.key or one.msgid or one.text
+
+
+def first_of_each(lines, key=name_of):
     """Without what came again."""
-    seen, out = set(), []
+    found = {}
     for one in lines:
-        name = one.key or (one.msgid or one.text)
-        if name not in seen:
-            seen.add(name)
-            out.append(one)
-    return out
+        found.setdefault(key(one), one)
+    return list(found.values())
+
+
+def by_connection(stream):
+    parts = collections.defaultdict(list)
+    for one in stream:
+        parts[one.connection].append(one)
+    return {connection: first_of_each(lines) for connection, lines in parts.items()}
+
+
+def in_its_order(stream, key=name_of):
+    """The order that a client was shown, once.
+
+    What was not acknowledged comes again over the next connection, with what stands before it: the last connection counts
+    over which a line came, and on that where it came first. Each connection's own order is looked at by itself.
+    """
+    connection, found = {}, {}
+    for one in stream:
+        name = key(one)
+        if connection.get(name) != one.connection:
+            connection[name] = one.connection
+            # Behind what came before.
+            found.pop(name, None)
+            found[name] = one
+    return list(found.values())
 
 
 def misplaced(numbers):
