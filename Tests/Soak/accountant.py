@@ -30,7 +30,7 @@ import zlib
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import CLIENTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 3000
@@ -58,7 +58,7 @@ BROKEN = {
 }
 # Counted beside them.
 COUNTED_UP = ("sent", "accepted", "delivered", "told")
-COUNTED_DOWN = ("said", "expected", "delivered", "in gaps", "gaps told", "re-sent")
+COUNTED_DOWN = ("said", "expected", "delivered", "in gaps", "gaps told", "came late", "re-sent")
 COUNTED_PAGES = ("read", "expected", "delivered", "in gaps")
 
 Finding = collections.namedtuple("Finding", "kind wire direction room who what")
@@ -125,7 +125,9 @@ class Clock:
     # Between writing down that it is wrong and its being so.
     doubt = 200
 
-    def __init__(self, changes, stops):
+    def __init__(self, changes, stops, begin):
+        # Before the first line of a record, the relay did not see anything.
+        self.begin = begin
         self.times, self.offsets = [change[0] for change in changes], [0] + [change[1] for change in changes]
         self.stops = stops
 
@@ -135,9 +137,12 @@ class Clock:
         last = bisect.bisect_right(self.times, end + self.doubt)
         return set(self.offsets[first:last + 1])
 
-    def moments(self, shown):
-        """When it showed that."""
-        return [shown - offset for offset in set(self.offsets) if offset in self.between(shown - offset, shown - offset)]
+    def moments(self, shown, until):
+        """When it showed that, up to `until`."""
+        moments = {shown - offset: offset for offset in self.offsets}
+        return [
+            when for when, offset in moments.items()
+            if self.begin - SLACK_MS <= when <= until + SLACK_MS and offset in self.between(when, when)]
 
     def looked(self, at):
         """When the relay may have looked at its clock for something that came at `at`: before it was stopped, too."""
@@ -155,7 +160,7 @@ _PREFIX = re.compile(r"<([^> ]+)> ")
 
 
 def key_of(entry, room):
-    """(key, text as it was said, nick under which): of what the backend has; None for the key: nobody of the soak said it."""
+    """(key, text as it was said, nick under which) of what the backend has; no key: nobody of the soak said it."""
     plan, text, nick = ROOMS[room], entry["text"], entry["sender"]
     if plan.account is not None and entry["sender"] == plan.account:
         if entry.get("alias") is not None:
@@ -193,11 +198,14 @@ class Log:
 Sent = collections.namedtuple("Sent", "key text at connection")
 Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
 Gap = collections.namedtuple("Gap", "place start end told")
+# Where a room was told that what was said before may come late.
+Late = collections.namedtuple("Late", "place at")
 # How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
 # and places of all lines.
 Page = collections.namedtuple("Page", "why room place connection lines gaps all refusal")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
+_LATE_SENTENCE = "so older messages may come late"
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
@@ -226,6 +234,7 @@ class Reading:
         # {room: [Seen]}, {room: [Gap]}: what came by itself.
         self.seen = collections.defaultdict(list)
         self.gaps = collections.defaultdict(list)
+        self.late = collections.defaultdict(list)
         self.pages = []
         # {(connection, room)}: read from the end to the beginning.
         self.whole = set()
@@ -343,6 +352,8 @@ class Reading:
                 start, _, end = (tag or "").partition(",")
                 gap = Gap(place, _milliseconds(start), _milliseconds(end), self._times[place])
                 (page.gaps if page else self.gaps[room]).append(gap)
+            elif room in ROOMS and _LATE_SENTENCE in text:
+                self.late[room].append(Late(place, self._times[place]))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
                 self._tell(text, place)
 
@@ -376,7 +387,7 @@ class Reading:
 
 def account(run):
     result = Account()
-    clock = Clock(run.clock, run.stops)
+    clock = Clock(run.clock, run.stops, min((record[0]["t"] for record in run.records.values() if record), default=0))
     readings = {client: Reading(client, record) for client, record in run.records.items()}
     logs = {room: Log(room, run.logs.get(room, [])) for room in ROOMS}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
@@ -385,9 +396,11 @@ def account(run):
     _up(result, logs, readings, run)
     for room, log in logs.items():
         told = _told_gaps(room, readings)
+        late = _late(log, readings)
+        result.count("came late", "down", room, len(late))
         for reading in readings.values():
-            _down(result, log, reading, clock, told)
-            _pages(result, log, reading, readings, clock, told)
+            _down(result, log, reading, clock, told, late)
+            _pages(result, log, reading, readings, clock, told, late)
         _times(result, log, readings, sent, clock)
         _agreement(result, room, readings)
     return result
@@ -481,9 +494,9 @@ def _covers(gap, at, clock, told):
         # A client without tags: it was told of one that others were told with its times.
         return any(_covers(Gap(0, start, end, at_told), at, clock, told) for (start, end), at_told in told.items())
     # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
-    start, end = min(clock.moments(gap.start), default=None), max(clock.moments(gap.end), default=None)
-    spans = [] if start is None or end is None else [(start, end)]
     at_told = told.get((gap.start, gap.end), gap.told)
+    start, end = min(clock.moments(gap.start, at_told), default=None), max(clock.moments(gap.end, at_told), default=None)
+    spans = [] if start is None or end is None else [(start, end)]
     spans += [(gap.start - offset, gap.end - offset) for offset in clock.between(at_told - SLACK_MS, at_told)]
     return any(start - ROUNDING_MS <= at and at - BUMP_MS <= end for start, end in spans)
 
@@ -491,7 +504,7 @@ def _covers(gap, at, clock, told):
 # MARK: - Down
 
 
-def _down(result, log, reading, clock, told):
+def _down(result, log, reading, clock, told, late):
     room, client = log.room, reading.client
     first, last, again = {}, {}, collections.Counter()
     for seen in reading.seen[room]:
@@ -529,7 +542,7 @@ def _down(result, log, reading, clock, told):
         _missing_guest(result, log, reading, first, clock, told)
     else:
         _missing(result, log, reading, first, clock, told)
-    _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down")
+    _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down", late)
 
 
 def _same_connection(reading, before, seen):
@@ -618,12 +631,13 @@ def _missing_guest(result, log, reading, first, clock, told):
         if key in number:
             by_connection[reading.connection_of(seen.place)].append(number[key])
     for connection, numbers in by_connection.items():
-        got, low, high = set(numbers), min(numbers), max(numbers)
+        low, high = min(numbers), max(numbers)
         gaps = [gap for gap in reading.gaps[room] if reading.connection_of(gap.place) == connection]
         for index in range(low, high + 1):
             key = spoken[index]
             result.count("expected", "down", room)
-            if index in got:
+            if key in first:
+                # What came late lies before what an earlier connection brought.
                 result.count("delivered", "down", room)
             elif not log.wire.history and any(
                     _covers(gap, log.first[key]["at"], clock, told) for gap in gaps):
@@ -634,11 +648,24 @@ def _missing_guest(result, log, reading, first, clock, told):
                         key_text(key), log.first[key]["at"], _near(gaps, log.first[key]["at"])))
 
 
-def _order(result, log, client, in_order, direction):
+def _late(log, readings):
+    """Keys of what came after a room was told that what was said before may come late."""
+    late = set()
+    for reading in readings.values():
+        for told in reading.late[log.room]:
+            shown = {seen.key for seen in reading.seen[log.room] if seen.place < told.place}
+            late.update(
+                seen.key for seen in reading.seen[log.room]
+                if seen.place > told.place and seen.key in log.first and seen.key not in shown
+                and log.first[seen.key]["at"] <= told.at)
+    return late
+
+
+def _order(result, log, client, in_order, direction, late):
     """Each author's messages in the order of the log, and those of all people upstream among each other."""
     voices = collections.defaultdict(list)
     for seen in in_order:
-        if seen.key in log.order:
+        if seen.key in log.order and seen.key not in late:
             voices[seen.key.author if is_from_irc(seen.key) else "people upstream"].append(seen)
     for voice in voices.values():
         for index in misplaced([log.order[seen.key] for seen in voice]):
@@ -651,7 +678,7 @@ def _order(result, log, client, in_order, direction):
 # MARK: - Pages
 
 
-def _pages(result, log, reading, readings, clock, told):
+def _pages(result, log, reading, readings, clock, told, late):
     room, client = log.room, reading.client
     shown = {}
     for other in readings.values():
@@ -677,9 +704,9 @@ def _pages(result, log, reading, readings, clock, told):
         if page.why == "look":
             _look(result, log, reading, page)
         if page.why != "pages":
-            _order(result, log, client, page.lines, "pages")
+            _order(result, log, client, page.lines, "pages", late)
     for connection in {connection for connection, name in reading.whole if name == room}:
-        _whole(result, log, reading, connection, readings, clock, told)
+        _whole(result, log, reading, connection, readings, clock, told, late)
 
 
 def _look(result, log, reading, page):
@@ -702,7 +729,7 @@ def _look(result, log, reading, page):
 _LOOK = 20
 
 
-def _whole(result, log, reading, connection, readings, clock, told):
+def _whole(result, log, reading, connection, readings, clock, told, late):
     """A room that was read from its end to its beginning."""
     room, client = log.room, reading.client
     pages = [page for page in reading.pages
@@ -729,7 +756,7 @@ def _whole(result, log, reading, connection, readings, clock, told):
             result.find(
                 "lost", "pages", room, client, "%s, logged at %d, is in no page%s" % (
                     key_text(key), entry["at"], _near(gaps if not log.wire.history else [], entry["at"])))
-    _order(result, log, client, lines, "pages")
+    _order(result, log, client, lines, "pages", late)
     _rising(result, log, client, lines, "pages")
 
 

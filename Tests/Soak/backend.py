@@ -124,7 +124,8 @@ class Backend:
                 link.tear()
             return
         for link, opcode, payload in held:
-            self.wire.frame(link, opcode, payload)
+            if not (self.wire.forgets_the_gone and link.transport.is_closing()):
+                self.wire.frame(link, opcode, payload)
 
 
 class Link(asyncio.Protocol):

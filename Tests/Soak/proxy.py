@@ -4,7 +4,7 @@
     rst      both ends are torn off
     silent   nobody is told anything: bytes vanish, or wait for ever, in one direction or in both
     stall    bytes wait, and go on their way when it is over; what an end has left behind that went away meanwhile follows,
-             unless it went more than STALE ago
+             unless it went longer ago than the proxy's `stale`
 """
 
 import asyncio
@@ -16,16 +16,13 @@ import time
 
 # A silent connection that neither end gives up is torn off after so long, in seconds.
 SILENCE = 90
-# What a lost connection left behind reaches the other end after so long at the latest, in seconds. A backend that takes a
-# message later than the relay waits for that is not told from one that lost it; docs/RELIABILITY.md says so.
-STALE = 3
 
 
 class Proxy:
     """Listens on a port of its own for as long as the soak runs; `target()` is the port behind it, or None."""
 
-    def __init__(self, target):
-        self.target = target
+    def __init__(self, target, stale=0):
+        self.target, self.stale = target, stale
         self.connections = set()
         self.tasks = set()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
@@ -157,14 +154,14 @@ class Connection:
         ends = {end.fileno(): end for end in self.fate}
         for number in ends:
             poll.register(number, select.POLLRDHUP)
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        begin = time.monotonic()
+        while time.monotonic() < begin + seconds:
             await asyncio.sleep(0.2)
             if self not in self.proxy.connections:
                 return
             for number, _ in poll.poll(0):
                 gone.setdefault(number, time.monotonic())
-        if any(time.monotonic() - when > STALE for when in gone.values()):
+        if any(time.monotonic() - when >= self.proxy.stale for when in gone.values()):
             self.tear()
         elif all(fate == "frozen" for fate in self.fate.values()):
             self.fate = dict.fromkeys(self.fate, "")

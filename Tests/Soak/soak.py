@@ -32,6 +32,7 @@ from plan import ACCOUNTS, CLIENTS, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
 from wires import PASSWORD as UPSTREAM_PASSWORD
+from wires import WIRE_CLASSES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.abspath(os.environ["CHATBRIDGE"]) if os.environ.get("CHATBRIDGE") else ""
@@ -40,6 +41,9 @@ PASSWORD = "soak-5b1d"
 MAX_AGE = 20
 # Bounds of the waiting at the end, in seconds: for what is on its way, for the last words, and for the pages.
 SETTLE, FINALE, PAGES = MAX_AGE + 70, 40, 60
+# What a lost link left behind reaches the backend after so long at the latest, in seconds: sooner than the relay stops
+# waiting for it, beyond which it is not told from what was lost.
+STALE = 3
 # What is still unsettled a moment after the talk ended says nothing.
 LEAST = 5
 # What is missing for so long without a change is missing, in seconds: the longest wait, and the longest pause between two
@@ -95,8 +99,12 @@ class Soak:
 
     def build(self):
         chosen = self.chosen
+        # A client that came again must not be overtaken by what it said before: nobody could know that.
         self.downstream = Proxy(lambda: self.relay_port)
-        self.upstream = {wire: Proxy(lambda wire=wire: self.backend_ports[wire]) for wire in WIRES}
+        self.upstream = {
+            wire: Proxy(lambda wire=wire: self.backend_ports[wire], 0 if WIRE_CLASSES[wire].forgets_the_gone else STALE)
+            for wire in WIRES
+        }
         mebibytes = 64 + 4 * round(chosen.seconds / 60)
         self.disk = small_disk(self.path("state"), mebibytes, refuse=chosen.no_mount)
         if isinstance(self.disk, SizeLimit):
@@ -287,18 +295,21 @@ class Soak:
     async def read_pages(self):
         readers = [name for name, client in CLIENTS.items() if "batch" in client.caps]
 
-        def are_read():
-            return all(
-                sum(entry["d"] == "#" and entry["l"].startswith("paged ") for entry in read(self.record_path(name)))
-                >= len(ROOMS) for name in readers)
+        def behind():
+            return [
+                name for name in readers
+                if sum(entry["d"] == "#" and entry["l"].startswith("paged ") for entry in read(self.record_path(name)))
+                < len(ROOMS)]
 
         end = time.monotonic() + PAGES + self.chosen.seconds / 20
-        while time.monotonic() < end and not are_read():
+        while time.monotonic() < end and behind():
             for name in readers:
                 self.clients[name].tell("pages")
             await asyncio.sleep(2)
-        if not are_read():
-            self.notes.append("not every room was read from its end to its beginning in %d s" % PAGES)
+        for name in behind():
+            ends = [entry["l"] for entry in read(self.record_path(name)) if entry["d"] == "!"]
+            self.notes.append("%s did not read every room from its end to its beginning; its connections ended with: %s" % (
+                name, ends[-1] if ends else "nothing"))
 
     # MARK: - Faults
 

@@ -101,8 +101,8 @@ class Story:
 
     def show(self, entry, client, **changes):
         self.now += 10
-        # All of these tell of a message in the room of its key.
-        self.line(client, "<", self.shown(entry, changes.pop("room", None) or accountant.find_keys(entry["text"])[0].room, **changes))
+        room = changes.pop("room", None) or find_keys(entry["text"])[0].room
+        self.line(client, "<", self.shown(entry, room, **changes))
 
     def pass_on(self, key, skip=(), **changes):
         """From IRC or upstream, logged and shown to everybody."""
@@ -468,6 +468,24 @@ class AccountantTests(unittest.TestCase):
             story.show(entry, "alice@one", time=entries[1]["at"] + late)
         self.found(story, ("reordered", "down", "typed", 1))
 
+    def test_what_was_told_to_come_late_may_stand_behind_what_is_newer(self):
+        line = ":r NOTICE #reef :*** What was said cannot be fetched at the moment, so older messages may come late."
+        for when, is_right in (("before", False), ("there", True), ("after", False)):
+            with self.subTest(when):
+                story = Story(clients=("bob@desk",), rooms=("reef",))
+                if when == "before":
+                    story.line("bob@desk", "<", line)
+                older = story.log(Key("Ann-reef", "reef", 1))
+                story.now += 1000
+                if when == "there":
+                    story.line("bob@desk", "<", line)
+                newer = story.log(Key("Ann-reef", "reef", 2))
+                story.show(newer, "bob@desk")
+                story.show(older, "bob@desk", time=newer["at"] + 1)
+                if when == "after":
+                    story.line("bob@desk", "<", line)
+                self.found(story, *([] if is_right else [("reordered", "down", "typed", 1)]))
+
     def test_people_upstream_keep_their_order_among_each_other(self):
         story = Story(clients=("alice@one",), rooms=("reef",))
         entries = [story.log(Key(who, "reef", 1)) for who in ("Ann-reef", "Ben-reef")]
@@ -731,7 +749,8 @@ class AccountantTests(unittest.TestCase):
                         for client in story.records:
                             story.gap(client, room, begin, story.now)
                     story.talk(5, 5)
-                    story.page("bob@desk", room, [entry for entry in story.logs[room] if ":4 " not in entry["text"]], gaps=gaps)
+                    rest = [entry for entry in story.logs[room] if ":4 " not in entry["text"]]
+                    story.page("bob@desk", room, rest, gaps=gaps)
                     if is_told and wire == "envelope":
                         self.found(story)
                     else:

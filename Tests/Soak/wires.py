@@ -122,6 +122,9 @@ class Wire:
         return opcode == PING and not self.has_history
 
     has_history = True
+    # Whether what lay about is gone with its connection. Where nothing settles what became of a message, one that is taken
+    # late stands behind those that went over the next connection, and nobody could help it.
+    forgets_the_gone = False
 
     def is_message(self, payload):
         return True
@@ -199,6 +202,7 @@ class Envelope(Wire):
 
 class SwiftChat(Wire):
     has_history = False
+    forgets_the_gone = True
 
     def shown(self, entry):
         return text_frame({
