@@ -20,6 +20,7 @@ import accounts
 import accounts_sasl
 import backends
 import bearer
+import delivery
 import dialects
 import files
 import fulldisk
@@ -55,6 +56,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
+    delivery,
 ]
 
 
