@@ -22,6 +22,8 @@ import backends
 import bearer
 import delivery
 import dialects
+import echoes
+import fairness
 import files
 import fulldisk
 import history
@@ -56,7 +58,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
-    delivery,
+    delivery, echoes, fairness,
 ]
 
 
