@@ -102,7 +102,10 @@ def lose_link(stage, how="reset", wait=True):
 def look(stage, asked):
     """A history is asked for; what an own link carried, the room's link may have brought with its number: no need to ask."""
     if stage.face != "jwt-rooms-own":
-        stage.backend.wait_asked(asked)
+        return stage.backend.wait_asked(asked)
+    end = time.monotonic() + 3
+    while time.monotonic() < end and not stage.backend.asked(asked):
+        time.sleep(0.05)
 
 
 def seen(client, text):
@@ -204,7 +207,7 @@ def one_ping_at_a_time_confirms_what_was_written_before_it(stage):
     backend.pong(link)
 
 
-@faces(*PONGS)
+@faces(*EVERY)
 def the_ping_follows_the_message_at_once(stage):
     """The best of five, since the machine may be busy with something else."""
     delays = []
@@ -439,6 +442,48 @@ def the_token_is_revoked_by_a_running_backend(stage):
     asked, _ = lose_link(stage, 1008)
     check_sent_again(stage, "refused unsaid", asked)
     check_once(stage, "refused unsaid", read=2, seconds=3)
+
+
+@faces("jwt-rooms-own")
+def both_links_die(stage):
+    """The own link and the room's, at once: "own links too"."""
+    for link in stage.backend.live():
+        stage.backend.hang(link)
+    say_into(stage, "both links")
+    asked = len(stage.backend.histories)
+    for link in stage.backend.live():
+        stage.backend.end(link)
+    check_sent_again(stage, "both links", asked)
+    check_once(stage, "both links", read=2, seconds=3)
+
+
+@faces(*EVERY)
+def the_author_left_meanwhile(stage):
+    """What was accepted does not need its author any more."""
+    stage.backend.hang(link_of(stage))
+    say_into(stage, "and away")
+    stage.author.barrier()
+    stage.author.send("QUIT :gone")
+    stage.bob.expect("QUIT")
+    asked, _ = lose_link(stage)
+    check_sent_again(stage, "and away", asked)
+    stage.bob.expect_text("and away")
+    holds_for(3, lambda: in_backend(stage, "and away") == len(seen(stage.bob, "and away")) == 1, "once", stage.bob)
+    check_page(stage, "and away")
+
+
+@faces("jwt-rooms", "custom")
+def lost_within_the_minute(stage):
+    """"everything written in the minute before a loss is looked up in it, pong or not": 40 s before it, too."""
+    stage.backend.lose(link_of(stage))
+    say_into(stage, "forty seconds old")
+    ids = {client.expect_text("forty seconds old").tags["msgid"] for client in (stage.author, stage.bob)}
+    holds_for(
+        40, lambda: stage.backend.times_read("forty seconds old") == 1 and link_of(stage).is_open, "nothing happens meanwhile",
+        stage.author, stage.bob)
+    asked, _ = lose_link(stage)
+    check_sent_again(stage, "forty seconds old", asked)
+    assert check_once(stage, "forty seconds old", read=2, seconds=3) == list(ids)
 
 
 # MARK: - Histories that fail, or do not reach
