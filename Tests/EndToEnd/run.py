@@ -20,7 +20,10 @@ import accounts
 import accounts_sasl
 import backends
 import bearer
+import delivery
 import dialects
+import echoes
+import fairness
 import files
 import fulldisk
 import history
@@ -55,6 +58,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
+    delivery, echoes, fairness,
 ]
 
 
