@@ -46,6 +46,7 @@ import retracting
 import roughness
 import scale
 import service
+import standstill
 import surface
 import twins
 import uploads
@@ -55,6 +56,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
+    standstill,
 ]
 
 
