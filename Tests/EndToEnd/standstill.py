@@ -20,6 +20,8 @@ from world import scenario
 
 # A ping every two seconds, and no haste with a link that stands still.
 PATIENT = 'ping = "2s"\npong_timeout = "30s"\n'
+# Pings again and again, for scenarios about what they prove; nothing stands still for longer than the second of these.
+PROVING = 'ping = "2s"\npong_timeout = "5s"\n'
 
 
 # MARK: - `envelope`, word for word
@@ -158,7 +160,7 @@ def a_gap_begins_where_the_newest_answered_ping_was_sent(world):
     """"The start of a gap is the last moment for which there is proof: the *sending* time of the newest answered ping."
     Frames that were read behind it prove nothing on a wire whose times are the senders'."""
     relay = watch(world)
-    world.start(room_extra=PATIENT)
+    world.start(room_extra=PROVING)
     ann, remy, talk = world.irc("ann"), world.person("Remy"), Talk()
     wait_until(lambda: len(relay.pings) >= 2, "two pings are answered")
     ann.pump(0.3)
@@ -183,7 +185,7 @@ def a_pong_that_was_long_on_its_way_proves_its_pings_moment(world):
     the pong was read."""
     relay, proxy = watch(world), None
     proxy = through_a_proxy(world)
-    world.start(room_extra=PATIENT)
+    world.start(room_extra=PROVING)
     ann, remy, talk = world.irc("ann"), world.person("Remy"), Talk()
     speak = speaker(remy)
     wait_until(lambda: len(relay.pings) >= 1, "a ping is answered")
@@ -210,7 +212,7 @@ def a_pong_that_was_long_on_its_way_proves_its_pings_moment(world):
 def a_pong_that_waited_for_a_relay_that_stood_still(world):
     """The same where the relay itself stood still behind its ping."""
     relay = watch(world)
-    world.start(room_extra=PATIENT)
+    world.start(room_extra=PROVING)
     ann, remy, talk = world.irc("ann"), world.person("Remy"), Talk()
     speak = speaker(remy)
     wait_until(lambda: len(relay.pings) >= 1, "a ping")
