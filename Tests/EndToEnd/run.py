@@ -32,6 +32,7 @@ import load
 import lifecycle
 import logins
 import media
+import moments
 import multiline
 import options
 import outages
@@ -56,7 +57,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
-    standstill,
+    standstill, moments,
 ]
 
 
