@@ -298,6 +298,31 @@ def chathistory_by_times_reaches_every_line(world):
 
 
 @scenario
+def targets_tell_the_time_that_the_newest_line_shows(world):
+    """A client compares the time in CHATHISTORY TARGETS with that of the newest line that it has: live, and after a restart."""
+    directory = folder(world)
+    world.start(directory=directory)
+    ann, start = world.irc("ann", caps=ASKING), int(time.time()) - 100
+    lines, _ = burst(world, ann, [start, start + 1] + [start] * 5)
+    wanted = ["#lobby", lines[-1].tags["time"]]
+
+    def told(client):
+        client.barrier()
+        begin = client.cursor
+        client.send("CHATHISTORY TARGETS timestamp=%s timestamp=2099-01-01T00:00:00.000Z 10" % lines[-2].tags["time"])
+        client.barrier()
+        return [line.params[-2:] for line in client.lines[begin:] if line.command == "CHATHISTORY"]
+
+    assert told(ann) == [wanted], "%r instead of %r" % (told(ann), wanted)
+    ann.barrier()
+    kill(world)
+    world.start(directory=directory)
+    ann = world.irc("ann", caps=ASKING)
+    # The gap is newer than all that was said.
+    assert [name for name, _ in told(ann)] == ["#lobby"], told(ann)
+
+
+@scenario
 def a_client_that_goes_on_by_the_time_of_its_last_line(world):
     """A lost connection: who asks for what came AFTER the time of their last live line gets all that came since, whatever the
     clocks of those who said it."""

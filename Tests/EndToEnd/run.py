@@ -23,6 +23,7 @@ import bearer
 import dialects
 import files
 import fulldisk
+import fullpages
 import history
 import hostile
 import inheritance
@@ -57,7 +58,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
-    standstill, moments,
+    standstill, moments, fullpages,
 ]
 
 
