@@ -99,6 +99,14 @@ class StallingProxy:
             return
 
 
+def stay(seconds, *clients):
+    """The clients are there for so long, and answer what they are asked."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for client in clients:
+            client.pump(min(0.05, max(0, end - time.monotonic())))
+
+
 # MARK: - What was said, and what was told of it
 
 

@@ -8,7 +8,7 @@ room, without another word of the client.
 import time
 
 from accounts import account
-from faults import Talk, gap_lines
+from faults import Talk, gap_lines, stay
 from fulldisk import empty_disk, fill_disk, http_port, readiness, talk_until_refused
 from history import ask, texts
 from peer import MODERN, wait_until
@@ -49,7 +49,7 @@ class Full:
         said, refused = talk_until_refused(self.world, self.ann)
         self.filler = {text for number, text in enumerate(said) if number not in refused}
         self.ann.barrier()
-        self.ann.pump(0.3)
+        stay(0.3, self.ann)
         self.ann.drain()
         assert readiness(self.http)[0] == 503, "the disk is not full"
 

@@ -50,6 +50,7 @@ import scale
 import service
 import standstill
 import surface
+import tokens
 import twins
 import uploads
 
@@ -58,7 +59,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
-    standstill, moments, fullpages,
+    standstill, moments, fullpages, tokens,
 ]
 
 

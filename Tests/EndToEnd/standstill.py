@@ -11,7 +11,7 @@ import time
 
 from accounts import account
 from backends import CALM, PATIENCE, on, on_wires, tables
-from faults import StallingProxy, Talk, clock, gap_lines, gaps, standing_still, wait_gap
+from faults import StallingProxy, Talk, clock, gap_lines, gaps, standing_still, stay, wait_gap
 from fulldisk import empty_disk, fill_disk, talk_until_refused
 from peer import BINARY, CLOSE, PING, PONG, TEXT, Bridge, Relay, frame, wait_until
 from restarts import folder, kill, log_in_as, with_alice
@@ -163,10 +163,10 @@ def a_gap_begins_where_the_newest_answered_ping_was_sent(world):
     world.start(room_extra=PROVING)
     ann, remy, talk = world.irc("ann"), world.person("Remy"), Talk()
     wait_until(lambda: len(relay.pings) >= 2, "two pings are answered")
-    ann.pump(0.3)
+    stay(0.3, ann)
     relay.silent_pings = True
     for n in range(6):
-        ann.pump(0.2)
+        stay(0.2, ann)
         talk.say(speaker(remy), "behind the ping %d" % n)
         ann.expect_text("behind the ping %d" % n)
     answered = [at for at, is_answered in relay.pings if is_answered]
@@ -189,7 +189,7 @@ def a_pong_that_was_long_on_its_way_proves_its_pings_moment(world):
     ann, remy, talk = world.irc("ann"), world.person("Remy"), Talk()
     speak = speaker(remy)
     wait_until(lambda: len(relay.pings) >= 1, "a ping is answered")
-    ann.pump(0.3)
+    stay(0.3, ann)
     proxy.stall(up=False, down=True)
     before = len(relay.pings)
     wait_until(lambda: len(relay.pings) > before, "a ping whose answer is held")
@@ -311,7 +311,7 @@ def killed_while_it_stands_still(world):
     alice = log_in_as(world, "alice", "secret", "alice", "#lobby")
     talk.say(speak, "before")
     alice.expect_text("before")
-    alice.pump(5)
+    stay(5, alice)
     with standing_still(world.bridge.process):
         talk.say(speak, "in the kernel")
         time.sleep(1)
