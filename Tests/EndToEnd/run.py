@@ -20,6 +20,7 @@ import accounts
 import accounts_sasl
 import backends
 import bearer
+import claims
 import dialects
 import files
 import fulldisk
@@ -27,6 +28,7 @@ import fullpages
 import history
 import hostile
 import inheritance
+import kept
 import lastwords
 import listeners
 import load
@@ -59,7 +61,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
-    standstill, moments, fullpages, tokens,
+    standstill, moments, fullpages, tokens, claims, kept,
 ]
 
 
