@@ -39,6 +39,7 @@ import moments
 import multiline
 import options
 import outages
+import paging
 import peer
 import private
 import proxies
@@ -61,7 +62,7 @@ ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, s
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
     bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
-    standstill, moments, fullpages, tokens, claims, kept,
+    standstill, moments, fullpages, tokens, claims, kept, paging,
 ]
 
 
