@@ -150,7 +150,9 @@ def puppets_of_a_description_that_names_no_sender(setting):
         if sender:
             template["as"] = sender
         definition = json.dumps({
-            "decode": [{"when": {"/op": "msg"}, "event": "message", "fields": {"id": "/cid", "text": "/txt", "sender.name": "/as"}}],
+            "decode": [{
+                "when": {"/op": "msg"}, "event": "message",
+                "fields": {"id": "/cid", "text": "/txt", "sender.name": "/as"}}],
             "encode": {"message": template}})
         status, said = check(
             '[dialects.mine]\nfile = "mine.json"\n\n' + ROOM % ("mine", 'identity = "puppet"'), files=[("mine.json", definition)])

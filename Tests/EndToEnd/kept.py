@@ -9,7 +9,7 @@ import time
 from backends import on_wires
 from dialects import PNG
 from fulldisk import empty_disk, fill_disk
-from media import PUBLIC, ask, basic, get, safe, start, upload
+from media import PUBLIC, basic, get, safe, start, upload
 from peer import wait_until
 
 TAKES_NONE = on_wires(lambda wire: wire.name not in ("jwt-rooms", "directus"))

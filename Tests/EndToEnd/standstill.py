@@ -4,13 +4,13 @@ The start of a gap is the last moment for which there is proof: the sending time
 too long is allowed, too short is a loss. Where the backend keeps a history, everything comes.
 """
 
+import functools
 import json
 import os
 import struct
 import time
 
-from accounts import account
-from backends import CALM, PATIENCE, on, on_wires, tables
+from backends import CALM, QUICK, on, on_wires, tables
 from faults import StallingProxy, Talk, clock, gap_lines, gaps, standing_still, stay, wait_gap
 from fulldisk import empty_disk, fill_disk, talk_until_refused
 from peer import BINARY, CLOSE, PING, PONG, TEXT, Bridge, Relay, frame, wait_until
@@ -456,9 +456,13 @@ def start(setting, proxied=False, keeps_history=True, room_extra=CALM):
     return proxy
 
 
+def remy_of(setting):
+    return functools.partial(setting.backend.say, "Remy")
+
+
 def all_or_told(setting, talk, client, keeps_history):
     """The link is back: whatever was said has come, or lies in a gap where the wire has no history."""
-    speak = lambda text: setting.backend.say("Remy", text)
+    speak = remy_of(setting)
     setting.wait_up(2, patience=30)
     if not setting.backend.connections():
         setting.wait_up(3, patience=30)
@@ -475,7 +479,7 @@ def all_or_told(setting, talk, client, keeps_history):
 def standstill(setting, keeps_history):
     start(setting, keeps_history=keeps_history)
     ann, talk = setting.irc("ann"), Talk()
-    speak = lambda text: setting.backend.say("Remy", text)
+    speak = remy_of(setting)
     talk.say(speak, "before")
     ann.expect_text("before")
     with standing_still(setting.bridge.process):
@@ -496,7 +500,7 @@ def standstill(setting, keeps_history):
 def stalled(setting, keeps_history):
     proxy = start(setting, proxied=True, keeps_history=keeps_history, room_extra=CALM + PATIENT)
     ann, talk = setting.irc("ann"), Talk()
-    speak = lambda text: setting.backend.say("Remy", text)
+    speak = remy_of(setting)
     talk.say(speak, "before")
     ann.expect_text("before")
     proxy.stall()
@@ -541,7 +545,7 @@ def killed_behind_a_standstill_on_wires_with_history(setting):
     """"The same for history horizons": what the next relay asks for begins where the link was last whole."""
     start(setting)
     ann, talk = setting.irc("ann"), Talk()
-    speak = lambda text: setting.backend.say("Remy", text)
+    speak = remy_of(setting)
     talk.say(speak, "before")
     ann.expect_text("before")
     with standing_still(setting.bridge.process):
@@ -556,10 +560,8 @@ def killed_behind_a_standstill_on_wires_with_history(setting):
     setting.bridge.process.kill()
     setting.bridge.process.wait()
     talk.say(speak, "lost at last")
-    before = list(ann.lines)
     found(setting)
     text = tables(setting.wire, setting.backend, CALM, "", setting.directory)
-    text += "\n" + account("alice", "secret")
     setting.bridge = Bridge({}, tables=text, directory=setting.directory)
     setting.stack.callback(setting.bridge.stop)
     setting.wait_up()
@@ -573,5 +575,106 @@ def killed_behind_a_standstill_on_wires_with_history(setting):
         bob.barrier()
         return bob.texts("Remy")
 
-    wait_until(lambda: page() == talk.texts(), lambda: "the page has everything: %r" % page(), PATIENCE)
-    assert before
+    wait_until(lambda: page() == talk.texts(), lambda: "the page has everything: %r" % page())
+
+
+@on_wires()
+def a_standstill_that_nothing_dies_of(setting):
+    """Shorter than any time-out: the relay goes on where it stood, and nothing is missing."""
+    start(setting)
+    ann, talk = setting.irc("ann"), Talk()
+    speak = remy_of(setting)
+    talk.say(speak, "before")
+    ann.expect_text("before")
+    with standing_still(setting.bridge.process):
+        for n in range(5):
+            talk.say(speak, "read late %d" % n)
+            time.sleep(0.5)
+    talk.say(speak, "behind it")
+    ann.expect_text("behind it")
+    talk.check(ann, may_miss=False)
+
+
+@on_wires()
+def a_standstill_that_outlasts_the_pong(setting):
+    """The relay stands still for longer than a pong may take. It may hold the link for dead when it goes on; what it had not read
+    then lies in the gap."""
+    start(setting, room_extra=QUICK)
+    ann, talk = setting.irc("ann"), Talk()
+    speak = remy_of(setting)
+    for turn in range(2):
+        talk.say(speak, "before %d" % turn)
+        ann.expect_text("before %d" % turn)
+        stay(1, ann)
+        with standing_still(setting.bridge.process):
+            for n in range(5):
+                talk.say(speak, "meanwhile %d.%d" % (turn, n))
+                time.sleep(0.6)
+        # Up to the moment at which the link would have been given up.
+        for n in range(8):
+            stay(0.3, ann)
+            talk.say(speak, "behind it %d.%d" % (turn, n))
+    return settled(setting, talk, ann, bool(setting.wire.history))
+
+
+@on_wires()
+def a_link_that_is_given_up(setting):
+    """The proxy holds it until the relay has another; what was on its way there never comes, and lies in the gap."""
+    proxy = start(setting, proxied=True, room_extra=QUICK)
+    ann, talk = setting.irc("ann"), Talk()
+    speak = remy_of(setting)
+    talk.say(speak, "before")
+    ann.expect_text("before")
+    for turn in range(2):
+        stay(1, ann)
+        talk.say(speak, "right before %d" % turn)
+        ann.expect_text("right before %d" % turn)
+        proxy.stall()
+        ups = setting.ups()
+        for n in range(100):
+            if setting.ups() > ups:
+                break
+            talk.say(speak, "held %d.%d" % (turn, n))
+            stay(0.15, ann)
+        assert setting.ups() > ups, "the link was not given up"
+        proxy.release()
+    return settled(setting, talk, ann, bool(setting.wire.history))
+
+
+def settled(setting, talk, client, keeps_history):
+    """Talks on until a line comes through, which shows that the link is whole; then everything has come, or was told."""
+    speak = remy_of(setting)
+
+    def comes_through():
+        talk.say(speak, "is it whole %d" % len(talk.said))
+        stay(0.3, client)
+        return talk.texts()[-1] in client.texts("Remy")
+
+    wait_until(comes_through, "a line comes through", 30)
+    if keeps_history:
+        wait_until(
+            lambda: set(talk.texts()) <= set(client.texts("Remy")),
+            lambda: "everything came; missing: %r" % [t for t in talk.texts() if t not in client.texts("Remy")])
+    missing = talk.check(client, may_miss=not keeps_history)
+    return "missing %d of %d" % (len(missing), len(talk.said))
+
+
+@on_wires(lambda wire: wire.history)
+def a_standstill_in_a_room_where_nothing_was_said(setting):
+    """"The same for history horizons": no message is known from which to ask, and the last that was read, late, were frames
+    without a time."""
+    start(setting)
+    ann, talk = setting.irc("ann"), Talk()
+    speak = remy_of(setting)
+    with standing_still(setting.bridge.process):
+        time.sleep(1)
+        if setting.wire.typing_in:
+            setting.backend.do("typing", "Remy")
+        time.sleep(0.5)
+        lost(setting, abort=True)
+        for n in range(3):
+            talk.say(speak, "lost %d" % n)
+            time.sleep(0.4)
+        found(setting)
+        time.sleep(2.5)
+    return all_or_told(setting, talk, ann, True)
