@@ -389,7 +389,7 @@ def markread_of_the_last_line_reads_what_is_before_it(world):
     for turn in range(2):
         alice = log_in_as(world, "alice", "secret", "alice", "#lobby", caps=ASKING)
         # Each that keeps its own time has another, so that a time names one line.
-        moments = [at - turn - n for n, at in enumerate(mixed(int(time.time()) - 25)[:-1])]
+        moments = [at - turn / 4 - n for n, at in enumerate(mixed(int(time.time()) - 25)[:-1])]
         lines, ids = burst(world, alice, moments, names=("Remy",), prefix="turn %d" % turn)
         page = ask(alice, "CHATHISTORY LATEST #lobby * 50")
         last = [line for line in page if line.params[-1] == lines[-1].params[-1]][0]
