@@ -125,10 +125,10 @@ class Talk:
     def texts(self):
         return [text for text, _, _ in self.said]
 
-    def check(self, client, may_miss=True, source="Remy"):
+    def check(self, client, may_miss=True):
         """Each once and in order; what is missing lies in a gap that the client was told. Answers what is missing."""
         client.barrier()
-        got = client.texts(source)
+        got = client.texts()
         seen = [text for text in got if text in self.texts()]
         assert len(set(seen)) == len(seen), "twice: %r" % [t for t in seen if seen.count(t) > 1]
         assert seen == [text for text in self.texts() if text in seen], "out of order: %r" % seen

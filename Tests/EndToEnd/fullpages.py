@@ -32,8 +32,7 @@ class Full:
         for n in range(3):
             self.say("kept %d" % n)
         # On disk, all of them.
-        settle_and_see(self.ann, "and this")
-        self.lines["and this"] = self.ann.lines[-1]
+        self.lines["and this"] = settle_and_see(self.ann, "and this")
 
     def say(self, text, sees=None):
         """Remy says it, and everybody who is there sees it."""
