@@ -1212,7 +1212,9 @@ class Directus(Backend):
         return {"auth_mode": "handshake", "auth_timeout": 30.0, "access_ttl": 900.0, "refresh_ttl": 7 * 86400.0,
                 "heartbeat_period": 30.0, "heartbeat": True, "pong": False, "event_order": "response_first",
                 "error_uid": True, "rate_limit": 0, "deletes": True, "pk": "int", "assets_public": False, "typing_extension": False,
-                "query_limit_default": 100}
+                "query_limit_default": 100,
+                "query_limit_max": 0,    # rows that a query gives at most, whatever it asks for (0 = no bound)
+                "expires": None}         # what a login says of its life, in place of access_ttl in milliseconds
 
     def swift_json(self):
         return False
@@ -1367,6 +1369,8 @@ class Directus(Backend):
         for s in reversed(sort.split(",") if isinstance(sort, str) else sort):
             rows.sort(key=lambda r: (r.get(s.lstrip("-")) is not None, r.get(s.lstrip("-")) if r.get(s.lstrip("-")) is not None else 0), reverse=s.startswith("-"))
         lim = int(query.get("limit", self.cfg["query_limit_default"]))
+        if self.cfg["query_limit_max"]:
+            lim = self.cfg["query_limit_max"] if lim < 0 else min(lim, self.cfg["query_limit_max"])
         off = int(query.get("offset", 0))
         rows = rows[off:] if lim < 0 else rows[off:off + lim]
         return [self.project(r, query.get("fields")) for r in rows]
@@ -1414,6 +1418,9 @@ class Directus(Backend):
                 await self.send(c, f)
 
     # -- HTTP
+    def expires(self):
+        return int(self.cfg["access_ttl"] * 1000) if self.cfg["expires"] is None else self.cfg["expires"]
+
     async def h_login(self, q):
         b = await q.json()
         u = self.users.get(b.get("email"))
@@ -1422,7 +1429,7 @@ class Directus(Backend):
         if not u or u["password"] != b["password"]:
             return self.err(401, "INVALID_CREDENTIALS", "Invalid user credentials.")
         at, rt = self.issue(u["id"])
-        return web.json_response({"data": {"expires": int(self.cfg["access_ttl"] * 1000), "refresh_token": rt, "access_token": at}})
+        return web.json_response({"data": {"expires": self.expires(), "refresh_token": rt, "access_token": at}})
 
     async def h_refresh(self, q):
         b = await q.json()
@@ -1430,7 +1437,7 @@ class Directus(Backend):
         if r is None or r["exp"] <= now():
             return self.err(401, "INVALID_CREDENTIALS", "Invalid user credentials.")
         at, rt = self.issue(r["user"])
-        return web.json_response({"data": {"expires": int(self.cfg["access_ttl"] * 1000), "refresh_token": rt, "access_token": at}})
+        return web.json_response({"data": {"expires": self.expires(), "refresh_token": rt, "access_token": at}})
 
     async def h_logout(self, q):
         self.refresh_tokens.pop((await q.json()).get("refresh_token"), None)
