@@ -4,7 +4,7 @@ from backends import on
 from history import ask, refused, texts
 
 
-@on("directus", quick=True)
+@on("directus")
 def directus_that_lets_nobody_delete(setting):
     """A message is taken back when the server has done it: refused, it stands for everybody, and its author hears why."""
     setting.serve(deletes=False)
