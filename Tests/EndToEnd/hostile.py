@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 
+from marks import alone, slow
 from peer import IRC, TEXT, envelope, frame, new_id, wait_until
 from world import scenario
 
@@ -406,6 +407,8 @@ def a_body_of_a_mebibyte_is_bounded_lines(world):
 
 
 @scenario
+@slow("a hundred thousand JOINs")
+@alone("measures how long others wait under load")
 def a_hundred_thousand_invented_people_are_bounded(world):
     world.start(rooms=("lobby", "flood"))
     ann, remy = world.irc("ann"), world.person("Remy")
@@ -436,6 +439,7 @@ def a_hundred_thousand_invented_people_are_bounded(world):
 
 
 @scenario
+@alone("measures how long others wait under load")
 def invented_people_of_one_name_cost_no_more(world):
     """Twenty thousand people who are all called Remy."""
     world.start(rooms=("lobby", "flood"))

@@ -8,7 +8,7 @@ others: most of its time it waits.
 """
 
 # Longer than this on a quiet machine is slow. The runner names what takes longer and bears no mark.
-SLOW_SECONDS = 15
+SLOW_SECONDS = 20
 
 
 def slow(reason):
