@@ -469,20 +469,19 @@ def tables(wire, backend, room_extra, auth, directory):
 # MARK: - Scenarios over several wires
 
 
-def on_wires(choose=lambda wire: True, quick=False):
-    """A scenario that runs once for each wire of the table that `choose` likes; `quick` is part of `make test`."""
+def on_wires(choose=lambda wire: True):
+    """A scenario that runs once for each wire of the table that `choose` likes."""
 
     def mark(function):
         function.wires = [wire for wire in WIRES if choose(wire)]
         assert function.wires, function.__name__
-        function.is_quick = quick
         return function
 
     return mark
 
 
-def on(*names, quick=False):
-    return on_wires(lambda wire: wire.name in names, quick)
+def on(*names):
+    return on_wires(lambda wire: wire.name in names)
 
 
 def run_on(function, wire):

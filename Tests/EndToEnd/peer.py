@@ -340,6 +340,14 @@ class Bridge:
                     pass
         return found
 
+    def logged(self, event, level, *metadata):
+        """The first entry of an event, which has this level and these keys beside those of every entry."""
+        entry = wait_until(
+            lambda: self.log_entries(event), lambda: "the log has %s; it says:\n%s" % (event, self.log()[-2000:]))[0]
+        keys = set(entry) - {"ts", "level", "subsystem", "event", "msg"}
+        assert entry["level"] == level and keys == set(metadata), entry
+        return entry
+
     def check_alive(self):
         status = self.process.poll()
         assert status is None, "the bridge ended with %r:\n%s" % (status, self.log()[-2000:])

@@ -6,7 +6,7 @@ from relay import wait_until
 from scripted import Broadcast, JWTRooms, Stage, Typed, for_each, holds_for, told
 
 
-@on("directus", quick=True)
+@on("directus")
 def directus_that_lets_nobody_delete(setting):
     """A message is taken back when the server has done it: refused, it stands for everybody, and its author hears why."""
     setting.serve(deletes=False)
