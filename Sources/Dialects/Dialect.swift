@@ -274,6 +274,9 @@ public struct DialectTraits: Equatable, Sendable {
     public var guardsFiles = false
     /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
     public var answersDeletes = false
+    /// The confirmation is what the wire usually does, not a promise: a backend that lives and never answers is confirmed
+    /// by pong instead.
+    public var confirmationIsGuess = false
     public var backoff: BackoffTraits
 
     public init(

@@ -189,6 +189,15 @@ struct CustomDefinitionTests {
         Trait(#"{\#(reads),"encode":{"message":["{{id}}"]}}"#, "ids both ways: echo by id") {
             $0.confirmation == .echoByID && $0.echoesOwnMessages && $0.messageIDOrigin == .client
         },
+        Trait(#"{\#(reads),"echo":"auto","encode":{"message":["{{id}}"]}}"#, "what auto finds is a guess") {
+            $0.confirmation == .echoByID && $0.confirmationIsGuess
+        },
+        Trait(#"{\#(sent),"encode":{"message":["{{id}}"]}}"#, "what is left out is a guess, too") {
+            $0.confirmation == .receipt && $0.confirmationIsGuess
+        },
+        Trait(#"{\#(reads),"echo":"by-id","encode":{"message":["{{id}}"]}}"#, "what is written is none") {
+            $0.confirmation == .echoByID && !$0.confirmationIsGuess
+        },
         Trait(#"{\#(reads),"echo":"none","encode":{"message":["{{id}}"]}}"#, "echo none") {
             $0.confirmation == .none && !$0.echoesOwnMessages
         },

@@ -12,6 +12,12 @@ struct DialectTableTests {
         }
     }
 
+    @Test("only wires whose server may leave the sender out guess their confirmation", arguments: DialectTable.names)
+    func guesses(_ name: String) throws {
+        let dialect = try #require(try DialectTable.dialect(named: name))
+        #expect(dialect.traits.confirmationIsGuess == ["envelope", "typed"].contains(name))
+    }
+
     @Test("an unknown name makes nothing")
     func unknown() throws { #expect(try DialectTable.dialect(named: "Envelope") == nil) }
 }

@@ -221,6 +221,7 @@ struct TypedDialectTests {
         let dialect = try Self.dialect(#"{"fallback_text":true}"#)
         #expect(dialect.traits.identity == .single)
         #expect(dialect.traits.confirmation == .none)
+        #expect(!dialect.traits.confirmationIsGuess)
         let context = DialectContext(room: "reef")
         let file = ChatAttachment(kind: .image, url: "https://f/1")
         #expect(
