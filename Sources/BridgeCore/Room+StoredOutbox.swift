@@ -218,7 +218,8 @@ extension Room {
                 continue
             }
             // The same words were said before this was.
-            if isServerID, let at = message.at, let oldest = outbox.oldestUnsettled?.message.at.map(earliest),
+            if isServerID, !bearsClientID(message), let at = message.at,
+                let oldest = outbox.oldestUnsettled?.message.at.map(earliest),
                 at.milliseconds < oldest.milliseconds &- HistoryPage.credibleLead
             {
                 continue

@@ -203,10 +203,13 @@ extension Room {
         case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
             if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
-            guard message.isSelf || mayBeAccount(message.sender) else { return nil }
+            guard !bearsClientID(message), message.isSelf || mayBeAccount(message.sender) else { return nil }
             return outbox.takeLate(sender: echoSender(message), text: message.text)
         }
     }
+
+    /// Whether the message says which id its client gave it, so that its text tells nothing more.
+    func bearsClientID(_ message: ChatMessage) -> Bool { traits.returnsClientIDs && message.ref != nil }
 
     func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
         if let entry = takeResting(message) { return entry }
@@ -220,6 +223,7 @@ extension Room {
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: echoSender(message))
         }
+        guard !bearsClientID(message) else { return nil }
         if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
             return outbox.confirm(senderName: name, text: message.text)
         }
