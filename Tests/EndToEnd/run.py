@@ -20,6 +20,7 @@ import accounts
 import accounts_sasl
 import backends
 import bearer
+import described
 import dialects
 import files
 import fulldisk
@@ -54,7 +55,7 @@ import uploads
 ALONE = [relaying, accounts, accounts_sasl, outages, lifecycle, hostile, load, scale]
 TOGETHER = [
     dialects, options, roughness, logins, restarts, fulldisk, multiline, listeners, proxies, history, surface, service, media, files,
-    bearer, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
+    bearer, described, private, inheritance, refusals, rejoin, retracting, twins, uploads, lastwords,
 ]
 
 
