@@ -76,7 +76,9 @@ extension Room {
             for own in ownLinks.values { confirmShown(rows, own, context) }
             return
         }
-        var unknown = rows.filter { row in row.id.map { !duplicates.contains(duplicateKey($0, nil)) } ?? false }
+        let isNew = { (row: ChatMessage) in row.id.map { !self.duplicates.contains(self.duplicateKey($0, nil)) } ?? false }
+        for row in rows where bearsClientID(row) && isNew(row) { confirmNamed(row, context) }
+        var unknown = rows.filter { !bearsClientID($0) && isNew($0) }
         for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender) {
             unknown[index].isSelf = true
         }
@@ -103,6 +105,22 @@ extension Room {
         for (entry, _) in pairs {
             guard let id = waiting[entry].message.id, let arrived = own.outbox.confirm(id: id, sender: nil) else { continue }
             leaveOutbox([arrived], own, context)
+        }
+    }
+
+    /// A row that names a message of ours which IRC has seen.
+    private func confirmNamed(_ row: ChatMessage, _ context: BridgeContext) {
+        guard let ours = row.ref.map({ ChatID($0) }) else { return }
+        for own in [nil] + ownLinks.values.map({ Optional($0) }) {
+            let box = own?.outbox ?? outbox
+            if let kept = own?.outbox.delivered.take(id: ours) ?? outbox.delivered.take(id: ours) {
+                leaveOutbox([kept], own, context)
+                return learnShown(kept, row.id, own, context)
+            }
+            guard box.unsettled.contains(where: { $0.message.id == ours && $0.isShown }),
+                let entry = own?.outbox.confirm(id: ours, sender: nil) ?? outbox.confirm(id: ours, sender: nil)
+            else { continue }
+            return confirmed(entry, upstreamID: row.id, at: row.at, own, context)
         }
     }
 

@@ -212,10 +212,13 @@ extension Room {
         case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
             if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
-            guard message.isSelf || mayBeAccount(message.sender) else { return nil }
+            guard !bearsClientID(message), message.isSelf || mayBeAccount(message.sender) else { return nil }
             return outbox.takeLate(sender: echoSender(message), text: message.text)
         }
     }
+
+    /// Whether the message says which id its client gave it, so that its text tells nothing more.
+    func bearsClientID(_ message: ChatMessage) -> Bool { traits.returnsClientIDs && message.ref != nil }
 
     /// The message of ours that this is. A row of a history that has an id was recognised before, with all others
     /// (``recogniseOwnRows(_:_:)``), unless it names ours.
@@ -230,7 +233,7 @@ extension Room {
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: echoSender(message))
         }
-        guard !isHistory || message.id == nil else { return nil }
+        guard !bearsClientID(message), !isHistory || message.id == nil else { return nil }
         if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
             return outbox.confirm(senderName: name, text: message.text)
         }

@@ -274,6 +274,9 @@ public struct DialectTraits: Equatable, Sendable {
     public var guardsFiles = false
     /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
     public var answersDeletes = false
+    /// Whether the backend gets our id with a message and gives back, as `ref`, the one that a message's client gave it: what
+    /// bears another is another client's, whatever it says.
+    public var returnsClientIDs = false
     /// The confirmation is what the wire usually does, not a promise: a backend that lives and never answers is confirmed
     /// by pong instead.
     public var confirmationIsGuess = false

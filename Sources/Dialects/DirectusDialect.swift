@@ -72,6 +72,7 @@ public struct DirectusDialect: Dialect {
             sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
         traits.answersDeletes = true
+        traits.returnsClientIDs = sendsClientID
         traits.guardsFiles = try !(options.flag("public_files") ?? false)
         self.traits = traits
     }

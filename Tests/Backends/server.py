@@ -1852,11 +1852,18 @@ class Parlour(Backend):
 
     Its frames nest a JSON text in JSON, number their errors, count time in milliseconds and keep a log behind HTTP, newest
     first. Whoever enters gets `entered`; only then are frames of theirs taken.
+
+    `echo`: "all": messages go to their sender as well, under the sender's id. "ack": the parlour makes the id and tells it
+    to the sender alone, beside the sender's own (`log_tags`: the log has that too); `lose_acks`: it does not come.
     """
     name = "parlour"
 
     def defaults(self) -> dict:
-        return {"echo": "all", "keys": [], "knock": 0.0, "accounts": {}, "key_ttl": 900}
+        return {"echo": "all", "keys": [], "knock": 0.0, "accounts": {}, "key_ttl": 900, "lose_acks": False,
+                "log_tags": False}
+
+    def extra_state(self) -> dict:
+        return {"log": self.log}
 
     def swift_json(self):
         return False
@@ -1942,6 +1949,8 @@ class Parlour(Backend):
                                               "why": r.get("message", "no")})
             what = {"no": m.get("tag"), "from": who, "words": m.get("words"), "when": int(now() * 1000)}
             what.update({k: m[k] for k in ("re", "things") if k in m})
+            if self.cfg["echo"] == "ack":
+                return await self.took(conn, m.get("tag"), what)
             return await self.said(place, what, exclude=None if self.cfg["echo"] == "all" else conn)
         frame = {"pen": {"did": "pen", "who": who, "state": m.get("state")},
                  "eyes": {"did": "eyes", "on": [m.get("on")], "who": who},
@@ -1950,6 +1959,14 @@ class Parlour(Backend):
                  "come": {"did": "crowd", "in": [who]}, "go": {"did": "crowd", "out": [who]}}.get(do)
         if frame:
             await self.broadcast({**frame, "place": place}, place, exclude=conn)
+
+    async def took(self, conn, tag, what):
+        what["no"] = secrets.token_hex(6)
+        if self.cfg["log_tags"]:
+            what["tag"] = tag
+        await self.said(conn.room, what, exclude=conn)
+        if not self.cfg["lose_acks"]:
+            await self.send(conn, {"did": "took", "tag": tag, "no": what["no"]})
 
     async def said(self, place, what, exclude=None):
         self.log.setdefault(place, []).append(what)

@@ -398,15 +398,18 @@ class Setting:
         self.stack.callback(self.backend.stop)
         return self.backend
 
-    def start(self, linked=True, room_extra=CALM, auth="", log='level = "debug"', more="", room="", **options):
-        """A bridge with #lobby on the backend. `auth` stands for what the table would say of logging in.
+    def start(
+        self, linked=True, room_extra=CALM, auth="", log='level = "debug"', more="", room="", describe=None, **options
+    ):
+        """A bridge with #lobby on the backend. `auth` stands for what the table would say of logging in; `describe`
+        changes the description of the parlour.
 
         Started again, it finds the state that an earlier one left.
         """
         if self.backend is None:
             self.serve()
         wire = dataclasses.replace(self.wire, room=room or self.wire.room)
-        text = tables(wire, self.backend, room_extra, auth, self.directory) + more
+        text = tables(wire, self.backend, room_extra, auth, self.directory, describe) + more
         self.bridge = Bridge({}, tables=text, log_extra=log, directory=self.directory, **options)
         self.stack.callback(self.bridge.stop)
         if linked:
@@ -435,7 +438,7 @@ class Setting:
         return self.irc(nick, join, caps=())
 
 
-def tables(wire, backend, room_extra, auth, directory):
+def tables(wire, backend, room_extra, auth, directory, describe=None):
     """The configuration of one room, #lobby, on that backend; the room's own table comes last."""
     host = "127.0.0.1:%d" % backend.port
     scheme = "wss" if backend.origin.startswith("https") else "ws"
@@ -452,6 +455,8 @@ def tables(wire, backend, room_extra, auth, directory):
     if wire.name == "custom":
         with open(os.path.join(HERE, "parlour.json"), encoding="utf-8") as file:
             definition = file.read().replace("BASE", backend.origin)
+        if describe:
+            definition = json.dumps(describe(json.loads(definition)))
         with open(os.path.join(directory, "parlour.json"), "w", encoding="utf-8") as file:
             file.write(definition)
         return (
