@@ -277,7 +277,7 @@ public final class Bridge {
 
     /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
     /// through it, until it says for whom it connects.
-    private func countedNetwork(of origin: ClientOrigin) -> String? {
+    func countedNetwork(of origin: ClientOrigin) -> String? {
         origin.isLocal || isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
     }
 

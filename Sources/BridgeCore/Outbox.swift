@@ -32,9 +32,10 @@ import WireBytes
 // ids it must be on disk that a message may be on the wire before it is: that is what `intending` waits for. Accepting and
 // intending are states of a bridge whose rooms outlast it; without a store what is said is queued at once, and written.
 //
-// Order: entries are written front to back, and after a lost link again from the front, so a room and sender never see two
-// messages swapped; nor an author who speaks while it is open whether an earlier message arrived: what they say waits with
-// it, and others go on. A failed entry's id is remembered: a confirmation that comes later is reported.
+// Order: authors take turns (`OutboxTurns`), each author's entries are written in the order in which they were said, and
+// after a lost link again in the order of the first writing, before all others, so a sender never sees two messages swapped;
+// nor an author who speaks while it is open whether an earlier message arrived: what they say waits with it, and others go
+// on. A failed entry's id is remembered: a confirmation that comes later is reported.
 //
 // Every verb but those that look for a text costs the same however long the outbox is.
 
@@ -105,6 +106,10 @@ struct OutboxEntry {
     var isRestored = false
     /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
     var mayHaveArrived = false
+    /// Where it takes turns; nil: by its author.
+    var line: OutboxTurns.Line?
+    /// Its place among all that were chosen to be written; 0: it was not, by this process.
+    var place: UInt64 = 0
 
     /// When it was written, and how many frames its session had sent with it.
     var writtenAt: MonotonicInstant?
@@ -128,6 +133,8 @@ struct OutboxEntry {
 
     /// Not on disk, as far as is known.
     var isAccepting: Bool { if case .accepting = state { true } else { false } }
+
+    var turn: OutboxTurns.Line { line ?? .author(origin.puppet) }
 
     /// Under which the store knows it.
     var storedID: ChatID? { part?.whole ?? message.id }
@@ -163,8 +170,9 @@ struct Outbox {
     private var firstUnannounced = 0
     /// Authors of unsettled entries, and how many each has.
     private var unsettledAuthors: [ChatID: Int] = [:]
-    /// Queued entries before this one have authors who wait; nil: nobody has looked.
-    private var search: Search?
+    /// Whose queued entry is next.
+    private var turns = OutboxTurns()
+    private var lastPlace: UInt64 = 0
     /// How many of the entries on the wire have a text, by its hash.
     private(set) var texts: [Int: Int] = [:]
     /// Entries are looked for by their texts, also for what others say.
@@ -177,19 +185,13 @@ struct Outbox {
     /// Entries of an earlier process that may be too long for one frame.
     private var uncut: [ChatID] = []
     /// Something may yet tell whether unsettled entries arrived, so their authors' later ones wait for that.
-    var waitsForUnsettled = false { didSet { search = nil } }
+    var waitsForUnsettled = false { didSet { turns.release() } }
     /// No intention is formed before this.
     private(set) var intentionsPausedUntil: MonotonicInstant?
 
-    private enum Search {
-        case at(Int)
-        /// All that is queued was looked at.
-        case end
-    }
-
     var count: Int { lists.count }
     var isEmpty: Bool { lists.count == 0 }
-    /// All of them, in the order in which they were or will be written. For tests and for the end: it copies.
+    /// All of them, those of each author in the order in which they were or will be written. For tests and for the end: it copies.
     var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
     /// So many of ``entries`` are on the wire, perhaps.
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
@@ -204,22 +206,7 @@ struct Outbox {
     var waitsForStore: Bool { lists.first(.accepting) != nil || lists.first(.intending) != nil }
 
     private mutating func nextSlot() -> Int? {
-        guard waitsForUnsettled, !unsettledAuthors.isEmpty else { return lists.first(.queued) }
-        var slot: Int?
-        switch search {
-        case .end: return nil
-        case .at(let known): slot = known
-        case nil: slot = lists.first(.queued)
-        }
-        while let at = slot {
-            if let author = lists[at]?.origin.puppet, unsettledAuthors[author] == nil {
-                search = .at(at)
-                return at
-            }
-            slot = lists.next(after: at)
-        }
-        search = .end
-        return nil
+        turns.next(passingOver: waitsForUnsettled ? unsettledAuthors : [:])
     }
 
     mutating func append(_ entry: OutboxEntry) {
@@ -232,8 +219,14 @@ struct Outbox {
 
     private mutating func queue(_ entry: OutboxEntry) -> Int {
         let slot = lists.append(entry, to: .queued)
-        if case .end = search { search = .at(slot) }
+        takeTurn(slot)
         return slot
+    }
+
+    private mutating func takeTurn(_ slot: Int) {
+        guard let entry = lists[slot] else { return }
+        let line = turns.append(slot, entry)
+        lists.modify(slot) { $0.line = line }
     }
 
     private mutating func enter(_ slot: Int, _ entry: OutboxEntry) {
@@ -246,16 +239,18 @@ struct Outbox {
 
     /// Puts what an earlier process left in front of everything, oldest first: what was written is unsettled.
     mutating func restore(_ left: [OutboxEntry]) {
-        search = nil
         uncut += left.compactMap(\.message.id)
-        let (firstOpen, firstQueued) = (lists.first(.open), lists.first(.queued))
+        let (firstOpen, firstQueued, oldest) = (lists.first(.open), lists.first(.queued), lists.oldest)
+        var queued: [(slot: Int, entry: OutboxEntry)] = []
         for entry in left {
             let isUnsettled = entry.state == .unsettled
             let slot = lists.insert(
-                entry, into: isUnsettled ? .open : .queued, before: isUnsettled ? firstOpen : firstQueued)
+                entry, into: isUnsettled ? .open : .queued, before: isUnsettled ? firstOpen : firstQueued,
+                olderThan: oldest)
             enter(slot, entry)
-            if isUnsettled { countUnsettled(entry) }
+            if isUnsettled { countUnsettled(entry) } else { queued.append((slot, entry)) }
         }
+        for (item, line) in zip(queued, turns.restore(queued)) { lists.modify(item.slot) { $0.line = line } }
     }
 
     private mutating func countUnsettled(_ entry: OutboxEntry) {
@@ -277,13 +272,13 @@ struct Outbox {
     private mutating func discountUnsettled(_ entry: OutboxEntry) {
         guard let count = unsettledAuthors[entry.origin.puppet] else { return }
         unsettledAuthors[entry.origin.puppet] = count > 1 ? count - 1 : nil
-        if count == 1 { search = nil }
+        if count == 1 { turns.release() }
     }
 
     mutating func remove(_ slot: Int) -> OutboxEntry? {
-        if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
         let list = lists.list(of: slot)
         guard let entry = lists.remove(slot) else { return nil }
+        if list == .queued { turns.remove(slot) }
         if entry.state == .unsettled { discountUnsettled(entry) }
         if list == .open || list == .written { discountText(entry) }
         if let id = entry.message.id, slots[id] == slot { slots[id] = nil }
@@ -292,7 +287,6 @@ struct Outbox {
             if pieces[part.group]?.slots.isEmpty == true { pieces[part.group] = nil }
         }
         if isEmpty {
-            search = nil
             unannounced.removeAll(keepingCapacity: unannounced.count <= 1024)
             firstUnannounced = 0
         }
@@ -320,10 +314,11 @@ struct Outbox {
     /// Who was `author` is somebody else now: what they said goes, and nobody is told of it. Returns which failures are
     /// forgotten for it. Walks all entries.
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
-        search = nil
         for slot in slots.values where lists[slot]?.origin.puppet == author {
             lists.modify(slot) { $0.origin.disown(as: nobody) }
+            if let entry = lists[slot] { turns.reattribute(slot, entry) }
         }
+        turns.release()
         if let count = unsettledAuthors.removeValue(forKey: author) { unsettledAuthors[nobody, default: 0] += count }
         return failures.disown(author, as: nobody)
     }
@@ -341,7 +336,7 @@ struct Outbox {
             }
             change(slot, to: .queued)
             lists.move(slot, to: .queued)
-            if case .end = search { search = .at(slot) }
+            takeTurn(slot)
         }
         guard let last = refused.max(), last > ticket else { return gone }
         var slot = lists.first(.accepting)
@@ -373,7 +368,7 @@ struct Outbox {
     private mutating func withdraw(_ slot: Int) {
         change(slot, to: .queued)
         lists.move(slot, to: .queued, before: lists.first(.queued))
-        search = nil
+        if let entry = lists[slot] { turns.putBack(slot, entry) }
     }
 
     /// Ends a pause that is over.
@@ -390,9 +385,17 @@ struct Outbox {
     }
 
     private mutating func leaveQueue(_ slot: Int, to list: OutboxLists.Name, _ state: OutboxEntry.State) {
-        if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
+        spendTurn(slot)
         change(slot, to: state)
+        if lists[slot]?.place == 0 {
+            lastPlace += 1
+            lists.modify(slot) { $0.place = lastPlace }
+        }
         lists.move(slot, to: list)
+    }
+
+    private mutating func spendTurn(_ slot: Int) {
+        if let entry = lists[slot] { turns.take(slot, of: entry.turn) }
     }
 
     /// The next entry whose intention is on disk; nil: none.
@@ -429,7 +432,11 @@ struct Outbox {
     }
 
     /// Takes out the entry at the write position (it cannot be sent at all).
-    mutating func removeNext() -> OutboxEntry? { nextSlot().flatMap { remove($0) } }
+    mutating func removeNext() -> OutboxEntry? {
+        guard let slot = nextSlot() else { return nil }
+        spendTurn(slot)
+        return remove(slot)
+    }
 
     /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
     /// What only pongs confirmed is unsettled, whoever makes the ids: IRC has it, so a history is asked first.
@@ -437,7 +444,6 @@ struct Outbox {
     /// - Returns: what was to be written and certainly was not: it waits again.
     @discardableResult
     mutating func linkLost(mayRepeat: Bool = true, now: MonotonicInstant) -> [OutboxEntry] {
-        search = nil
         intentionsPausedUntil = nil
         let intended = lists.entries(.intending)
         while let slot = lists.last(.intending) { withdraw(slot) }
@@ -571,18 +577,18 @@ struct Outbox {
     }
 
     private mutating func split(_ slot: Int, _ pieces: [OutboxEntry]) {
-        let (list, after) = (lists.list(of: slot), lists.next(after: slot))
-        guard remove(slot) != nil else { return }
+        let list = lists.list(of: slot)
         var isFirst = true
         for var piece in pieces {
             // Said once, so it is announced once.
             if !isFirst { piece.isWaitAnnounced = true }
             isFirst = false
-            // Nothing else may be left of the list.
-            enter(lists.insert(piece, into: list, before: after), piece)
+            let at = lists.insert(piece, into: list, before: slot, olderThan: slot)
+            if list == .queued { turns.insert(at, piece, before: slot) }
+            enter(at, piece)
             if piece.state == .unsettled { countUnsettled(piece) }
         }
-        search = nil
+        _ = remove(slot)
     }
 
     /// What an earlier process left, once.
@@ -634,18 +640,8 @@ struct Outbox {
     }
 
     private mutating func putOff(_ slot: Int) {
-        guard let entry = lists[slot] else { return }
-        discountText(entry)
-        change(slot, to: .queued)
-        // Those that were put off before are the first of what is queued, and hardly anything stands in front of this one.
-        var next = lists.first(.queued)
-        while let at = next, let other = lists[at],
-            (other.acceptedAt, lists.serial(of: at)) < (entry.acceptedAt, lists.serial(of: slot))
-        {
-            next = lists.next(after: at)
-        }
-        lists.move(slot, to: .queued, before: next)
-        search = nil
+        if let entry = lists[slot] { discountText(entry) }
+        withdraw(slot)
     }
 
     // MARK: - Time
@@ -657,11 +653,9 @@ struct Outbox {
             _ = remove(slot)
             expired.append(give(up: entry))
         }
-        for list in OutboxLists.Name.allCases {
-            while let slot = lists.first(list), let entry = lists[slot], now - entry.acceptedAt >= maxAge {
-                _ = remove(slot)
-                expired.append(give(up: entry))
-            }
+        while let slot = lists.oldest, let entry = lists[slot], now - entry.acceptedAt >= maxAge {
+            _ = remove(slot)
+            expired.append(give(up: entry))
         }
         return expired
     }
@@ -728,9 +722,7 @@ struct Outbox {
     mutating func nextDeadline(maxAge: Duration) -> MonotonicInstant? {
         var due: MonotonicInstant?
         func add(_ time: MonotonicInstant) { due = due.map { min($0, time) } ?? time }
-        for list in OutboxLists.Name.allCases {
-            if let oldest = lists.first(list).flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
-        }
+        if let oldest = lists.oldest.flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
         if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
         if let entry = oldestUntellable { add(entry.acceptedAt + Self.unsettledAge) }
         if let oldestWritten { add(oldestWritten + Self.confirmationWait) }

@@ -39,6 +39,8 @@ struct Submission: Equatable {
     var replyTo: String?
     /// To be answered by the echo; nil when there is nothing to answer.
     var label: String?
+    /// The network address of a guest; nil: known by more than that.
+    var network: String?
 
     var text: String { words.text }
 }
@@ -70,6 +72,7 @@ extension Room {
                 clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
                 clientName: member.clientName),
             acceptedAt: context.now.monotonic)
+        entry.line = submission.network.map { .network($0) }
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)
             accept(entry, over: own, context)

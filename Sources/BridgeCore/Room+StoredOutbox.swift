@@ -187,7 +187,7 @@ extension Room {
     }
 
     private func restored(_ left: StoredOutboxEntry, _ acceptedAt: MonotonicInstant) -> OutboxEntry {
-        OutboxEntry(
+        var entry = OutboxEntry(
             message: ChatMessage(
                 id: left.id, room: settings.upstreamRoom, sender: left.sender, text: left.sentAs, at: left.acceptedAt,
                 attachments: left.attachments, replyTo: left.replyTo),
@@ -200,6 +200,8 @@ extension Room {
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
             // Where the ids are ours, it is not kept what was written.
             mayHaveArrived: mayRepeatMessages, isShown: left.state == .delivered)
+        entry.line = left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) }
+        return entry
     }
 
     /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went
