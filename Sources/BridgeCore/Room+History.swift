@@ -22,7 +22,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp(wall: context.now.wall)
+        catchUp.linkCameUp(wall: seenUntil(context))
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
@@ -206,7 +206,8 @@ extension Room {
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
-        let since = mark.flatMap { catchUp.since($0, wall: context.now.wall) }.flatMap { at -> ChatTimestamp? in
+        let since = mark.flatMap { catchUp.since($0, provenUntil: missingSince, wall: context.now.wall) }.flatMap {
+            at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
                 catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)
             return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)

@@ -71,15 +71,13 @@ extension Room {
 
     // MARK: - Until when nothing is missing
 
-    /// When the last frame came over the link, by the wall clock: what was said until then has come too.
-    func seenUntil(_ context: BridgeContext) -> ChatTimestamp {
-        let silence = max((context.now.monotonic - link.lastFrameAt).wholeNanoseconds / 1_000_000, 0)
-        return ChatTimestamp(milliseconds: context.now.wall.milliseconds - silence)
-    }
+    /// Up to when everything said is known to have come over the link, by the wall clock.
+    func seenUntil(_ context: BridgeContext) -> ChatTimestamp { proof?.wall(context.now) ?? context.now.wall }
 
-    /// Keeps until when nothing is missing, if that is later than what is kept.
+    /// Keeps until when nothing is missing, if that is later than what is kept. Not while messages have come that are not
+    /// shown yet, and so are not kept either.
     func keepLive(_ context: BridgeContext) {
-        guard context.isDurable, isLive, missingSince == nil, !isGapOpen else { return }
+        guard context.isDurable, isLive, missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
         keepLive(until: heard(until: seenUntil(context)), context)
     }
 

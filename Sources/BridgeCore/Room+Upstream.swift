@@ -22,10 +22,13 @@ extension Room {
             case .stopped: linkStopped(context)
             }
         }
+        // Not before: what one read brought is only now kept in full.
+        proof = link.proof
         if isEchoDoubted { forgetEcho(context) }
     }
 
     private func linkCameUp(_ context: BridgeContext) {
+        proof = link.proof
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         crowds.linkedAt = context.now.monotonic
@@ -75,6 +78,7 @@ extension Room {
         isEchoDoubted = false
         decideAll(context)
         if wasUp {
+            proof = link.proof
             loseSight(context)
             context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
         }

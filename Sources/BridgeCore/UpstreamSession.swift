@@ -165,8 +165,8 @@ final class UpstreamSession {
     private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
-    /// When the last whole frame came, or the session became usable: what the peer sent before that has come.
-    private(set) var lastFrameAt = MonotonicInstant(nanoseconds: 0)
+    /// Up to when everything that the peer sent has come.
+    var proof = LinkProof(since: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: ChatTimestamp(milliseconds: 0)))
     var events: [LinkEvent] = []
 
     init(room: RoomID, settings: RoomSettings) {
@@ -300,6 +300,7 @@ final class UpstreamSession {
                 compression: settings.compression, nonce: context.randomBytes(16))
             request.request(into: &context.writer)
             handshake = request
+            proof = LinkProof(since: context.now)
             state = .handshaking
             context.emit(.sendUpstream(room, context.writer.take()))
             context.timers.set(.link(room), at: context.now.monotonic + settings.handshakeTimeout)
@@ -436,10 +437,8 @@ final class UpstreamSession {
         var failure: WebSocketFailure?
         var pongs = 0
         var isDemandMet = false
-        var hasFrame = false
         let demanded = demand?.ref.rawValue.utf8
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
-            if case .failed = event {} else { hasFrame = true }
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
@@ -447,12 +446,12 @@ final class UpstreamSession {
             case .pong(let payload):
                 pongs += 1
                 if let demanded, payload.elementsEqual(demanded) { isDemandMet = true }
+                proof.answered(String(decoding: payload, as: UTF8.self))
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
         }
         flush(context)
-        if hasFrame { lastFrameAt = context.now.monotonic }
         if state == .closing {
             // Everybody was told goodbye; what the backend still says has no one to hear it.
             if closed != nil || failure != nil { becomeStopped(context) }
@@ -512,13 +511,15 @@ final class UpstreamSession {
         let isDemand = isDemand && traits.answersPings
         guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
         var ref = traits.liveness == .jsonPing ? context.freshChatID() : nil
-        if ref.map({ sayPing($0, dialectContext, context) }) != true {
+        if let ref, sayPing(ref, dialectContext, context) {
+            proof.asked(ref.rawValue, at: context.now)
+            // What answers it cannot be told from other frames, and so proves nothing.
+            if !traits.answersPings { sendPing("", context) }
+        } else {
             demands &+= isDemand ? 1 : 0
-            ref = ChatID(isDemand ? String(demands) : "")
-            Array((ref?.rawValue ?? "").utf8).withUnsafeBytes {
-                _ = connection?.sendPing($0, output: &context.writer, using: &context.random)
-            }
-            flush(context)
+            let payload = isDemand ? String(demands) : ""
+            ref = ChatID(payload)
+            sendPing(payload, context)
             if unansweredPings.count < Self.maxUnansweredPings { unansweredPings.append(context.now.monotonic) }
         }
         if isDemand, let ref { demand = Demand(sentAt: context.now.monotonic, ref: ref) }
@@ -527,8 +528,17 @@ final class UpstreamSession {
         armOpen(context)
     }
 
+    private func sendPing(_ payload: String, _ context: BridgeContext) {
+        Array(payload.utf8).withUnsafeBytes {
+            _ = connection?.sendPing($0, output: &context.writer, using: &context.random)
+        }
+        flush(context)
+        proof.asked(payload, at: context.now)
+    }
+
     /// An answer inside the JSON; one that does not say to what is to the last question.
     func pongReceived(_ ref: String?) {
+        proof.answered(ref)
         if let demand, ref.map({ $0 == demand.ref.rawValue }) ?? true { self.demand = nil }
     }
 
@@ -570,7 +580,6 @@ final class UpstreamSession {
         isUp = true
         hasBeenUp = true
         upSince = context.now.monotonic
-        lastFrameAt = context.now.monotonic
         events.append(.up)
     }
 
