@@ -445,7 +445,7 @@ extension Room {
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
-            let at = lineTime(shownTime(message.at, context))
+            let at = lineTime(message.at, context)
             enter(
                 msgid: msgid, upstreamID: message.id, puppet: nil,
                 nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),

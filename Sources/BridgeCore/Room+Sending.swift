@@ -228,7 +228,7 @@ extension Room {
         // IRC said it once, so it is shown once: with the last piece.
         guard keepArrival(entry, own, context) else { return }
         let origin = entry.origin
-        let shownAt = lineTime(entry.message.at ?? shownTime(at, context))
+        let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,

@@ -259,7 +259,7 @@ extension Room {
             text = withNicks
             shownText = text
         }
-        let at = lineTime(shownTime(message.at, context))
+        let at = lineTime(message.at, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)

@@ -220,8 +220,10 @@ final class StoredStage {
     }
 
     /// Somebody upstream says something while the link is up.
-    func say(_ text: String, from sender: String = "ann") {
-        append(text, at: harness.clock.rightTime, from: sender)
+    ///
+    /// - Parameter at: what it is stamped with; nil: the right time.
+    func say(_ text: String, from sender: String = "ann", at: Int64? = nil) {
+        append(text, at: at ?? harness.clock.rightTime, from: sender)
         if upstream.state == .open { harness.sendFrame(link, frame(log[log.count - 1])) }
     }
 
