@@ -114,7 +114,7 @@ struct CatchUp {
     private var heldBytes = 0
     /// Counts links, for messages without ids.
     private(set) var connection = 0
-    /// When the present link became usable, by our own clock.
+    /// When the present link was asked for, by our own clock: nothing was said before that over it.
     private(set) var openedAt: ChatTimestamp?
     private var firstOpenedAt: ChatTimestamp?
     /// When somebody first entered, while no history had come; earlier by what clocks differ.
@@ -336,9 +336,13 @@ struct CatchUp {
 
     /// From when on a history is asked for: before what the last ones said of the time, of whom one may have a clock that is
     /// right, even where ours is not.
-    func since(_ mark: Mark, wall: ChatTimestamp) -> ChatTimestamp? {
+    ///
+    /// - Parameter provenUntil: what was said before that has come. A time that a sender's clock tells says nothing of it:
+    ///   read late, it counts as past, and others may have spoken before it.
+    func since(_ mark: Mark, provenUntil: ChatTimestamp?, wall: ChatTimestamp) -> ChatTimestamp? {
         guard let at = mark.at else { return nil }
-        let since = min(said.min() ?? at, at, wall)
+        var since = min(said.min() ?? at, at, wall)
+        if sendersTellTime, let provenUntil { since = min(since, provenUntil) }
         return isFromBefore && sendersTellTime ? HistoryPage.withoutLead(since) : since
     }
 

@@ -47,8 +47,8 @@ struct RecentMessages {
     /// The latest time that a line bore, and the same where none counts as later than our clock when it came.
     private var latestSaid: ChatTimestamp?
     private var latestHeard: ChatTimestamp?
-    /// The newest line whose time was set apart: when it was said, and what it shows.
-    private var apartLast: (said: ChatTimestamp, shown: ChatTimestamp)?
+    /// The latest time that a line shows; a gap is a line too.
+    private var latestShown: ChatTimestamp?
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 
@@ -109,6 +109,7 @@ struct RecentMessages {
             oldest = (oldest + 1) % Self.capacity
         }
         nextSequence += 1
+        latestShown = latestShown.map { max($0, entry.at) } ?? entry.at
         return slot
     }
 
@@ -227,35 +228,52 @@ struct RecentMessages {
         return nil
     }
 
-    /// What the next line bears as its time. Backends that count whole seconds, and lines that come at once, give many the same,
-    /// and clients that ask for what came after the time of their last line would miss others of that moment, or get them
-    /// twice: so each is shown a millisecond behind the one before.
-    mutating func apart(_ said: ChatTimestamp) -> ChatTimestamp {
-        var shown = said
-        if let last = newest?.at, last >= said, isOfMoment(last, said) {
-            shown = ChatTimestamp(milliseconds: last.milliseconds + 1)
+    // MARK: - Times that lines show
+
+    /// A line is shown later than it was said by no more than this, in milliseconds.
+    private static let mostRaised: Int64 = 60_000
+
+    /// What the next line shows as its time: when it was said, and later than what any line before it shows. So clients that
+    /// sort by time have them in the order of the room, and those that ask for what came after the time of their last line
+    /// get all of it, once; backends count whole seconds, lines come at once, and no two clocks agree.
+    ///
+    /// | it was said                                       | it shows                                           |
+    /// |---------------------------------------------------|------------------------------------------------------|
+    /// | later than all that is shown                      | that time                                          |
+    /// | later than now                                    | now: a sender's clock that leads makes nobody late |
+    /// | earlier, by less than ``mostRaised``              | a millisecond after the latest that is shown       |
+    /// | earlier by more: late, or by a clock that is slow | that time, or the next that no line shows          |
+    ///
+    /// What is shown later than now by more than that is of a clock of ours that was set back since, and raises nobody.
+    ///
+    /// - Parameter taken: a time that it must not show.
+    func lineTime(_ said: ChatTimestamp, now: ChatTimestamp, but taken: ChatTimestamp? = nil) -> ChatTimestamp {
+        var shown = min(said, now)
+        if let latest = latest(near: now), latest >= shown, latest < shown.after(Self.mostRaised) {
+            shown = latest.after(1)
         }
-        apartLast = (said, shown)
-        return shown
+        if let latestShown, shown <= latestShown { shown = free(from: shown) }
+        return shown == taken ? free(from: shown.after(1)) : shown
     }
 
-    /// Whether the newest line is not later than the next but for being apart from others, or for the next one's whole second.
-    private func isOfMoment(_ last: ChatTimestamp, _ said: ChatTimestamp) -> Bool {
-        let (ahead, over) = last.milliseconds.subtractingReportingOverflow(said.milliseconds)
-        guard !over, ahead < Self.moment - 1 else { return false }
-        return ahead == 0 || said.milliseconds % Self.moment == 0
-            || apartLast.map { $0.shown == last && $0.said <= said } ?? false
+    /// The latest time that is shown and not later than now by more than lines are raised.
+    private func latest(near now: ChatTimestamp) -> ChatTimestamp? {
+        let end = now.after(Self.mostRaised)
+        guard let latestShown, latestShown > end else { return latestShown }
+        return ring.lazy.map(\.at).filter { $0 <= end }.max()
     }
 
-    /// Milliseconds by which lines are shown later than they were said, less one.
-    private static let moment: Int64 = 1000
-
-    /// Until when lines were said: now, or the time of the newest where that is only ahead of us for being apart from others.
-    func end(wall: ChatTimestamp) -> ChatTimestamp {
-        guard let newest = newest?.at, newest > wall else { return wall }
-        let (ahead, over) = newest.milliseconds.subtractingReportingOverflow(wall.milliseconds)
-        return !over && ahead < Self.moment ? newest : wall
+    /// The first time from here on that no line shows.
+    private func free(from at: ChatTimestamp) -> ChatTimestamp {
+        let end = at.after(Int64(Self.capacity))
+        let taken = Set(ring.lazy.map(\.at).filter { $0 >= at && $0 <= end })
+        var free = at
+        while taken.contains(free), free < end { free = free.after(1) }
+        return free
     }
+
+    /// Until when lines were said: now, or the latest time that is only later for being set behind others.
+    func end(wall: ChatTimestamp) -> ChatTimestamp { latest(near: wall).map { max($0, wall) } ?? wall }
 
     /// Whether a line bears this very time.
     func hasLine(at: ChatTimestamp) -> Bool { ring.contains { $0.at == at } }
@@ -270,13 +288,26 @@ struct RecentMessages {
         ring.lazy.filter { $0.puppet == puppet }.max { $0.sequence < $1.sequence }
     }
 
+    /// The place of the last line that bears this very time.
+    func lastSequence(at: ChatTimestamp) -> Int? { ring.lazy.filter { $0.at == at }.map(\.sequence).max() }
+
     /// Messages that a read marker passes when it moves to `upTo`, oldest first: those that came after what it passed
     /// before, or after its owner, and those that bear a later time.
-    func passed(from marker: ReadMarker?, joinedAfter: Int, upTo: ChatTimestamp) -> [Entry] {
+    ///
+    /// - Parameter through: what stands up to here in the order of the room is passed too, whatever time it bears.
+    func passed(from marker: ReadMarker?, joinedAfter: Int, upTo: ChatTimestamp, through: Int? = nil) -> [Entry] {
         (0..<ring.count).lazy.map { ring[(oldest + $0) % ring.count] }.filter { entry in
-            guard entry.at <= upTo else { return false }
+            guard entry.at <= upTo || through.map({ entry.sequence <= $0 }) ?? false else { return false }
             guard let marker else { return entry.sequence > joinedAfter }
             return entry.sequence > marker.sequence || entry.at > marker.at
         }
+    }
+}
+
+extension ChatTimestamp {
+    /// So many milliseconds later, as far as there are any.
+    fileprivate func after(_ pause: Int64) -> ChatTimestamp {
+        let (sum, over) = milliseconds.addingReportingOverflow(pause)
+        return ChatTimestamp(milliseconds: over ? .max : sum)
     }
 }

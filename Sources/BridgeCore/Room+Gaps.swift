@@ -5,7 +5,8 @@ import WireBytes
 
 // Holes in what the room was told: where they are, and how that is said.
 //
-// A hole begins with the last frame of the link that was lost, and ends when messages come again. It is told
+// A hole begins where the link that was lost is last known to have been whole (`LinkProof`), and ends when messages come
+// again. It is told
 //
 // | where                                   | when                                                           |
 // |-----------------------------------------|------------------------------------------------------------------|
@@ -67,7 +68,7 @@ extension Room {
     }
 
     /// Since when something is missing. Backends stamp what they are told before they send it round, some by whole
-    /// seconds, so what was lost may bear a time just before the last frame that came.
+    /// seconds, so what was lost may bear a time just before the moment up to which everything has come.
     private func gapBegin(_ context: BridgeContext) -> ChatTimestamp {
         let since = missingSince ?? catchUp.mark?.at ?? context.now.wall
         let (early, over) = since.milliseconds.subtractingReportingOverflow(CatchUp.serverClockTolerance)

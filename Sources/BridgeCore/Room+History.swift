@@ -22,7 +22,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp(wall: context.now.wall)
+        catchUp.linkCameUp(wall: seenUntil(context))
         catchUp.askedAt = context.now.monotonic
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
@@ -208,7 +208,8 @@ extension Room {
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
         // Earlier by what clocks differ, so that what was said in the same moment is within.
-        let since = mark.flatMap { catchUp.since($0, wall: context.now.wall) }.flatMap { at -> ChatTimestamp? in
+        let since = mark.flatMap { catchUp.since($0, provenUntil: missingSince, wall: context.now.wall) }.flatMap {
+            at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
                 catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)
             return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
@@ -447,7 +448,7 @@ extension Room {
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
-            let at = lineTime(shownTime(message.at, context))
+            let at = lineTime(message.at, context)
             enter(
                 msgid: msgid, upstreamID: message.id, puppet: nil,
                 nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),

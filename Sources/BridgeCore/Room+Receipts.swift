@@ -273,17 +273,22 @@ extension Room {
         return IRCMessage(source: context.settings.serverName, command: "MARKREAD", params: [channel, value ?? "*"])
     }
 
-    /// The client read up to `at`. Markers only move forward and never into the future. True when it moved.
+    /// The client read up to `at`. Markers only move forward and never into the future; but where a line bears that time,
+    /// it was read, and what stands in front of it, though it may not be later than what was read before. True when the
+    /// marker moved.
     @discardableResult
     func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: BridgeContext) -> Bool {
         guard let member = locals[client] else { return false }
-        let target = min(at, recent.end(wall: context.now.wall))
+        let end = recent.end(wall: context.now.wall)
+        let upTo = min(at, end)
         let old = markers[member.puppet]
-        if let old, target < old.at { return false }
+        let line = at >= end ? recent.lastSequence : recent.lastSequence(at: at)
+        if let old, upTo < old.at, line.map({ $0 <= old.sequence }) ?? true { return false }
+        let target = old.map { max($0.at, upTo) } ?? upTo
         if markers.count >= Self.maxMarkers, old == nil {
             markers = markers.filter { puppets[$0.key] != nil }
         }
-        let passed = recent.passed(from: old, joinedAfter: member.joinedAfter, upTo: target)
+        let passed = recent.passed(from: old, joinedAfter: member.joinedAfter, upTo: upTo, through: line)
         let newest = passed.reduce(old?.sequence ?? member.joinedAfter) { max($0, $1.sequence) }
         markers[member.puppet] = ReadMarker(at: target, sequence: newest)
         if old.map({ target != $0.at || newest != $0.sequence }) ?? true {

@@ -227,7 +227,7 @@ extension Room {
         guard keepArrival(entry, by: proof, own, context) else { return }
         if entry.isShown { return learnShown(entry, upstreamID, own, context) }
         let origin = entry.origin
-        let shownAt = lineTime(entry.message.at ?? shownTime(at, context))
+        let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
         let msgid = shownID(of: entry, upstreamID: upstreamID, context)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client

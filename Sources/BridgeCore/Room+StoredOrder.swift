@@ -46,12 +46,12 @@ extension Room {
         if isDue { keepLive(context) }
     }
 
-    /// What a line shows as its time, by when it was said: apart from the one before. Behind a hole it is none that is kept as the
-    /// end of what is in front of it.
-    func lineTime(_ saidAt: ChatTimestamp) -> ChatTimestamp {
-        let at = recent.apart(saidAt)
-        guard at == liveKept, missingSince != nil || isGapOpen, at.milliseconds < .max else { return at }
-        return ChatTimestamp(milliseconds: at.milliseconds + 1)
+    /// What a line shows as its time, by when it was said; nil: nobody knows, and it is shown now. Behind a hole it is none that
+    /// is kept as the end of what is in front of it.
+    func lineTime(_ saidAt: ChatTimestamp?, _ context: BridgeContext) -> ChatTimestamp {
+        let isBehindHole = missingSince != nil || isGapOpen
+        return recent.lineTime(
+            saidAt ?? context.now.wall, now: context.now.wall, but: isBehindHole ? liveKept : nil)
     }
 
     /// A message of somebody upstream, as it is kept.
@@ -71,15 +71,13 @@ extension Room {
 
     // MARK: - Until when nothing is missing
 
-    /// When the last frame came over the link, by the wall clock: what was said until then has come too.
-    func seenUntil(_ context: BridgeContext) -> ChatTimestamp {
-        let silence = max((context.now.monotonic - link.lastFrameAt).wholeNanoseconds / 1_000_000, 0)
-        return ChatTimestamp(milliseconds: context.now.wall.milliseconds - silence)
-    }
+    /// Up to when everything said is known to have come over the link, by the wall clock.
+    func seenUntil(_ context: BridgeContext) -> ChatTimestamp { proof?.wall(context.now) ?? context.now.wall }
 
-    /// Keeps until when nothing is missing, if that is later than what is kept.
+    /// Keeps until when nothing is missing, if that is later than what is kept. Not while messages have come that are not
+    /// shown yet, and so are not kept either.
     func keepLive(_ context: BridgeContext) {
-        guard context.isDurable, isLive, missingSince == nil, !isGapOpen else { return }
+        guard context.isDurable, isLive, missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
         keepLive(until: heard(until: seenUntil(context)), context)
     }
 
@@ -169,6 +167,8 @@ extension Room {
             // By the time that was shown: it was never later than our clock, by which `until` was noted too.
             if message.kind == .message, last.map({ index <= $0 }) ?? (message.at <= until) {
                 lastBeforeGap = message.at
+                // It may be shown later than it was said, and others may have spoken in between.
+                if message.at == until, let said = message.backendAt { missingSince = min(until, said, now) }
                 mark = catchUp.newest
                 idsAtMark = duplicates.total
                 stretch += unmarked

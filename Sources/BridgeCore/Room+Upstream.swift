@@ -22,10 +22,13 @@ extension Room {
             case .stopped: linkStopped(context)
             }
         }
+        // Not before: what one read brought is only now kept in full.
+        proof = link.proof
         if delivery.doubtedAt != nil { settleDoubt(nil, context) }
     }
 
     private func linkCameUp(_ context: BridgeContext) {
+        proof = link.proof
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         crowds.linkedAt = context.now.monotonic
@@ -77,6 +80,7 @@ extension Room {
         context.timers.cancel(.settling(id))
         decideAll(context)
         if wasUp {
+            proof = link.proof
             loseSight(context)
             context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
         }
@@ -269,7 +273,7 @@ extension Room {
             text = withNicks
             shownText = text
         }
-        let at = lineTime(shownTime(message.at, context))
+        let at = lineTime(message.at, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)

@@ -236,6 +236,8 @@ final class Room {
     /// A marker moved since the backend was last called to mark the room as read.
     var isMarkReadDue = false
     var cursorRound = CursorRound()
+    /// Up to when everything that the backend sent over this link has come, and was handled; nil: there was no link.
+    var proof: LinkProof?
     /// What is said since then may be missing, by our clock; nil: nothing is.
     var missingSince: ChatTimestamp?
     /// It is missing because somebody entered then and there was no link; nil: for another reason.

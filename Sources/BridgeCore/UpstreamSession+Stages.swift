@@ -31,6 +31,7 @@ extension UpstreamSession {
     private func subscribe(_ dialectContext: DialectContext, _ context: BridgeContext) {
         let most = subscribesToLess ? CatchUp.smallPage : .max
         let limit = settings.historyLimit > 0 ? min(settings.historyLimit, most) : 1
+        if traits.opening.contains(.subscribes) { proof = LinkProof(since: context.now) }
         if traits.opening.contains(.subscribes),
             !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, context)
         {
@@ -72,6 +73,10 @@ extension UpstreamSession {
             readyReceived(context)
         case .history:
             readyReceived(context)
+            events.append(.chat(event, byteCount: byteCount))
+        case .message(let message):
+            // Elsewhere the time is that of the sender's clock.
+            if traits.messageIDOrigin == .server, let at = message.at { proof.stamped(at, now: context.now) }
             events.append(.chat(event, byteCount: byteCount))
         default: events.append(.chat(event, byteCount: byteCount))
         }
@@ -197,10 +202,11 @@ extension UpstreamSession {
         say(.ping(ref: ref.rawValue), dialectContext, context)
     }
 
-    /// When the next ping is due; one inside the JSON only after silence.
+    /// When the next ping is due; one inside the JSON after silence, and where there is none, all the same a pause later: only
+    /// its answer proves that the link is whole.
     private var pingDue: MonotonicInstant? {
         guard traits.liveness == .jsonPing else { return nextPingAt }
-        return nextPingAt.map { max($0, lastByteAt + pingInterval) }
+        return nextPingAt.map { max($0, min(lastByteAt, $0) + pingInterval) }
     }
 
     func openTimerFired(_ dialectContext: DialectContext, _ context: BridgeContext) {

@@ -179,8 +179,8 @@ final class UpstreamSession {
     private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
-    /// When the last whole frame came, or the session became usable: what the peer sent before that has come.
-    private(set) var lastFrameAt = MonotonicInstant(nanoseconds: 0)
+    /// Up to when everything that the peer sent has come.
+    var proof = LinkProof(since: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: ChatTimestamp(milliseconds: 0)))
     var events: [LinkEvent] = []
 
     init(room: RoomID, settings: RoomSettings) {
@@ -314,6 +314,7 @@ final class UpstreamSession {
                 compression: settings.compression, nonce: context.randomBytes(16))
             request.request(into: &context.writer)
             handshake = request
+            proof = LinkProof(since: context.now)
             state = .handshaking
             context.emit(.sendUpstream(room, context.writer.take()))
             context.timers.set(.link(room), at: context.now.monotonic + settings.handshakeTimeout)
@@ -449,20 +450,20 @@ final class UpstreamSession {
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         var pongs: [UInt64?] = []
-        var hasFrame = false
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
-            if case .failed = event {} else { hasFrame = true }
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
             case .ping: break
-            case .pong(let payload): pongs.append(UInt64(String(decoding: payload, as: UTF8.self)))
+            case .pong(let payload):
+                let payload = String(decoding: payload, as: UTF8.self)
+                pongs.append(UInt64(payload))
+                proof.answered(payload)
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
         }
         flush(context)
-        if hasFrame { lastFrameAt = context.now.monotonic }
         if state == .closing {
             // Everybody was told goodbye; what the backend still says has no one to hear it.
             if closed != nil || failure != nil { becomeStopped(context) }
@@ -521,7 +522,13 @@ final class UpstreamSession {
         let isDemand = isDemand && traits.answersPings
         guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
         var ref = traits.liveness == .jsonPing ? context.freshChatID() : nil
-        if ref.map({ sayPing($0, dialectContext, context) }) != true { ref = sendPing(context) }
+        if let asked = ref, sayPing(asked, dialectContext, context) {
+            proof.asked(asked.rawValue, at: context.now)
+            // What answers it cannot be told from other frames, and so proves nothing.
+            if !traits.answersPings { _ = sendPing(context) }
+        } else {
+            ref = sendPing(context)
+        }
         if isDemand, let ref { demand = Demand(sentAt: context.now.monotonic, ref: ref) }
         pingSentAt = pingSentAt ?? context.now.monotonic
         if pingInterval > .zero { nextPingAt = context.now.monotonic + pingInterval }
@@ -545,6 +552,7 @@ final class UpstreamSession {
             _ = connection?.sendPing($0, output: &context.writer, using: &context.random)
         }
         flush(context)
+        proof.asked(ref.rawValue, at: context.now)
         if unansweredPings.count == Self.maxUnansweredPings { unansweredPings.removeFirst() }
         unansweredPings.append(Ping(number: lastPing, sentAt: context.now.monotonic, frameCount: frameCount))
         return ref
@@ -564,6 +572,7 @@ final class UpstreamSession {
 
     /// An answer inside the JSON; one that does not say to what is to the last question.
     func pongReceived(_ ref: String?) {
+        proof.answered(ref)
         if let demand, ref.map({ $0 == demand.ref.rawValue }) ?? true { self.demand = nil }
     }
 
@@ -605,7 +614,6 @@ final class UpstreamSession {
         isUp = true
         hasBeenUp = true
         upSince = context.now.monotonic
-        lastFrameAt = context.now.monotonic
         events.append(.up)
     }
 

@@ -61,18 +61,104 @@ struct GapTests {
         #expect(heard.map(\.text).first == "one")
         #expect(heard.map(\.text).last == "two")
         #expect(heard.count == 3)
-        #expect(heard[1].gap == Self.time(19) + "," + Self.time(end), "from the last frame on")
-        #expect(heard[1].text.hasPrefix("*** What was said between 12:00:19 and "))
+        // The server's time of the last message; where senders tell the time, when the link was opened.
+        let isStamped = wire.origin == .server
+        let begin = isStamped ? Self.time(19) : "2026-11-21T11:59:59.000Z"
+        #expect(heard[1].gap == begin + "," + Self.time(end))
+        #expect(heard[1].text.hasPrefix("*** What was said between \(isStamped ? "12:00:19" : "11:59:59") and "))
         #expect(heard[1].text.hasSuffix("is missing: the backend keeps no history."))
         #expect(stage.kept.map(\.kind) == [.message, .gap, .message])
         #expect(stage.kept[1].msgid == heard[1].msgid)
         #expect(stage.kept[1].text == heard[1].text)
-        #expect(stage.kept[1].gapFrom == ChatTimestamp(milliseconds: ManualClock.epochMilliseconds + 19_000))
+        #expect(
+            stage.kept[1].gapFrom
+                == ChatTimestamp(milliseconds: ManualClock.epochMilliseconds + (isStamped ? 19_000 : -1000)))
         #expect(stage.kept[1].at.milliseconds == stage.wall)
         #expect(stage.room.recent.newest?.sequence == 2)
         let plain = stage.raw(2)
         #expect(plain.contains(":bridge NOTICE #lobby :" + heard[1].text), "without tags")
         #expect(stage.harness.violations == [])
+    }
+
+    @Test(
+        "a gap begins where the link was last known to be whole, however late that is read which came before its end",
+        arguments: StoredWire.withoutHistory, [(true, true), (true, false), (false, true), (false, false)])
+    func standstill(wire: StoredWire, fault: (isStopped: Bool, isKilled: Bool)) throws {
+        let stage = try StoredStage(wire, room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(25))
+        stage.say("one")
+        stage.standStill(saying: ["two"], losing: ["three", "four"], isStopped: fault.isStopped)
+        #expect(stage.said() == ["one", "two"])
+        if fault.isKilled {
+            stage.crash()
+            stage.start()
+            stage.enter("bob")
+        }
+        stage.regainLink()
+        stage.say("five")
+        let row = try #require(stage.kept.first { $0.kind == .gap })
+        // A ping was answered that was sent at 20 s; a server's time says more.
+        let begin = ManualClock.epochMilliseconds + (wire.origin == .server ? 25_000 : 19_000)
+        #expect(row.gapFrom == ChatTimestamp(milliseconds: begin))
+        for lost in stage.log[2...3] { #expect(begin <= lost.at && lost.at <= row.at.milliseconds, "\(lost.text)") }
+        #expect(stage.kept.map(\.kind) == [.message, .message, .gap, .message])
+    }
+
+    @Test(
+        "a gap whose begin a restart tells is no shorter for what was read late just before", arguments: [true, false])
+    func killedAtOnce(isStopped: Bool) throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0], room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(25))
+        stage.standStill(saying: ["one"], losing: ["two"], isStopped: isStopped)
+        // The process had no time to hear of the link's end.
+        let until = try #require(stage.harness.store.disk.rooms[stage.key]?.liveUntil)
+        #expect(until.milliseconds == ManualClock.epochMilliseconds + 20_000)
+    }
+
+    @Test("a clock of the machine that slept shortens no gap")
+    func sleep() throws {
+        let stage = try StoredStage(StoredWire.withoutHistory[0], room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(25))
+        // The monotonic clock does not count that.
+        stage.harness.clock.lead = .seconds(3600)
+        stage.loseLink(for: .seconds(1))
+        stage.regainLink()
+        let row = try #require(stage.kept.first { $0.kind == .gap })
+        #expect(row.gapFrom == ChatTimestamp(milliseconds: ManualClock.epochMilliseconds + 19_000))
+        #expect(row.at.milliseconds >= ManualClock.epochMilliseconds + 3_625_000)
+    }
+
+    @Test(
+        "a room that is never quiet has its link proved all the same, where pings are inside the JSON",
+        arguments: [true, false])
+    func busy(answersPings: Bool) throws {
+        let stage = try StoredStage(
+            StoredWire.withoutHistory[0],
+            {
+                $0.liveness = .jsonPing
+                $0.answersPings = answersPings
+            }, room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.enter("bob")
+        for second in 1...120 {
+            stage.harness.advance(by: .seconds(1))
+            stage.say("m\(second)")
+            guard answersPings else { continue }
+            for ping in stage.sent("ping") {
+                stage.harness.sendFrame(0, "{\"kind\":\"pong\",\"ref\":\"\(ping["ref"]?.string ?? "")\"}")
+            }
+        }
+        stage.loseLink(for: .seconds(1))
+        stage.regainLink()
+        let row = try #require(stage.kept.first { $0.kind == .gap })
+        let age = ManualClock.epochMilliseconds + 120_000 - (row.gapFrom?.milliseconds ?? 0)
+        #expect((1000...41_000).contains(age))
     }
 
     @Test("a restart is told like an outage, once, however the process ended", arguments: [0, 1, 2], [true, false])
@@ -124,7 +210,7 @@ struct GapTests {
 
     @Test("two failed tries make one gap, from the first loss on")
     func oneGap() throws {
-        let stage = try StoredStage(StoredWire.withoutHistory[0])
+        let stage = try StoredStage(StoredWire.withoutHistory[0], room: { $0.ping = .seconds(20) })
         stage.start()
         stage.enter("bob")
         stage.harness.advance(by: .seconds(30))
@@ -137,7 +223,7 @@ struct GapTests {
         stage.regainLink()
         let gaps = stage.heard().compactMap(\.gap)
         #expect(gaps.count == 1)
-        #expect(gaps.first?.hasPrefix(Self.time(29)) == true)
+        #expect(gaps.first?.hasPrefix(Self.time(19)) == true, "from the last ping that was answered")
     }
 
     @Test("a clock that was put back while the bridge was down tells a gap all the same")
@@ -166,6 +252,21 @@ struct GapTests {
         #expect(heard.filter { $0.from != "bridge" }.map(\.text) == ["one", "two", "three", "four"])
         #expect(heard.filter { $0.gap != nil } == [])
         #expect(stage.kept.map(\.text) == ["one", "two", "three", "four"])
+    }
+
+    @Test("a history is asked for from where the link was last known to be whole, whatever senders' clocks say")
+    func askedEarlyEnough() throws {
+        let stage = try StoredStage(StoredWire.withHistory[0], room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(25))
+        stage.senderLead = 290_000
+        stage.standStill(
+            saying: (1...20).map { "m\($0)" }, losing: ["three", "four"], isStopped: true, for: .seconds(120))
+        stage.senderLead = 0
+        stage.regainLink()
+        stage.say("five")
+        #expect(stage.said() == (1...20).map { "m\($0)" } + ["three", "four", "five"])
     }
 
     @Test("a history that is too short leaves a gap up to where it begins", arguments: [true, false])

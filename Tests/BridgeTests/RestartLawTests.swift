@@ -14,7 +14,7 @@ struct RestartLawTests {
         arguments: StoredWire.withHistory + StoredWire.withoutHistory, LawSeeds.seeds(8))
     func law(wire: StoredWire, seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let stage = try StoredStage(wire)
+        let stage = try StoredStage(wire, room: { $0.ping = .seconds(4) })
         stage.start()
         stage.enter("bob")
         var spoken = 0
@@ -22,34 +22,33 @@ struct RestartLawTests {
         var crashes: UInt64 = 0
         /// What was said before anything of the room was on disk is the past.
         var base = 0
-        func say() {
+        func text() -> String {
             spoken += 1
-            stage.say("t\(spoken)")
+            return "t\(spoken)"
+        }
+        func texts(_ range: ClosedRange<Int>) -> [String] {
+            (0..<Int.random(in: range, using: &random)).map { _ in text() }
         }
         stage.harness.store.commits = false
         for _ in 0..<80 {
-            switch Int.random(in: 0..<20, using: &random) {
-            case 0..<9: say()
+            switch Int.random(in: 0..<24, using: &random) {
+            case 0..<9: stage.say(text())
             case 9..<12:
                 let count = Int.random(in: 1...4, using: &random)
                 stage.harness.perform { _, _ in stage.harness.store.commit(count) }
             case 12..<15: stage.harness.advance(by: .milliseconds(Int64.random(in: 1...4000, using: &random)))
             case 15, 16:
-                let texts = (0..<Int.random(in: 0...3, using: &random)).map { _ in
-                    spoken += 1
-                    return "t\(spoken)"
-                }
-                stage.loseLink(saying: texts, for: .milliseconds(Int64.random(in: 1...5000, using: &random)))
+                stage.loseLink(saying: texts(0...3), for: .milliseconds(Int64.random(in: 1...5000, using: &random)))
                 if Bool.random(using: &random) { stage.regainLink() }
             case 17:
                 if stage.upstream.state != .open { stage.regainLink() }
+            case 20, 21:
+                stage.standStill(
+                    saying: texts(0...3), losing: texts(0...3), isStopped: Bool.random(using: &random))
+                if Bool.random(using: &random) { stage.regainLink() }
             default:
-                let texts = (0..<Int.random(in: 0...3, using: &random)).map { _ in
-                    spoken += 1
-                    return "t\(spoken)"
-                }
                 crashes += 1
-                stage.crash(saying: texts, seed: seed &* 1000 &+ crashes)
+                stage.crash(saying: texts(0...3), seed: seed &* 1000 &+ crashes)
                 if stage.harness.store.disk.rooms[stage.key]?.liveUntil == nil { base = stage.log.count }
                 stage.start()
                 stage.enter("bob")
@@ -58,7 +57,7 @@ struct RestartLawTests {
         stage.regainLink()
         stage.harness.store.commits = true
         stage.harness.advance(by: .seconds(60))
-        say()
+        stage.say(text())
         #expect(stage.harness.violations == [])
 
         let rows = stage.kept

@@ -156,6 +156,34 @@ final class StoredStage {
         harness.advance(by: pause)
     }
 
+    /// Nothing gets through for a while, since the relay's process is stopped or a proxy holds everything back. The backend says
+    /// `late` over the link and dies; to others it says `lost`. Then everything that waited is read at once, and the link's end.
+    func standStill(
+        saying late: [String], losing lost: [String] = [], isStopped: Bool, for pause: Duration = .seconds(1)
+    ) {
+        func pass(_ duration: Duration = .seconds(1)) {
+            let then = harness.clock.now.monotonic + duration
+            if isStopped { harness.clock.move(to: then) } else { harness.advance(to: then) }
+        }
+        harness.upstream(link).isSilent = true
+        var waiting: [String] = []
+        for text in late {
+            pass()
+            append(text, at: harness.clock.rightTime)
+            waiting.append(frame(log[log.count - 1]))
+        }
+        for text in lost {
+            pass()
+            append(text, at: harness.clock.rightTime)
+        }
+        pass(pause)
+        harness.acceptsConnections = false
+        if upstream.state == .open { for frame in waiting { harness.sendFrame(link, frame) } }
+        harness.upstream(link).isSilent = false
+        harness.endTransport(link, reason: "the connection was reset")
+        wasUp = false
+    }
+
     func regainLink() {
         harness.acceptsConnections = true
         if upstream.state == .connecting {
@@ -192,8 +220,10 @@ final class StoredStage {
     }
 
     /// Somebody upstream says something while the link is up.
-    func say(_ text: String, from sender: String = "ann") {
-        append(text, at: harness.clock.rightTime, from: sender)
+    ///
+    /// - Parameter at: what it is stamped with; nil: the right time.
+    func say(_ text: String, from sender: String = "ann", at: Int64? = nil) {
+        append(text, at: at ?? harness.clock.rightTime, from: sender)
         if upstream.state == .open { harness.sendFrame(link, frame(log[log.count - 1])) }
     }
 

@@ -4,6 +4,9 @@ IRC users are told of each loss once, and of each return once. Messages said mea
 afterwards.
 """
 
+import datetime
+import os
+import signal
 import time
 
 from peer import IRC, MODERN, wait_until
@@ -261,3 +264,28 @@ def a_message_too_old_is_given_back_to_its_author(world):
     ann.say("#lobby", "in time")
     ann.expect_text("in time")
     assert [f["body"] for f in world.relay.messages_from_bridge()] == ["in time"]
+
+
+@scenario
+def stopped_while_the_backend_dies(world):
+    """The relay's process stands still. What it reads late proves nothing of the link: the gap covers what was said later."""
+    world.start()
+    ann, remy = world.irc("ann"), world.person("Remy")
+    remy.say("one")
+    ann.expect_text("one")
+    process = world.bridge.process.pid
+    os.kill(process, signal.SIGSTOP)
+    try:
+        remy.say("two")
+        remy.expect_message("two")
+        world.relay.drop()
+        remy.say("three")
+        remy.expect_message("three")
+        said = datetime.datetime.now(datetime.timezone.utc)
+        time.sleep(3)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    gap = ann.expect("NOTICE", lambda line: "is missing" in line.params[-1])
+    assert ann.texts("Remy") == ["one", "two"], ann.texts("Remy")
+    begin, end = (datetime.datetime.fromisoformat(time) for time in gap.tags["chatbridge/gap"].split(","))
+    assert begin <= said <= end, "what was said at %s is not between %s and %s" % (said, begin, end)
