@@ -474,11 +474,11 @@ struct Outbox {
 
     /// Puts what only pongs confirmed in front of all else that is unsettled over this link.
     private mutating func reopen(_ entries: [OutboxEntry], _ now: MonotonicInstant) {
-        let first = lists.first(.open, where: { $0.unsettledAt == now })
+        let (first, oldest) = (lists.first(.open, where: { $0.unsettledAt == now }), lists.oldest)
         for var entry in entries {
             entry.state = .unsettled
             (entry.unsettledAt, entry.missedAt) = (now, nil)
-            let slot = lists.insert(entry, into: .open, before: first)
+            let slot = lists.insert(entry, into: .open, before: first, olderThan: oldest)
             enter(slot, entry)
             countUnsettled(entry)
         }
