@@ -66,7 +66,7 @@ def is_shown_once(setting, identity, clients, *texts):
         assert words(setting).count(spoken(identity, "ann", text)) == 1, words(setting)
 
 
-@on("custom", quick=True)
+@on("custom")
 def an_ack_names_the_message_for_reactions_receipts_and_deletions(setting):
     start(setting)
     ann, bob = (setting.irc(nick, more=["draft/message-redaction"]) for nick in ("ann", "bob"))
@@ -126,7 +126,7 @@ def a_lost_ack_before_a_kill_doubles_nothing(setting):
     assert words(setting) == ["confirmed", "in between", "after the kill"], words(setting)
 
 
-@on("custom", quick=True)
+@on("custom")
 def check_says_what_confirms_and_what_a_lost_link_means(setting):
     start(setting)
     checked = subprocess.run(

@@ -772,7 +772,7 @@ def for_each(make, *names):
                 result = function(stage)
                 stage.bridge.check_alive()
                 return result
-        run.wires, run.is_quick = list(names), False
+        run.wires = list(names)
         return run
     return mark
 
