@@ -88,7 +88,7 @@ extension Bridge {
         let refusal = room.submit(
             Submission(
                 words: words, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil,
-                network: session.account == nil ? countedNetwork(of: session.origin) : nil),
+                network: session.account == nil ? network(of: session.origin) : nil),
             from: session.id, context)
         if refusal == nil, context.isDurable {
             session.lastKept = context.ledger.next

@@ -278,7 +278,13 @@ public final class Bridge {
     /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
     /// through it, until it says for whom it connects.
     func countedNetwork(of origin: ClientOrigin) -> String? {
-        origin.isLocal || isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
+        origin.isLocal ? nil : network(of: origin)
+    }
+
+    /// The network that a client shares with whoever else comes from its address; nil: it came through a gateway that did
+    /// not say.
+    func network(of origin: ClientOrigin) -> String? {
+        isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
     }
 
     private func refusalOfAddress(_ origin: ClientOrigin) -> String? {

@@ -37,6 +37,13 @@ struct DeliveredMessages {
         items.firstIndex { $0.entry.message.id == id }.map { items.remove(at: $0).entry }
     }
 
+    /// Those that were written since then.
+    mutating func take(since: MonotonicInstant) -> [OutboxEntry] {
+        let count = items.reversed().prefix { $0.entry.writtenAt.map { $0 >= since } ?? false }.count
+        defer { items.removeLast(count) }
+        return items.suffix(count).map(\.entry)
+    }
+
     mutating func takeDue(now: MonotonicInstant) -> [OutboxEntry] {
         let count = items.prefix { $0.until <= now }.count
         defer { items.removeFirst(count) }

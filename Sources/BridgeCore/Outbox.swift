@@ -116,7 +116,7 @@ struct OutboxEntry {
     var frameCount: UInt64 = 0
     /// IRC has seen it as said: a pong confirmed it once.
     var isShown = false
-    /// It was sent a second time, since the history lacked it.
+    /// It does not go again: it did once, since the history lacked it, or the backend may have refused it.
     var isRepeated = false
     /// When it became unsettled: no history that was asked for before tells of it.
     var unsettledAt: MonotonicInstant?
@@ -472,9 +472,17 @@ struct Outbox {
         return intended
     }
 
+    /// What a pong confirmed lately may have been refused: a history is to tell. Returns whether there was anything.
+    mutating func suspectDelivered(since: MonotonicInstant, now: MonotonicInstant) -> Bool {
+        var suspects = delivered.take(since: since)
+        for index in suspects.indices { suspects[index].isRepeated = true }
+        reopen(suspects, now)
+        return !suspects.isEmpty
+    }
+
     /// Puts what only pongs confirmed in front of all else that is unsettled over this link.
     private mutating func reopen(_ entries: [OutboxEntry], _ now: MonotonicInstant) {
-        let (first, oldest) = (lists.first(.open, where: { $0.unsettledAt == now }), lists.oldest)
+        let (first, oldest) = (lists.first(.open, where: { $0.unsettledAt == now || $0.state != .unsettled }), lists.oldest)
         for var entry in entries {
             entry.state = .unsettled
             (entry.unsettledAt, entry.missedAt) = (now, nil)

@@ -153,37 +153,22 @@ extension Room {
     func takeOnlyInFlight(_ own: OwnLink?, _ words: String, _ context: BridgeContext) -> OutboxEntry? {
         let (now, link) = (context.now.monotonic, own?.id ?? id)
         let messages = own?.outbox.inFlight ?? outbox.inFlight
-        let lately = own?.sent.countLately(now: now) ?? sentMessages.countLately(now: now)
         let actions = openActions.countInFlight(over: link, within: SentMessages.complaintWindow, now: now)
-        guard messages + lately + actions == 1 else {
-            if messages + lately + actions > 1 {
-                context.note(
-                    .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
-                    ["room": own?.link.settings.name ?? settings.name])
-            }
+        guard messages + actions == 1 else {
+            context.note(
+                .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
+                ["room": own?.link.settings.name ?? settings.name])
+            lookForSuspects(own, context)
             return nil
         }
         if actions == 1 {
             _ = onlyActionRefused(over: link, words, context)
             return nil
         }
-        if messages == 1 {
-            // Where everything is answered in order, an answer may take its time.
-            let isOrdered = traits.confirmation == .receipt && traits.messageIDOrigin == .server
-            let since = isOrdered ? MonotonicInstant(nanoseconds: .min) : now + (.zero - SentMessages.complaintWindow)
-            return own?.outbox.refuseOnly(since: since) ?? outbox.refuseOnly(since: since)
-        }
-        let entry = own?.sent.markComplained(now: now) ?? sentMessages.markComplained(now: now)
-        guard let entry, let id = entry.message.id else { return nil }
-        if let own { _ = own.outbox.delivered.take(id: id) } else { _ = outbox.delivered.take(id: id) }
-        return entry
-    }
-
-    /// A message of ours came back whose author was told that the backend refused it.
-    func tellIfComplained(_ sent: SentMessages.Entry, _ context: BridgeContext) {
-        guard sent.isComplained, let entry = sent.entry else { return }
-        if let id = entry.message.id { _ = outbox.takeLate(ref: id) }
-        tellLateArrival(entry, context)
+        // Where everything is answered in order, an answer may take its time.
+        let isOrdered = traits.confirmation == .receipt && traits.messageIDOrigin == .server
+        let since = isOrdered ? MonotonicInstant(nanoseconds: .min) : now + (.zero - SentMessages.complaintWindow)
+        return own?.outbox.refuseOnly(since: since) ?? outbox.refuseOnly(since: since)
     }
 
     /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. False

@@ -612,7 +612,6 @@ extension Room {
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent, nil, context)
-            tellIfComplained(sent, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }

@@ -170,7 +170,6 @@ extension Room {
                 guard own != nil || isKnownOrPrefixedAsOurs(row) else { continue }
                 _ = own?.sent.take(msgid: sent[index].msgid) ?? sentMessages.take(msgid: sent[index].msgid)
                 learn(id, of: sent[index], own, context)
-                if own == nil { tellIfComplained(sent[index], context) }
                 catchUp.saw(id: id, at: row.at, wall: context.now.wall)
                 continue
             }
@@ -242,7 +241,7 @@ extension Room {
     private func tellUnsettled(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
         for entry in entries where entry.isRepeated {
             failed(
-                entry, why: "the backend does not show it, though it was sent twice", own, context)
+                entry, why: "the backend's history does not have it", own, context)
         }
         tellExpired(entries.filter { !$0.isRepeated }, own, context)
     }
@@ -268,6 +267,18 @@ extension Room {
         guard traits.history != .none, !mayRepeatMessages else { return }
         let now = context.now.monotonic
         if own?.outbox.unsettleDoubtful(now: now) ?? outbox.unsettleDoubtful(now: now), !askAgain(context) {
+            armSettling(context)
+        }
+    }
+
+    /// The backend complained of something, and a pong confirmed messages a moment ago: a history is to tell whether it has
+    /// them. They do not go again; the author of one that is missing hears that.
+    func lookForSuspects(_ own: OwnLink?, _ context: BridgeContext) {
+        let now = context.now.monotonic
+        let since = now + (.zero - SentMessages.complaintWindow)
+        if own?.outbox.suspectDelivered(since: since, now: now) ?? outbox.suspectDelivered(since: since, now: now),
+            !askAgain(context)
+        {
             armSettling(context)
         }
     }

@@ -177,7 +177,6 @@ extension Room {
         {
             learnAccount(from: message, context)
             learn(message.id, of: sent, nil, context)
-            tellIfComplained(sent, context)
             return
         }
         if !isHistory, !isLateFrame, !undecided.isReleasing, isUndecided(message) {

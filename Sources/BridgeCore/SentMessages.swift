@@ -14,7 +14,7 @@ struct SentMessages {
     /// An own message that comes back within this is an echo: as long as a dead link can go unnoticed, since it may come over
     /// another one.
     static let echoWindow: Duration = .seconds(60)
-    /// A complaint that names no message means the newest one, if it was written within this.
+    /// A complaint that names no message means one that was written within this.
     static let complaintWindow: Duration = .seconds(2)
 
     struct Entry {
@@ -25,8 +25,6 @@ struct SentMessages {
         /// Ours; nil: an earlier process sent it.
         var messageID: ChatID?
         let key: Int
-        /// The author was told that the backend refused it. It stays, since a history may have it all the same.
-        fileprivate(set) var isComplained = false
 
         init(msgid: String, entry: OutboxEntry, writtenAt: MonotonicInstant) {
             self.msgid = msgid
@@ -70,20 +68,6 @@ struct SentMessages {
     mutating func takeNewest(text: String) -> Entry? {
         let key = Self.key(text)
         return entries.lastIndex { $0.key == key }.map { entries.remove(at: $0) }
-    }
-
-    /// So many can be meant by a complaint without a name: written lately, and not meant by an earlier one.
-    func countLately(now: MonotonicInstant) -> Int {
-        entries.reversed().prefix { now - $0.writtenAt <= Self.complaintWindow }.count { !$0.isComplained }
-    }
-
-    /// The newest of these, where it is whole. What the backend took all the same is known by it when it comes back.
-    mutating func markComplained(now: MonotonicInstant) -> OutboxEntry? {
-        guard let index = entries.lastIndex(where: { !$0.isComplained }),
-            now - entries[index].writtenAt <= Self.complaintWindow, let entry = entries[index].entry
-        else { return nil }
-        entries[index].isComplained = true
-        return entry
     }
 
     // MARK: - Histories

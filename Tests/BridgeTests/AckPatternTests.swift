@@ -89,6 +89,8 @@ struct AckPatternTests {
             session.loseLink()
             meanwhile()
             session.harness.advance(by: .seconds(5))
+            // What a history lacks is looked for once more.
+            session.harness.advance(by: CatchUp.patience)
         }
 
         /// What `client` hears that is said, under the nick that says it; a prefix of the room's account is left out.

@@ -100,7 +100,9 @@ def many_messages_before_it_is_known(stage):
         assert not any(told(client, text) for text in said)
     assert stage.backend.texts() == said, stage.backend.texts()
     assert all(stage.backend.times_read(text) == 1 for text in said)
-    assert texts(ask(stage.bob, "CHATHISTORY LATEST #lobby * 50")) == said
+    # A kill leaves a gap where the backend keeps no history, and the page tells of it.
+    page = [text for text in texts(ask(stage.bob, "CHATHISTORY LATEST #lobby * 50")) if not text.startswith("*** ")]
+    assert page == said, page
 
 
 @wires()
@@ -222,7 +224,9 @@ def killed_before_it_is_known(stage):
     wait_until(lambda: seen(stage.bob, "after it"), lambda: counts(stage, "after it"), 2 * LEARNT + 6)
     said = ["early 0", "early 1", "early 2", "after it"]
     assert stage.backend.texts() == said, stage.backend.texts()
-    assert texts(ask(stage.bob, "CHATHISTORY LATEST #lobby * 50")) == said
+    # A kill leaves a gap where the backend keeps no history, and the page tells of it.
+    page = [text for text in texts(ask(stage.bob, "CHATHISTORY LATEST #lobby * 50")) if not text.startswith("*** ")]
+    assert page == said, page
 
 
 # MARK: - Acks: the server's id and our nonce, and no echo
