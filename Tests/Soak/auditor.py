@@ -40,6 +40,7 @@ GROWTH, GROWTH_KIB = 0.20, 16 * 1024
 
 KEY = re.compile(r"([A-Za-z]+[-@][a-z]+):([a-z]+):(\d+)(?!\d)")
 OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
+LATE = "so older messages may come late"
 GAP = re.compile(r"What was said between .* (?:is|are) missing")
 ON_ITS_WAY = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
 ON_ITS_WAY_CODES = ("QUEUED", "DELIVERED_LATE")
@@ -225,6 +226,8 @@ class Client:
         self.caps, self.asks = frozenset(plan["caps"]), plan["asks"]
         self.is_guest = self.account is None
         self.said, self.shown, self.told = {}, [], []
+        # [(room, when)]: it was told that older messages may come late.
+        self.warned = []
         # [(purpose, room, connection, [Page], whether it was ended)]
         self.readings = []
         # {(connection, room): when it certainly was a member}
@@ -334,6 +337,8 @@ class Client:
             if match:
                 stamp, text = (match[1], match[2]), text[match.end():]
         if line.command == "NOTICE":
+            if LATE in text:
+                self.warned.append((line.params[0].lstrip("#"), t))
             match = GAP.search(text)
             if not match:
                 return
@@ -439,6 +444,13 @@ class Audit:
                     self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
                     if one.page is None:
                         self.live_keys.add(one.key)
+        # Messages that a room was told may come late: logged before it was told so, and not shown by then.
+        self.late = set()
+        for client in self.clients.values():
+            for name, t in client.warned:
+                self.late.update(
+                    message.key for message in self.rooms[name].log
+                    if message.logged < t and self.first_shown.get(message.key, t) >= t)
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
         for (room, gap), (text, t, time) in gaps.items():
@@ -484,7 +496,7 @@ class Audit:
             self.contents(client)
             self.streams[client.name] = streams = {name: [] for name in self.rooms}
             for one in self.stream(client):
-                if one.room in streams:
+                if one.room in streams and (one.key is None or one.key[1] == one.room):
                     streams[one.room].append(one)
         for room in self.rooms.values():
             orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
@@ -688,7 +700,8 @@ class Audit:
         message = there[0]
         if any(begin <= one.time <= end for begin, end in own):
             return
-        is_behind = one.time - 1 in self.moments[room.name]
+        taken = self.moments[room.name]
+        is_behind = one.time - 1 in taken
         if is_behind and any(begin <= one.time <= end + MOST for begin, end in own):
             return
         self.find(way, "wrong time", room.wire, "%s got %s of %d with the time %d (%+d ms), %s" % (
@@ -761,7 +774,7 @@ class Audit:
         for lines in sequences:
             lanes = collections.defaultdict(list)
             for one in lines:
-                if one.key and one.key in room.rank:
+                if one.key in room.rank and one.key not in self.late:
                     lanes[room.lane(one.key)].append(one)
             for lane in lanes.values():
                 for index in misplaced([room.rank[one.key] for one in lane]):
@@ -903,21 +916,23 @@ class Audit:
                     message.key for message in room.lanes[""][:max(ranks[""]) + 1] if message.logged > entered)
             # Of IRC users, what others were shown between two lines that it was shown. When they were logged says nothing:
             # a relay that had a pong for it may show a message that the backend has read and logs later.
-            for others, place in zip(whole, places):
-                found = [place[one.key] for one in lines if one.key in place]
-                if found:
-                    owed.update(one.key for one in others[min(found):max(found) + 1])
+            # All of them must agree, since one that was shown another order is no witness.
+            bounds = [[place[one.key] for one in lines if one.key in place] for place in places]
+            bounds = [(min(found), max(found)) if found else (1, 0) for found in bounds]
+            owed.update(
+                one.key for others, (begin, end) in zip(whole, bounds) for one in others[begin:end + 1]
+                if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
             owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
             for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
                     client.name, room.name, named(message.key), message.at, connection,
                     self.nearest(room, message, lines)))
 
-    @staticmethod
-    def ranks(room, lines):
+    def ranks(self, room, lines):
+        """{lane: [rank]}, by which holes are found: not of what may stand anywhere."""
         found = collections.defaultdict(list)
         for one in lines:
-            if one.key and one.key in room.rank:
+            if one.key in room.rank and one.key not in self.late:
                 found[room.lane(one.key)].append(room.rank[one.key])
         return found
 
@@ -977,6 +992,8 @@ class Audit:
             self.find("pages", "doubled", room.wire, "%s: %s has that line itself" % (where, asked))
         if page.sub == "BEFORE":
             # In the chain: `holes` and `complete` look at it.
+            return
+        if page.reference and page.reference not in place:
             return
         # What the client had been shown before it asked, and what belongs to the page by its place: behind the line that was
         # named, and when the page is full, only what stands behind its first line, or before its last one.
