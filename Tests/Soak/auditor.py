@@ -451,6 +451,11 @@ class Audit:
                 self.late.update(
                     message.key for message in self.rooms[name].log
                     if message.logged < t and self.first_shown.get(message.key, t) >= t)
+        # What is doubled is found as such, and has no one place.
+        self.twice = {key for key, ids in self.ids.items() if len(ids) > 1}
+        self.twice.update(
+            key for room in self.rooms.values() for key, messages in room.by_key.items() if len(messages) > 1)
+        self.loose = self.late | self.twice
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
         for (room, gap), (text, t, time) in gaps.items():
@@ -685,7 +690,10 @@ class Audit:
         return bool(one.page and there and one.key not in self.live_keys and one.time == there[0].said_at)
 
     def value(self, way, where, room, there, said, one):
-        """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most."""
+        """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most.
+
+        STRICT: a millisecond behind a time that somebody was shown, not behind one that the relay only keeps.
+        """
         first, own = self.first_shown[one.key], []
         # Two in the log are a breach of the way up; the line may be of either.
         for message in there:
@@ -738,7 +746,7 @@ class Audit:
             place = (one.key, one.page is None, one.msgid)
             last = before.get(place)
             before[place] = one
-            if last is None or one.page is not None:
+            if last is None or one.page is not None or not one.msgid and len(room.by_key.get(one.key, ())) > 1:
                 continue
             what = "%s in %s got %s twice, " % (client.name, room.name, named(one.key))
             if last.connection == one.connection:
@@ -774,7 +782,7 @@ class Audit:
         for lines in sequences:
             lanes = collections.defaultdict(list)
             for one in lines:
-                if one.key in room.rank and one.key not in self.late:
+                if one.key in room.rank and one.key not in self.loose:
                     lanes[room.lane(one.key)].append(one)
             for lane in lanes.values():
                 for index in misplaced([room.rank[one.key] for one in lane]):
@@ -791,11 +799,8 @@ class Audit:
         if not whole:
             return
         model = max(whole, key=lambda name: len(orders[name]))
-        # What is doubled has two places.
-        twice = {key for key, messages in room.by_key.items() if len(messages) > 1}
-        twice.update(key for key, ids in self.ids.items() if len(ids) > 1)
         place = {
-            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in twice}
+            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in self.twice}
         for name, lines in orders.items():
             lines = [one for one in lines if one.key in place]
             for index in misplaced([place[one.key] for one in lines]):
@@ -805,7 +810,8 @@ class Audit:
     def times_rise(self, way, client, room, first):
         """STRICT: a line's time is greater than those of all lines before it, not only of the last one, but for those
         that are more than 60 s ahead of its own: "raised by at most 60 s; beyond that its own time stands". So a line that
-        a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well.
+        a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
+        by their times like all others.
         """
         newest = []     # Times before, sorted.
         for one in first:
@@ -901,7 +907,7 @@ class Audit:
 
     def guest(self, client, room, stream, orders):
         """On each connection, nothing is missing while it lasts."""
-        whole = [[one for one in orders[name] if one.key in room.rank] for name, other in self.clients.items()
+        whole = [[one for one in orders[name] if one.key in room.rank and one.key not in self.loose] for name, other in self.clients.items()
                  if not other.is_guest and not other.asks]
         places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
         for connection, lines in by_connection(stream).items():
@@ -929,10 +935,10 @@ class Audit:
                     self.nearest(room, message, lines)))
 
     def ranks(self, room, lines):
-        """{lane: [rank]}, by which holes are found: not of what may stand anywhere."""
+        """{lane: [rank]}, by which holes are found: not of what may stand in several places."""
         found = collections.defaultdict(list)
         for one in lines:
-            if one.key in room.rank and one.key not in self.late:
+            if one.key in room.rank and one.key not in self.loose:
                 found[room.lane(one.key)].append(room.rank[one.key])
         return found
 
@@ -950,7 +956,8 @@ class Audit:
             # The first one last: `place` and `shown` then are those of the beginning.
             for page in reversed(pages):
                 # What it had been shown before it asked, in its order.
-                shown = in_its_order([one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
+                shown = [] if page.sub == "BEFORE" else in_its_order(
+                    [one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
                 place = {one.msgid: position for position, one in enumerate(shown)}
                 self.page(room, page, where, shown, place, keys)
             whole = [page for page in pages if page.is_whole]
