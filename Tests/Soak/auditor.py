@@ -907,8 +907,9 @@ class Audit:
 
     def guest(self, client, room, stream, orders):
         """On each connection, nothing is missing while it lasts."""
-        whole = [[one for one in orders[name] if one.key in room.rank and one.key not in self.loose] for name, other in self.clients.items()
-                 if not other.is_guest and not other.asks]
+        whole = [
+            [one for one in orders[name] if one.key in room.rank and one.key not in self.loose]
+            for name, other in self.clients.items() if not other.is_guest and not other.asks]
         places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
         for connection, lines in by_connection(stream).items():
             owed, ranks = set(), self.ranks(room, lines)

@@ -804,7 +804,8 @@ class Broken(unittest.TestCase):
         self.check(run, ("down", "wrong author", "sole"))
 
     def test_wrong_text_down(self):
-        for old, new in (("🐙", ""), ("Ann-reef:reef:5 ", "<Ann> Ann-reef:reef:5 "), (":Ann-reef:reef:5 ", ":[12:00] Ann-reef:reef:5 ")):
+        for old, new in (
+                ("🐙", ""), ("Ann-reef:reef:5 ", "<Ann> Ann-reef:reef:5 "), (":Ann-reef:reef:5 ", ":[12:00] Ann-reef:reef:5 ")):
             with self.subTest(old):
                 run = whole()
                 run.edit("bob@desk", old, new, "Ann-reef:reef:5 ")
@@ -982,7 +983,8 @@ class Broken(unittest.TestCase):
 
     def test_wrong_in_pages(self):
         for old, new, kind in (
-                (":Ann-reef!", ":Ann-reef2!", "wrong author"), ("🐙", "", "wrong text"), ("time=2026", "time=2025", "wrong time")):
+                (":Ann-reef!", ":Ann-reef2!", "wrong author"), ("🐙", "", "wrong text"),
+                ("time=2026", "time=2025", "wrong time")):
             with self.subTest(kind):
                 run = whole()
                 entry = run.records["bob@desk"][self.in_pages(run, "bob@desk", "Ann-reef:reef:3 ")]
