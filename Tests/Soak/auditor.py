@@ -40,6 +40,7 @@ GROWTH, GROWTH_KIB = 0.20, 16 * 1024
 
 KEY = re.compile(r"([A-Za-z]+[-@][a-z]+):([a-z]+):(\d+)(?!\d)")
 OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
+LATE = "so older messages may come late"
 GAP = re.compile(r"What was said between .* (?:is|are) missing")
 ON_ITS_WAY = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
 ON_ITS_WAY_CODES = ("QUEUED", "DELIVERED_LATE")
@@ -225,6 +226,8 @@ class Client:
         self.caps, self.asks = frozenset(plan["caps"]), plan["asks"]
         self.is_guest = self.account is None
         self.said, self.shown, self.told = {}, [], []
+        # [(room, when)]: it was told that older messages may come late.
+        self.warned = []
         # [(purpose, room, connection, [Page], whether it was ended)]
         self.readings = []
         # {(connection, room): when it certainly was a member}
@@ -334,6 +337,8 @@ class Client:
             if match:
                 stamp, text = (match[1], match[2]), text[match.end():]
         if line.command == "NOTICE":
+            if LATE in text:
+                self.warned.append((line.params[0].lstrip("#"), t))
             match = GAP.search(text)
             if not match:
                 return
@@ -439,6 +444,18 @@ class Audit:
                     self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
                     if one.page is None:
                         self.live_keys.add(one.key)
+        # Messages that a room was told may come late: logged before it was told so, and not shown by then.
+        self.late = set()
+        for client in self.clients.values():
+            for name, t in client.warned:
+                self.late.update(
+                    message.key for message in self.rooms[name].log
+                    if message.logged < t and self.first_shown.get(message.key, t) >= t)
+        # What is doubled is found as such, and has no one place.
+        self.twice = {key for key, ids in self.ids.items() if len(ids) > 1}
+        self.twice.update(
+            key for room in self.rooms.values() for key, messages in room.by_key.items() if len(messages) > 1)
+        self.loose = self.late | self.twice
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
         for (room, gap), (text, t, time) in gaps.items():
@@ -484,7 +501,7 @@ class Audit:
             self.contents(client)
             self.streams[client.name] = streams = {name: [] for name in self.rooms}
             for one in self.stream(client):
-                if one.room in streams:
+                if one.room in streams and (one.key is None or one.key[1] == one.room):
                     streams[one.room].append(one)
         for room in self.rooms.values():
             orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
@@ -673,7 +690,10 @@ class Audit:
         return bool(one.page and there and one.key not in self.live_keys and one.time == there[0].said_at)
 
     def value(self, way, where, room, there, said, one):
-        """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most."""
+        """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most.
+
+        STRICT: a millisecond behind a time that somebody was shown, not behind one that the relay only keeps.
+        """
         first, own = self.first_shown[one.key], []
         # Two in the log are a breach of the way up; the line may be of either.
         for message in there:
@@ -688,7 +708,8 @@ class Audit:
         message = there[0]
         if any(begin <= one.time <= end for begin, end in own):
             return
-        is_behind = one.time - 1 in self.moments[room.name]
+        taken = self.moments[room.name]
+        is_behind = one.time - 1 in taken
         if is_behind and any(begin <= one.time <= end + MOST for begin, end in own):
             return
         self.find(way, "wrong time", room.wire, "%s got %s of %d with the time %d (%+d ms), %s" % (
@@ -725,7 +746,7 @@ class Audit:
             place = (one.key, one.page is None, one.msgid)
             last = before.get(place)
             before[place] = one
-            if last is None or one.page is not None:
+            if last is None or one.page is not None or not one.msgid and len(room.by_key.get(one.key, ())) > 1:
                 continue
             what = "%s in %s got %s twice, " % (client.name, room.name, named(one.key))
             if last.connection == one.connection:
@@ -761,7 +782,7 @@ class Audit:
         for lines in sequences:
             lanes = collections.defaultdict(list)
             for one in lines:
-                if one.key and one.key in room.rank:
+                if one.key in room.rank and one.key not in self.loose:
                     lanes[room.lane(one.key)].append(one)
             for lane in lanes.values():
                 for index in misplaced([room.rank[one.key] for one in lane]):
@@ -778,11 +799,8 @@ class Audit:
         if not whole:
             return
         model = max(whole, key=lambda name: len(orders[name]))
-        # What is doubled has two places.
-        twice = {key for key, messages in room.by_key.items() if len(messages) > 1}
-        twice.update(key for key, ids in self.ids.items() if len(ids) > 1)
         place = {
-            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in twice}
+            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in self.twice}
         for name, lines in orders.items():
             lines = [one for one in lines if one.key in place]
             for index in misplaced([place[one.key] for one in lines]):
@@ -792,7 +810,8 @@ class Audit:
     def times_rise(self, way, client, room, first):
         """STRICT: a line's time is greater than those of all lines before it, not only of the last one, but for those
         that are more than 60 s ahead of its own: "raised by at most 60 s; beyond that its own time stands". So a line that
-        a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well.
+        a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
+        by their times like all others.
         """
         newest = []     # Times before, sorted.
         for one in first:
@@ -888,8 +907,9 @@ class Audit:
 
     def guest(self, client, room, stream, orders):
         """On each connection, nothing is missing while it lasts."""
-        whole = [[one for one in orders[name] if one.key in room.rank] for name, other in self.clients.items()
-                 if not other.is_guest and not other.asks]
+        whole = [
+            [one for one in orders[name] if one.key in room.rank and one.key not in self.loose]
+            for name, other in self.clients.items() if not other.is_guest and not other.asks]
         places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
         for connection, lines in by_connection(stream).items():
             owed, ranks = set(), self.ranks(room, lines)
@@ -903,21 +923,23 @@ class Audit:
                     message.key for message in room.lanes[""][:max(ranks[""]) + 1] if message.logged > entered)
             # Of IRC users, what others were shown between two lines that it was shown. When they were logged says nothing:
             # a relay that had a pong for it may show a message that the backend has read and logs later.
-            for others, place in zip(whole, places):
-                found = [place[one.key] for one in lines if one.key in place]
-                if found:
-                    owed.update(one.key for one in others[min(found):max(found) + 1])
+            # All of them must agree, since one that was shown another order is no witness.
+            bounds = [[place[one.key] for one in lines if one.key in place] for place in places]
+            bounds = [(min(found), max(found)) if found else (1, 0) for found in bounds]
+            owed.update(
+                one.key for others, (begin, end) in zip(whole, bounds) for one in others[begin:end + 1]
+                if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
             owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
             for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
                     client.name, room.name, named(message.key), message.at, connection,
                     self.nearest(room, message, lines)))
 
-    @staticmethod
-    def ranks(room, lines):
+    def ranks(self, room, lines):
+        """{lane: [rank]}, by which holes are found: not of what may stand in several places."""
         found = collections.defaultdict(list)
         for one in lines:
-            if one.key and one.key in room.rank:
+            if one.key in room.rank and one.key not in self.loose:
                 found[room.lane(one.key)].append(room.rank[one.key])
         return found
 
@@ -935,7 +957,8 @@ class Audit:
             # The first one last: `place` and `shown` then are those of the beginning.
             for page in reversed(pages):
                 # What it had been shown before it asked, in its order.
-                shown = in_its_order([one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
+                shown = [] if page.sub == "BEFORE" else in_its_order(
+                    [one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
                 place = {one.msgid: position for position, one in enumerate(shown)}
                 self.page(room, page, where, shown, place, keys)
             whole = [page for page in pages if page.is_whole]
@@ -977,6 +1000,8 @@ class Audit:
             self.find("pages", "doubled", room.wire, "%s: %s has that line itself" % (where, asked))
         if page.sub == "BEFORE":
             # In the chain: `holes` and `complete` look at it.
+            return
+        if page.reference and page.reference not in place:
             return
         # What the client had been shown before it asked, and what belongs to the page by its place: behind the line that was
         # named, and when the page is full, only what stands behind its first line, or before its last one.
