@@ -125,7 +125,7 @@ extension Bridge {
     // MARK: - Places
 
     /// Asks where the page lies.
-    private func place(_ answer: HistoryAnswer) {
+    func place(_ answer: HistoryAnswer) {
         if case .conversation(let view, _, _, let query) = answer.question {
             guard let archive = privateArchive(of: view) else {
                 return askPlaces(answer, view.pair.storedKey, query)

@@ -119,6 +119,30 @@ struct FullDiskTests {
         #expect(stage.latest(1, "bob") == wanted)
     }
 
+    @Test("what finds no room in memory is lost from a conversation, and what came later is not")
+    func lostInConversation() throws {
+        let stage = try PrivateStage(true)
+        stage.enter(1, "ann", as: "ann")
+        stage.enter(2, "bob", as: "bob")
+        stage.send(1, "PRIVMSG bob :one")
+        stage.harness.store.failure = Self.reason
+        stage.send(1, "PRIVMSG bob :two")
+        stage.harness.store.room = stage.harness.store.waiting.count
+        let shown = stage.send(1, "PRIVMSG bob :lost")
+        let msgid = try #require(shown.lazy.compactMap { HistoryStage.tag("msgid", $0) }.first)
+        stage.harness.store.room = .max
+        stage.send(1, "PRIVMSG bob :three")
+        let after = "CHATHISTORY AFTER bob msgid=\(msgid) 50"
+        #expect(stage.answer(1, after).contains { $0.contains("NOTE CHATHISTORY INCOMPLETE bob :") })
+        #expect(stage.answer(1, after).count { $0.hasSuffix(":three") } == 1)
+        stage.harness.store.failure = nil
+        stage.send(1, "PING x")
+        let later = stage.answer(1, after)
+        #expect(later.count { $0.hasSuffix(":three") } == 1)
+        #expect(later.contains { $0.contains("could not be kept") } && !later.contains { $0.contains("INCOMPLETE") })
+        #expect(stage.latest(2, "ann").prefix(3) == ["ann>bob: one", "ann>bob: two", "ann>bob: three"])
+    }
+
     @Test("more than finds room in memory is said with each page, and what was shown can be gone on from")
     func overflow() throws {
         let stage = try HistoryStage(.store)
