@@ -103,8 +103,6 @@ public final class Bridge {
     var memberships = Memberships()
     /// Changes of these that found no room in the store.
     var lostMemberships: Set<LostMembership> = []
-    /// Backlogs that cannot be read before the disk has what was said.
-    var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
     /// Whose question to the store this is.
     var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
     /// Whose question to the store this is.

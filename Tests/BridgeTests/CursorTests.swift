@@ -436,7 +436,7 @@ struct CursorTests {
         stage.harness.store.commits = true
         stage.say("m2")
         #expect(stage.heard(1) == said(1..<2))
-        #expect(stage.harness.bridge.backlogsAwaitingDisk.isEmpty)
+        #expect(stage.harness.bridge.backlogQuestions.isEmpty)
         stage.harness.send(1, "JOIN #lobby")
         stage.say("m3")
         #expect(stage.heard(1) == said(3..<4))
