@@ -279,10 +279,11 @@ public final class Bridge {
         origin.isLocal ? nil : network(of: origin)
     }
 
-    /// The network that a client shares with whoever else comes from its address; nil: it came through a gateway that did
-    /// not say.
+    /// The network that a client shares with others from its address; nil: the address stands for many. A gateway did not
+    /// say for whom it connects, or everybody behind something on this host comes from 127.0.0.1.
     func network(of origin: ClientOrigin) -> String? {
-        isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
+        isGateway(origin) || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
+            ? nil : LoginThrottle.network(of: origin.address)
     }
 
     private func refusalOfAddress(_ origin: ClientOrigin) -> String? {

@@ -480,13 +480,14 @@ struct Outbox {
         return !suspects.isEmpty
     }
 
-    /// Puts what only pongs confirmed in front of all else that is unsettled over this link.
+    /// Puts what only pongs confirmed in front of all else that is unsettled over this link. Its age begins anew: it went in
+    /// time, and IRC has seen it.
     private mutating func reopen(_ entries: [OutboxEntry], _ now: MonotonicInstant) {
-        let (first, oldest) = (lists.first(.open, where: { $0.unsettledAt == now || $0.state != .unsettled }), lists.oldest)
+        let first = lists.first(.open, where: { $0.unsettledAt == now || $0.state != .unsettled })
         for var entry in entries {
             entry.state = .unsettled
-            (entry.unsettledAt, entry.missedAt) = (now, nil)
-            let slot = lists.insert(entry, into: .open, before: first, olderThan: oldest)
+            (entry.acceptedAt, entry.unsettledAt, entry.missedAt) = (now, now, nil)
+            let slot = lists.insert(entry, into: .open, before: first, olderThan: nil)
             enter(slot, entry)
             countUnsettled(entry)
         }

@@ -78,10 +78,16 @@ struct LogEventTests {
             return stage.harness
         },
         Row("echo-learned", ["info room=lobby"]) { try echoStage().harness },
-        Row("echo-forgotten", ["info room=lobby"]) {
+        Row("echo-absent", ["info room=lobby"]) {
             let stage = try echoStage()
             stage.harness.send(1, "PRIVMSG #lobby :two")
             stage.harness.advance(by: .seconds(10))
+            return stage.harness
+        },
+        Row("complaint-unclear", ["warn room=lobby"]) {
+            let stage = try session { $0.confirmation = .echoByText }
+            for text in ["one", "two"] { stage.harness.send(1, "PRIVMSG #lobby :" + text) }
+            stage.backend(#"{"kind":"error","text":"no"}"#)
             return stage.harness
         },
         Row("message-failed", ["warn room=lobby"]) {

@@ -234,6 +234,7 @@ struct OwnLinkTests {
     @Test("a complaint over the own link is about what went over it")
     func complaint() throws {
         let stage = try stage()
+        for link in [0, OwnLinkStage.own] { stage.harness.upstream(link).isSilent = true }
         stage.harness.send(2, "PRIVMSG #lobby :bob's")
         stage.harness.send(1, "PRIVMSG #lobby :alice's")
         stage.backend(#"{"kind":"error","code":"x","text":"too rude"}"#, over: OwnLinkStage.own)
