@@ -19,7 +19,7 @@ TESTS ?=
 SOAK ?= 20m
 SEED ?=
 # So many times more cases of each law than `make test` has: half an hour on two cores.
-LAW_FACTOR ?= 40
+LAW_FACTOR ?= 30
 
 .PHONY: setup build run test soak check bench format clean
 .PHONY: conformance conformance-laws conformance-scenarios conformance-clients conformance-autobahn

@@ -64,7 +64,12 @@ struct DurableOutboxTests {
         }
     }
 
-    @Test("nothing is lost, doubled or swapped, whatever happens in which order", arguments: LawSeeds.seeds(60))
+    /// Seeds that once found something. 121: whose messages came back after a crash, as somebody else's, could not have their
+    /// nick again.
+    private static let telling: [UInt64] = [121]
+
+    @Test(
+        "nothing is lost, doubled or swapped, whatever happens in which order", arguments: LawSeeds.seeds(60) + telling)
     func law(seed: UInt64) throws {
         let kind = DurableKind.all[Int(seed) % DurableKind.all.count]
         var random = SeededGenerator(seed: seed)
