@@ -349,7 +349,7 @@ public enum DialectTable {
         /// operator does not write it.
         public var takesBase = false
         /// Makes the dialect, or says what is wrong with its options.
-        public let make: @Sendable (DialectOptions) throws(DialectOptionError) -> any Dialect
+        public let make: @Sendable (consuming DialectOptions) throws(DialectOptionError) -> any Dialect
     }
 
     public static let rows: [Row] = [
@@ -379,7 +379,7 @@ public enum DialectTable {
     ///
     /// - Throws: what is wrong with the options.
     public static func dialect(
-        named name: String, options: DialectOptions = DialectOptions()
+        named name: String, options: consuming DialectOptions = DialectOptions()
     ) throws(DialectOptionError) -> (any Dialect)? {
         try row(named: name)?.make(options)
     }

@@ -48,8 +48,7 @@ public struct JWTRoomsDialect: Dialect {
     /// without zone are ahead of UTC), `typing` (``TypingStyle``).
     ///
     /// - Throws: for an unknown option and for a value that cannot be.
-    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
-        var options = options
+    public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         switch options.value("room_id") {
         case nil: roomID = nil
         case .integer(let number) where number >= 0: roomID = String(number)
