@@ -55,7 +55,7 @@ public struct CustomDialect: Dialect {
             if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
         let older: DialectTraits.OlderSource =
             if templates["fetch"]?.names(.before) == true { .socket } else { history == .call ? .call : .none }
-        return DialectTraits(
+        var traits = DialectTraits(
             name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
             echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
             typingOut: typingOut,
@@ -69,6 +69,8 @@ public struct CustomDialect: Dialect {
             pingInterval: definition.pingInterval,
             typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
             backoff: definition.backoff)
+        traits.namesSenders = namesSender
+        return traits
     }
 
     public var calls: (any DialectCalls)? { definition.calls }

@@ -270,6 +270,9 @@ public struct DialectTraits: Equatable, Sendable {
     public var acknowledgedByPeople: Bool
     /// Whether the backend wants to hear of each message that it was shown to somebody.
     public var reportsDelivery: Bool
+    /// Whether a message of ours can name any sender. Elsewhere the backend takes the sender from the login, and only
+    /// ``Identity/single`` is true.
+    public var namesSenders = true
     /// Whether the backend gives its files only to whoever shows a token.
     public var guardsFiles = false
     /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.

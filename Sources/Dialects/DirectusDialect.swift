@@ -71,6 +71,7 @@ public struct DirectusDialect: Dialect {
             maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
             sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.namesSenders = false
         traits.answersDeletes = true
         traits.guardsFiles = guardsFiles
         self.traits = traits

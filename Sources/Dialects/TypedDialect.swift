@@ -87,13 +87,15 @@ public struct TypedDialect: Dialect {
     public let traits: DialectTraits
 
     private static func traits(isPlainText: Bool) -> DialectTraits {
-        DialectTraits(
+        var traits = DialectTraits(
             name: "typed", identity: isPlainText ? .single : .puppet,
             messageIDOrigin: isPlainText ? .server : .client, echoesOwnMessages: false,
             confirmation: isPlainText ? .none : .receipt, typingOut: isPlainText ? .none : .startStop,
             readReport: isPlainText ? .none : .eachMessage, tellsOfLeaves: true, maxFrameBytes: Self.maxFrameBytes,
             backoff: BackoffTraits(
                 first: .seconds(1), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 10))
+        traits.namesSenders = !isPlainText
+        return traits
     }
 
     // MARK: - The envelope
