@@ -73,6 +73,7 @@ public struct CustomDialect: Dialect {
         let rowFields = messages.map(\.fields) + [definition.calls?.history?.element?.fields].compactMap { $0 }
         traits.returnsClientIDs = givesID && rowFields.contains { $0.has(.ref) }
         traits.confirmationIsGuess = definition.echo == .auto
+        traits.namesSenders = namesSender
         return traits
     }
 

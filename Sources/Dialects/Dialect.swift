@@ -270,6 +270,9 @@ public struct DialectTraits: Equatable, Sendable {
     public var acknowledgedByPeople: Bool
     /// Whether the backend wants to hear of each message that it was shown to somebody.
     public var reportsDelivery: Bool
+    /// Whether a message of ours can name any sender. Elsewhere the backend takes the sender from the login, and only
+    /// ``Identity/single`` is true.
+    public var namesSenders = true
     /// Whether the backend gives its files only to whoever shows a token.
     public var guardsFiles = false
     /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
@@ -355,7 +358,7 @@ public enum DialectTable {
         /// operator does not write it.
         public var takesBase = false
         /// Makes the dialect, or says what is wrong with its options.
-        public let make: @Sendable (DialectOptions) throws(DialectOptionError) -> any Dialect
+        public let make: @Sendable (consuming DialectOptions) throws(DialectOptionError) -> any Dialect
     }
 
     public static let rows: [Row] = [
@@ -385,7 +388,7 @@ public enum DialectTable {
     ///
     /// - Throws: what is wrong with the options.
     public static func dialect(
-        named name: String, options: DialectOptions = DialectOptions()
+        named name: String, options: consuming DialectOptions = DialectOptions()
     ) throws(DialectOptionError) -> (any Dialect)? {
         try row(named: name)?.make(options)
     }
