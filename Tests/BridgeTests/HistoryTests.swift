@@ -123,9 +123,13 @@ struct HistoryTests {
             #expect(stage.page("CHATHISTORY LATEST #lobby \(shown) 10") == Array(after))
             #expect(stage.page("CHATHISTORY AROUND #lobby \(shown) 1") == [text])
         }
-        // One that none bears stands in front of the first with a later one, wherever that is.
-        #expect(stage.page("CHATHISTORY BEFORE #lobby \(stage.time(stage.log[2].at + 1)) 10") == ["a"])
-        #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time(stage.log[2].at + 1)) 10") == ["b", "c", "d", "e"])
+        // One that none bears stands in front of the first with a later one, wherever that is; what is ahead of us was said now.
+        for (said, front) in [(0, 1), (2, 4)] {
+            let time = stage.time(stage.log[said].at + 1)
+            let all = ["a", "b", "c", "d", "e"]
+            #expect(stage.page("CHATHISTORY BEFORE #lobby \(time) 10") == Array(all.prefix(front)))
+            #expect(stage.page("CHATHISTORY AFTER #lobby \(time) 10") == Array(all.dropFirst(front)))
+        }
     }
 
     @Test(

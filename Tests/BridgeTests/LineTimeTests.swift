@@ -185,8 +185,8 @@ struct LineTimeTests {
         let times = stage.kept.map(\.at.milliseconds)
         #expect(times.count == 2 && times[1] < times[0])
         let now = stage.wall
-        #expect(Self.read(times[line], stage) == ["m2"])
-        #expect(stage.room.markers.values.map(\.sequence) == [1], "mine is read too")
+        #expect(Self.read(times[line], stage) == [stage.log[0].id, "m2"])
+        #expect(stage.room.markers.values.map(\.sequence) == [1])
         #expect(stage.room.markers.values.allSatisfy { $0.at.milliseconds <= now }, "never into the future")
     }
 }

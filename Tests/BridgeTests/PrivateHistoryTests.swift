@@ -550,10 +550,12 @@ struct PrivateHistoryTests {
         stage.enter(3, "cleo", as: "cleo")
         stage.send(1, "JOIN #lobby")
         stage.send(1, "PRIVMSG bob :one")
+        stage.harness.advance(by: .milliseconds(500))
         stage.harness.sendFrame(
             0,
-            #"{"kind":"message","id":"x","at":\#(stage.harness.clock.now.wall.milliseconds + 500),"sender":{"id":"l","name":"linguini"},"text":"two"}"#
+            #"{"kind":"message","id":"x","at":\#(stage.harness.clock.now.wall.milliseconds),"sender":{"id":"l","name":"linguini"},"text":"two"}"#
         )
+        stage.harness.advance(by: .milliseconds(500))
         stage.send(3, "PRIVMSG ann :three")
         #expect(stage.targets(1) == ["bob", "#lobby", "cleo"])
         let lines = stage.send(

@@ -143,7 +143,8 @@ struct RefusedActionTests {
         #expect(Self.lines(stage, 2) == ["@ :bob REDACT #lobby \(mine)"])
         #expect(stage.room.archive.message(mine)?.isTakenBack == true)
         _ = Self.lines(stage, 1)
-        stage.harness.advance(by: .seconds(9))
+        // It is shown a millisecond behind another of its moment.
+        stage.harness.advance(by: .milliseconds(9001))
         stage.backend("{\"kind\":\"error\",\"ref\":\"\(prefix)\(Self.id(frame))\",\"text\":\"you may not\"}")
         let notice =
             "bridge: *** chat.example refused it (you may not), so a message of bob's from 8 s ago is not taken back: mine"
