@@ -175,6 +175,8 @@ class Log:
 
     def __init__(self, room, entries):
         self.room, self.wire = room, ROOMS[room].wire
+        # Shown to IRC, and then told to its author as not delivered.
+        self.withdrawn = set()
         self.entries, self.strangers = [], []
         # What each message is in the log, and in its order; a double counts where it first stands.
         self.order, self.first, self.copies = {}, {}, collections.Counter()
@@ -394,7 +396,13 @@ def account(run):
     for room, log in logs.items():
         _log(result, room, log, sent, clock)
     _up(result, logs, readings, run)
+    failed = {key for reading in readings.values() for key in reading.told}
     for room, log in logs.items():
+        # What a pong confirmed is shown, and may turn out to be missing: then its author is told, or gone, if a guest.
+        if not log.wire.confirms and log.wire.ids == "server":
+            log.withdrawn = {
+                key for key in failed if key.room == room
+            } | {one.key for reading in readings.values() if reading.is_guest for one in reading.sent if one.key.room == room}
         told = _told_gaps(room, readings)
         late = _late(log, readings)
         result.count("came late", "down", room, len(late))
@@ -553,6 +561,8 @@ def _judge(result, log, reading, seen, direction):
     """Author and text of one line; whether the backend has it at all."""
     key, name, room, client = seen.key, key_text(seen.key), log.room, reading.client
     if key not in log.order:
+        if key in log.withdrawn:
+            return False
         result.find(
             "wrong text", direction, room, client, "got %r, which the backend does not have" % seen.text[:80])
         return False
