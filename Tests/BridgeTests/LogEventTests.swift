@@ -460,8 +460,10 @@ struct LogEventTests {
         state.accounts = [
             StoredAccount(
                 name: "Remy",
-                password: SCRAMVerifier(password: SecretBytes("made".utf8), salt: Array("saltsalt".utf8), iterations: 4096)
-                    .description,
+                password: SCRAMVerifier(
+                    password: SecretBytes("made".utf8), salt: Array("saltsalt".utf8), iterations: 4096
+                )
+                .description,
                 madeAt: ChatTimestamp(milliseconds: 0)),
             StoredAccount(name: "ann", password: "spoilt", madeAt: ChatTimestamp(milliseconds: 0)),
         ]

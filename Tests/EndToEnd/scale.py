@@ -105,6 +105,7 @@ def a_room_of_ten_thousand_answers_everything_while_others_talk(world):
         for client in askers + [comer]:
             seen = len(client.lines)
             client.pump(0)
+            assert not client.closed, "%s was closed: %s" % (client.nick, client.lines[-1].raw)
             if client in answered:
                 answered[client] += [line.command for line in client.lines[seen:]].count("315")
     assert len(busy) >= 10, "only %d messages were said while others asked" % len(busy)
