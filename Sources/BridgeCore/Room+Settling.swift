@@ -50,9 +50,11 @@ extension Room {
 
     /// Before the rows are taken in: what was known of them then.
     func noteReach(of rows: [ChatMessage], isAll: Bool) {
+        let known = rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.at } }.min()
+        // What lacks everything older that is known here is cut off, whatever it claims.
+        let isCut = known == nil && (ownAnchor.map { $0 != .beginning } ?? false)
         ownReach = OwnReach(
-            isAll: isAll || rows.isEmpty, oldest: rows.lazy.compactMap(\.at).min(),
-            known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.at } }.min())
+            isAll: rows.isEmpty || isAll && !isCut, oldest: rows.lazy.compactMap(\.at).min(), known: known)
     }
 
     /// Whether the history has, or would have, whatever of ours it is to tell of.
