@@ -37,6 +37,9 @@ final class BackendAccount {
     /// What is shown at the moment.
     struct Held {
         var shown: Shown
+        var since: MonotonicInstant
+        /// How long it holds, as the backend says.
+        var lifetime: Duration?
         /// When it ends; nil: not known, or never.
         var expiresAt: MonotonicInstant?
         var renewAt: MonotonicInstant?
@@ -62,12 +65,20 @@ final class BackendAccount {
 
     /// What a room's link made of the tokens.
     private struct RoomUse {
-        /// When the backend last took what it showed, since the renewal.
-        var acceptedAt: MonotonicInstant?
-        /// When a refusal of it last led to a renewal.
-        var renewedAt: MonotonicInstant?
-        /// What it showed last before the link was lost without a refusal.
-        var servedGeneration: Int?
+        /// What opened its last session.
+        var opened: Int
+        /// A session that it opened lasted.
+        var hasServed = false
+        /// How long that was usable before the backend closed it with a code that may be about the login or about the room;
+        /// nil: it was not, or the refusal that came of it was looked at.
+        var sentAwayAfter: Duration?
+
+        var lasted: Bool { sentAwayAfter.map { $0 >= UpstreamSession.shortestLogin } ?? false }
+
+        mutating func refusalSeen() {
+            if lasted { hasServed = true }
+            sentAwayAfter = nil
+        }
     }
 
     /// Wait after the backend was first asked in vain who the account is; each further time doubles it.
@@ -78,9 +89,12 @@ final class BackendAccount {
     static let secretsCheckInterval: Duration = .seconds(10)
     /// Refresh calls that fail for other reasons than the token before a login is tried instead.
     static let maxRefreshFailures = 3
-    /// A token that a room has used for this long may have ended; one that was taken more lately, and renewed lately, has
-    /// not. Tokens live for minutes at least.
-    static let longUse: Duration = .seconds(60)
+    /// Where a refusal may be about something else than the token, one of them in this time leads to a renewal.
+    static let doubtfulRenewalPause: Duration = .seconds(60)
+    /// Pause before the second renewal in a row that opens no session; each further one doubles it.
+    static let shortestVainPause: Duration = .milliseconds(500)
+    /// A lifetime below this is more likely a number in another unit.
+    static let shortestUsualLifetime: Duration = .seconds(10)
     /// No renewal ahead of time sooner than this, however short-lived the tokens are.
     static let shortestHold: Duration = .seconds(1)
     /// An end further away than this is not watched; 2^31 s is a usual way to say never.
@@ -107,6 +121,13 @@ final class BackendAccount {
     private var renewalPlace: String?
     /// When a refusal last led to a renewal.
     private var refusalRenewedAt: MonotonicInstant?
+    /// The backend took something of this login at least once since the program started.
+    private var hasBeenTaken = false
+    /// Refusals that led to a renewal since a token opened a session.
+    private var vainRenewals = 0
+    /// The last token ended after a thousandth of its time.
+    private var endedOddly = false
+    private var isLifetimeTold = false
     private var use: [RoomID: RoomUse] = [:]
     private var isSaveTroubleTold = false
     /// Rooms that wait for the outcome.
@@ -179,15 +200,15 @@ final class BackendAccount {
     }
 
     /// The backend took what this room showed.
-    func accepted(by room: RoomID, _ context: BridgeContext) {
-        use[room, default: RoomUse()].acceptedAt = context.now.monotonic
-        if given[room] == generation { held?.isProven = true }
+    func accepted(by room: RoomID) {
+        guard let shown = given[room] else { return }
+        if use[room]?.opened != shown { use[room] = RoomUse(opened: shown) }
+        vainRenewals = 0
+        if shown == generation { proven() }
     }
 
-    /// A link of the room, which was usable, was lost for another reason than a refusal.
-    func lost(by room: RoomID) {
-        if given[room] == generation { use[room, default: RoomUse()].servedGeneration = generation }
-    }
+    /// The backend closed a session of this room, with a code that may be about the login.
+    func sentAway(_ room: RoomID, after usable: Duration) { use[room]?.sentAwayAfter = usable }
 
     /// The room is gone.
     func forget(_ room: RoomID) {
@@ -200,7 +221,10 @@ final class BackendAccount {
     /// The room was told of what is shown now.
     func reissued(to room: RoomID) { given[room] = generation }
 
-    func proven() { held?.isProven = true }
+    func proven() {
+        held?.isProven = true
+        hasBeenTaken = true
+    }
 
     /// Whether what is held can be shown now.
     func isUsable(_ context: BridgeContext) -> Bool {
@@ -233,36 +257,78 @@ final class BackendAccount {
         case .holding: break
         }
         guard let held else { return false }
-        let now = context.now.monotonic
-        // Others that were not taken either: the tokens are not what is wrong, and each try could lock the account.
-        if !held.isProven, let last = refusalRenewedAt, now - last < ReconnectPolicy.refusedDelay { return false }
-        guard mayHaveEnded(for: who, now: now) else { return false }
-        refusalRenewedAt = now
-        if case .link(let room) = who { use[room] = RoomUse(renewedAt: now) }
+        let sinceLast = refusalRenewedAt.map { context.now.monotonic - $0 } ?? ReconnectPolicy.refusedDelay
+        // Of a login that never worked: the tokens are not what is wrong, and each try could lock the account.
+        let isDue =
+            hasBeenTaken ? mayHaveEnded(for: who, sinceLast: sinceLast) : sinceLast >= ReconnectPolicy.refusedDelay
+        if case .link(let room) = who { use[room]?.refusalSeen() }
+        guard isDue else { return false }
+        if held.isProven { noteEnd(of: held, context) }
+        refusalRenewedAt = context.now.monotonic
+        vainRenewals += 1
         self.held?.isRefused = true
         context.note(
-            .info, "backend-token-refused", "the backend refuses what we show; it is renewed",
+            .info, "backend-token-refused", "the token was rejected; refreshing it",
             ["backend": settings.name])
         renew(context)
         return true
     }
 
-    /// Whether a refusal can be about the token, though it was taken before: whoever takes it each time and refuses a
-    /// moment later means something else, and would be shown new tokens for ever.
-    private func mayHaveEnded(for who: Refused, now: MonotonicInstant) -> Bool {
-        let wasRenewedLately = refusalRenewedAt.map { now - $0 < Self.longUse } ?? false
+    /// Whether a refusal can be about a token. What opens no session any more has ended, and so has what is said to have. A
+    /// room that was never let in, or was let in and then sent away, may mean something else: there the same token is shown
+    /// once more, which settles it.
+    ///
+    /// - Parameter sinceLast: since a refusal led to a renewal.
+    private func mayHaveEnded(for who: Refused, sinceLast: Duration) -> Bool {
+        let isQuiet = sinceLast >= Self.doubtfulRenewalPause
         switch who {
         // These find out by asking again; see ``answered(_:_:_:)``.
         case .call: return true
-        // Anybody who has a link can ask for one, as often as they like.
-        case .file: return !wasRenewedLately
+        // Anybody who has a link to a file can ask for it, as often as they like.
+        case .file: return isQuiet
         case .link(let room):
-            guard let use = use[room] else { return !wasRenewedLately }
-            if use.servedGeneration == generation { return true }
-            if let acceptedAt = use.acceptedAt, now - acceptedAt >= Self.longUse { return true }
-            let roomWasRenewed = use.renewedAt.map { now - $0 < ReconnectPolicy.refusedDelay } ?? false
-            return !wasRenewedLately && !roomWasRenewed
+            guard let known = use[room] else { return isQuiet }
+            if known.opened == generation, known.sentAwayAfter != nil {
+                // What let the room in for a while, and then for no time at all, has ended too.
+                return known.hasServed && !known.lasted || isQuiet
+            }
+            guard vainRenewals > 0 else { return true }
+            // Half of what a link waits, so that one alone is never too early.
+            let pause = Self.shortestVainPause * (1 << min(vainRenewals - 1, 16))
+            return sinceLast >= min(pause, ReconnectPolicy.refusedDelay)
         }
+    }
+
+    // MARK: - Lifetimes
+
+    /// A number in a unit that it is not in: seconds as milliseconds, where the configuration says the unit.
+    private func noteLifetime(_ lifetime: Duration, _ context: BridgeContext) {
+        guard let described = settings.login?.calls as? TemplateLogin, described.expiresInUnit == 1,
+            lifetime < Self.shortestUsualLifetime
+        else { return }
+        tellLifetime(
+            "tokens are said to hold for \(lifetime.wholeNanoseconds / 1_000_000) ms; if the backend counts seconds, "
+                + "write expires_in_unit = \"s\"", context)
+    }
+
+    /// The other way round: what ends after a thousandth of its time was read a thousand times too long.
+    private func noteEnd(of held: Held, _ context: BridgeContext) {
+        let age = context.now.monotonic - held.since
+        guard let lifetime = held.lifetime, age * 900 < lifetime, lifetime < age * 1200 else {
+            return endedOddly = false
+        }
+        // Once may be chance: it may have been revoked.
+        guard endedOddly else { return endedOddly = true }
+        tellLifetime(
+            "tokens are said to hold for \(Room.spoken(seconds: Int(lifetime / .seconds(1)))) and end after "
+                + "\(Room.spoken(seconds: Int(age / .seconds(1)))): milliseconds that are read as seconds; where login_url "
+                + "describes the login, write expires_in_unit = \"ms\"", context)
+    }
+
+    private func tellLifetime(_ sentence: String, _ context: BridgeContext) {
+        guard !isLifetimeTold else { return }
+        isLifetimeTold = true
+        context.note(.warn, "backend-lifetime-odd", sentence, ["backend": settings.name])
     }
 
     // MARK: - Renewing
@@ -428,6 +494,7 @@ final class BackendAccount {
         let wall = context.now.wall.milliseconds
         let lifetime = tokens.lifetime(wallMilliseconds: wall).flatMap { $0 > 0 ? $0 : nil }
         tokens.lifetimeMilliseconds = lifetime
+        if let lifetime { noteLifetime(.milliseconds(lifetime), context) }
         fetched = (tokens, context.now.monotonic)
         state = .saving
         let end = lifetime.flatMap { wall.addingReportingOverflow($0).overflow ? nil : wall + $0 }
@@ -469,7 +536,7 @@ final class BackendAccount {
         } else {
             let now = context.now.monotonic
             generation += 1
-            var fresh = Held(shown: shown)
+            var fresh = Held(shown: shown, since: now, lifetime: lifetime)
             if let lifetime, lifetime <= Self.longestHold {
                 fresh.expiresAt = now + max(lifetime, .zero)
                 let ahead = lifetime - (settings.login?.refreshBefore ?? .zero)

@@ -138,22 +138,15 @@ extension Bridge {
         settle(account.timerFired(context), account)
     }
 
-    /// A room's link is usable, so what it showed was taken; or no longer.
-    func noteLink(of own: OwnLink, wasUp: Bool) {
-        guard wasUp != own.link.isUp, let account = own.login.backend.flatMap({ backend(named: $0) }) else { return }
-        if own.link.isUp { return account.accepted(by: own.id, context) }
-        if !own.link.isRefusalOpen { account.lost(by: own.id) }
-    }
-
-    func noteLink(of room: Room, wasUp: Bool) {
-        guard wasUp != room.link.isUp, let account = backend(named: room.settings.backend) else { return }
-        guard room.link.isUp else {
-            if !room.link.isRefusalOpen { account.lost(by: room.id) }
-            return
-        }
-        account.accepted(by: room.id, context)
-        // The backend is there now, whatever kept it from answering before.
-        settle(account.identify(context), account)
+    /// What a link showed was taken, or the backend has closed what that opened.
+    ///
+    /// - Parameters:
+    ///   - wasUp: before.
+    ///   - taken: how often, before.
+    func noteLink(_ link: UpstreamSession, of room: RoomID, backend: String, wasUp: Bool, taken: UInt64) {
+        guard let account = self.backend(named: backend), wasUp || link.loginsTaken != taken else { return }
+        if link.loginsTaken != taken { account.accepted(by: room) }
+        if !link.isUp, let usable = link.sentAwayAfter { account.sentAway(room, after: usable) }
     }
 
     // MARK: - What came of it

@@ -5,8 +5,9 @@ import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
-// Files: what IRC users upload goes to a backend's own upload call; what links of ours lead to is asked for with the
-// backend's token. The driver speaks HTTP with people, this says who may and where to.
+// Files: what IRC users upload goes to a backend's own upload call, or is kept here where the backend has none; what links
+// of ours lead to at a backend is asked for with its token. The driver speaks HTTP with people, this says who may and where
+// to.
 
 /// An upload of somebody, in the driver's numbers.
 public struct UploadID: Hashable, Sendable {
@@ -25,13 +26,15 @@ public struct UploadPlace: Hashable, Sendable {
 
 /// Why an upload came to nothing.
 public enum UploadFailure: Error, Equatable, Sendable {
-    /// The account may not, or no backend of its rooms takes files.
+    /// The account may enter no room, or not the one that was named.
     case notAllowed
     /// In bytes; nil: only the backend knows.
     case tooLarge(limit: Int?)
     case unsupportedType
     /// The backend's trouble; a sentence without a full stop.
     case failed(String)
+    /// It could not be kept here.
+    case notStored
 }
 
 /// How a linked file is asked for.
@@ -55,9 +58,7 @@ extension Bridge {
     // MARK: - Who may upload
 
     /// Whether people can upload files at all.
-    var takesUploads: Bool {
-        settings.media != nil && hasAccounts && backends.contains { Self.takesUploads($0) }
-    }
+    var takesUploads: Bool { settings.media != nil && hasAccounts }
 
     private static func takesUploads(_ account: BackendAccount) -> Bool {
         !account.settings.isOnDemand && account.offers(.upload(UploadedFile(name: "", mime: "", bytes: [])))
@@ -112,7 +113,7 @@ extension Bridge {
 
     // MARK: - Uploading
 
-    /// Takes a file to a backend; answered with `.uploaded`.
+    /// Takes a file to a backend, or has it kept here; answered with `.uploaded`.
     ///
     /// - Parameters:
     ///   - uploader: whoever it is has shown that; nil: nobody.
@@ -122,34 +123,61 @@ extension Bridge {
         func refuse(_ failure: UploadFailure) { context.emit(.uploaded(id, .failure(failure))) }
         guard let media = settings.media, let uploader = uploader?.account else { return refuse(.notAllowed) }
         guard file.bytes.count <= media.maxUploadBytes else { return refuse(.tooLarge(limit: media.maxUploadBytes)) }
-        guard let (shared, place) = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
+        guard let place = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
+        var running = RunningUpload(
+            room: place.settings.name, backend: place.settings.backend, file: file.name, account: uploader.name)
+        guard let shared = uploadAccount(of: place) else {
+            let kept = KeptFiles.file(uploaded: file)
+            running.kept = kept
+            uploads[id] = running
+            return context.emit(.storeUpload(id, kept))
+        }
         let account = ownAccount(of: uploader, in: place) ?? shared
         let call = BackendCall.upload(file)
         guard account.settings.dialect.calls?.request(for: call, context: DialectContext(room: "")) != nil else {
             return refuse(.tooLarge(limit: nil))
         }
-        uploads[id] = RunningUpload(
-            room: place.settings.name, backend: place.settings.backend, file: file.name, account: uploader.name)
+        uploads[id] = running
         settle(account.submit(.upload(id), call, dialectContext: DialectContext(room: ""), context), account)
     }
 
-    /// The backend that gets a file, and a room of it: where the uploader says, else where they are, else the first.
-    private func uploadPlace(of uploader: AccountSettings, _ named: String?) -> (BackendAccount, Room)? {
+    /// A file that was uploaded is kept, or cannot be; `isKept` tells which.
+    public func uploadStored(_ id: UploadID, isKept: Bool, now: Now) {
+        context.now = now
+        guard let upload = uploads.removeValue(forKey: id), let media = settings.media, let kept = upload.kept else {
+            return
+        }
+        guard isKept else { return context.emit(.uploaded(id, .failure(.notStored))) }
+        noteUpload(upload, bytes: Int64(kept.bytes.count))
+        let file = LinkedFile(room: upload.room, place: .kept(kept.name), name: upload.file)
+        context.emit(.uploaded(id, .success(media.links.url(of: file, now: context.now.wall))))
+    }
+
+    private func noteUpload(_ upload: RunningUpload, bytes: Int64?) {
+        context.note(
+            .info, "client-uploaded", "a file was uploaded",
+            [
+                "account": upload.account, "backend": upload.kept == nil ? upload.backend : "",
+                "room": upload.room, "bytes": bytes.map(String.init) ?? "",
+            ])
+    }
+
+    /// The room of a file: the one that the uploader says, else one where they are, else the first; those whose backend takes
+    /// files before the others.
+    private func uploadPlace(of uploader: AccountSettings, _ named: String?) -> Room? {
         let here = person(of: uploader).map { sessions(of: $0).flatMap { $0.rooms } } ?? []
         let known = rooms.filter { uploader.rooms?.contains($0.settings.name) ?? true }
-        let wanted: [Room]
         if let named, !named.isEmpty {
             let folded = settings.casemapping.fold(named)
-            wanted = known.filter { $0.settings.name == named || settings.casemapping.fold($0.channel) == folded }
-        } else {
-            wanted = known.filter { here.contains($0.id) } + known
+            return known.first { $0.settings.name == named || settings.casemapping.fold($0.channel) == folded }
         }
-        for room in wanted {
-            if let account = backend(named: room.settings.backend), Self.takesUploads(account) {
-                return (account, room)
-            }
-        }
-        return nil
+        func best(_ rooms: [Room]) -> Room? { rooms.first { uploadAccount(of: $0) != nil } ?? rooms.first }
+        return best(known.filter { here.contains($0.id) }) ?? best(known)
+    }
+
+    /// Who takes files to the room's backend; nil: it has no call for that.
+    private func uploadAccount(of room: Room) -> BackendAccount? {
+        backend(named: room.settings.backend).flatMap { Self.takesUploads($0) ? $0 : nil }
     }
 
     /// Who says things in the room as themselves also uploads as themselves: what they may, and whose the file is, is
@@ -172,12 +200,7 @@ extension Bridge {
                 context.uploads.add(record)
                 context.emit(.keepUpload(record))
             }
-            context.note(
-                .info, "client-uploaded", "a file was uploaded",
-                [
-                    "account": upload.account, "backend": upload.backend,
-                    "bytes": attachment.size.map(String.init) ?? "",
-                ])
+            noteUpload(upload, bytes: attachment.size)
             context.emit(.uploaded(id, .success(link)))
         case .success: context.emit(.uploaded(id, .failure(.failed("the answer of \(account.place) is no file"))))
         case .failure(let failure):
@@ -249,4 +272,6 @@ struct RunningUpload {
     var backend: String
     var file: String
     var account: String
+    /// What is kept here; nil: the backend gets it.
+    var kept: KeptFile?
 }

@@ -400,13 +400,19 @@ public final class Bridge {
     public func upstreamReceived(_ room: RoomID, _ bytes: UnsafeRawBufferPointer, now: Now) {
         context.now = now
         if let known = self.room(room) {
-            let wasUp = known.link.isUp
+            let (wasUp, taken) = (known.link.isUp, known.link.loginsTaken)
             drive(room) { $0.bytesReceived(bytes, dialectContext: $1, context) }
-            noteLink(of: known, wasUp: wasUp)
+            noteLink(known.link, of: room, backend: known.settings.backend, wasUp: wasUp, taken: taken)
+            // The backend is there now, whatever kept it from answering before.
+            if !wasUp, known.link.isUp, let account = backend(named: known.settings.backend) {
+                settle(account.identify(context), account)
+            }
         } else if let own = context.ownLinks[room] {
-            let wasUp = own.link.isUp
+            let (wasUp, taken) = (own.link.isUp, own.link.loginsTaken)
             drive(room) { $0.bytesReceived(bytes, dialectContext: $1, context) }
-            noteLink(of: own, wasUp: wasUp)
+            if let backend = own.login.backend {
+                noteLink(own.link, of: room, backend: backend, wasUp: wasUp, taken: taken)
+            }
         }
         finishIfIdle()
     }
@@ -414,11 +420,6 @@ public final class Bridge {
     /// The connection ended or could not be made; `reason` is a sentence without a full stop.
     public func upstreamClosed(_ room: RoomID, reason: String, now: Now) {
         context.now = now
-        let (known, own) = (self.room(room), context.ownLinks[room])
-        let wasUp = known?.link.isUp ?? own?.link.isUp ?? false
-        defer {
-            if let known { noteLink(of: known, wasUp: wasUp) } else if let own { noteLink(of: own, wasUp: wasUp) }
-        }
         drive(room) { link, _ in link.transportClosed(reason: reason, context) }
         finishIfIdle()
     }

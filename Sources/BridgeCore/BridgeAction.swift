@@ -52,6 +52,8 @@ public enum BridgeAction: Equatable {
     case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     /// Keep a file, so that links lead to it; one of that name may be there already.
     case keepFile(KeptFile)
+    /// Keep a file that was uploaded, in the same place; answered by `uploadStored`.
+    case storeUpload(UploadID, KeptFile)
     /// For ``MediaSettings/uploads`` of the next process.
     case keepUpload(UploadRecord)
     /// What became of an upload: the link to the file, or why there is none.

@@ -4,9 +4,9 @@ import Digests
 import HTTPProtocol
 import WireBytes
 
-// The files of a room as links that people can open, and files that came within a message.
+// The files of a room as links that people can open, and files that came within a message or were uploaded here.
 
-/// A file that came within a message, to be kept where links lead to it.
+/// A file that is to be kept where links lead to it.
 public struct KeptFile: Equatable, Sendable {
     /// Made of what is in it, so that the same file has one name: 22 characters of base64url, a dot, an extension.
     public var name: String
@@ -85,9 +85,21 @@ enum KeptFiles {
     /// The file that `inline` is, or nil: no base64.
     static func file(inline: String, mime: String?) -> KeptFile? {
         guard let bytes = Base64.decode(inline), !bytes.isEmpty else { return nil }
+        return file(bytes, ending: mime.flatMap(ending))
+    }
+
+    /// What was uploaded, by the type that its uploader gives, else by its name: curl says no type.
+    static func file(uploaded file: UploadedFile) -> KeptFile {
+        let suffix = file.name.lastIndex(of: ".").map { ASCII.lowercased(String(file.name[$0...].dropFirst())) }
+        let known = suffix.flatMap { suffix in extensions.values.first { $0 == suffix } }
+        return Self.file(file.bytes, ending: ending(of: file.mime) ?? known)
+    }
+
+    private static func ending(of mime: String) -> String? { extensions[ASCII.lowercased(mime)] }
+
+    private static func file(_ bytes: [UInt8], ending: String?) -> KeptFile {
         let hash = Base64.encodeURLSafe(Array(SHA256.hash(bytes).prefix(16)))
-        let ending = mime.flatMap { extensions[ASCII.lowercased($0)] } ?? "bin"
-        return KeptFile(name: "\(hash).\(ending)", bytes: bytes)
+        return KeptFile(name: "\(hash).\(ending ?? "bin")", bytes: bytes)
     }
 }
 

@@ -18,7 +18,7 @@ struct ReconnectPolicy {
     ///
     /// `random` spreads it by ± jitter, so that a thousand rooms of one backend do not come back in step.
     func delay(
-        failures: Int, retryAfter: Duration?, random: inout some RandomNumberGenerator
+        failures: Int, retryAfter: Duration? = nil, random: inout some RandomNumberGenerator
     ) -> Duration {
         var seconds = Double(traits.first.wholeNanoseconds) / 1e9
         let cap = Double(traits.cap.wholeNanoseconds) / 1e9
@@ -29,5 +29,12 @@ struct ReconnectPolicy {
         let backoff = Duration.nanoseconds(Int64(max(seconds, 0) * 1e9))
         guard let retryAfter else { return backoff }
         return max(backoff, min(retryAfter, Self.longestRetryAfter))
+    }
+
+    /// Delay before a login is shown that works, after it ended at once `ends` times in a row (1 or more): 1 s, 2 s, 4 s and
+    /// so on up to ``refusedDelay``.
+    static func loginDelay(ends: Int, jitter: Double, random: inout some RandomNumberGenerator) -> Duration {
+        ReconnectPolicy(traits: BackoffTraits(first: .seconds(1), factor: 2, cap: refusedDelay, jitter: jitter))
+            .delay(failures: ends, random: &random)
     }
 }

@@ -88,19 +88,19 @@ extension Room {
         openActionsLinkLost(id, context)
         pendingReceipts = []
         armOutbox(context)
-        let isRefused = link.isRefusalOpen && retryIn >= ReconnectPolicy.refusedDelay
         let isTold = outage != nil
         if !isTold { outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp) }
-        if isRefused, outage?.isRefusalTold == false {
+        let isFar = retryIn >= .seconds(60)
+        let next = isFar ? "The next try is in \(Self.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
+        if link.isRefused, outage?.isRefusalTold == false {
             outage?.isRefusalTold = true
             outage?.reason = reason
-            let wait = Self.spoken(seconds: Int(retryIn / .seconds(1)))
-            return notice("\(settings.url.host) refuses the bridge: \(reason). The next try is in \(wait).", context)
+            return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)", context)
         }
         guard !isTold else { return }
         notice(
             wasUp
-                ? "The link to \(settings.url.host) was lost: \(reason). "
+                ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
                     + "What you write is kept and sent when it is back."
                 : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.", context)
     }

@@ -8,8 +8,6 @@ import WireBytes
 extension UpstreamSession {
     /// Longest wait for fresh credentials on an open socket: Directus closes 30 s after the old ones expired.
     static let renewalWait: Duration = .seconds(30)
-    /// A renewed login that expires sooner than this was not really taken: another would fare no better.
-    static let shortestLogin: Duration = .seconds(10)
     /// Silence before a ping inside the JSON: Directus wants to hear something every 30 s.
     static let jsonPingSilence: Duration = .seconds(25)
 
@@ -98,6 +96,7 @@ extension UpstreamSession {
         case (.ok, _):
             guard case .answering(_, let isLate, _) = renewal else { return }
             loginRenewedAt = context.now.monotonic
+            loginTaken()
             renewal = .none
             armOpen(context)
             if isLate { events.append(.loginRenewed) }

@@ -36,13 +36,20 @@ import WireBytes
 // | reading   | fresh credentials were asked for         | others read → answering; the same read, 30 s → waiting            |
 // | answering | `auth` sent again on the open socket     | auth ok → none; any other, time-out → waiting                    |
 //
-// A renewed login that expires within 10 s of being taken is a refusal.
+// A renewed login that expires within 5 s of being taken ends the link.
 //
 // A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
-// after the session was usable for `backoffResetAfter`, not on TCP connect. A peer that refuses us (401, 403, 1008, 4001,
-// 4003), or a proxy that does (407), is tried once more at once and then every 15 minutes, or as soon as the credentials are
-// others than those refused. Refusals are counted over all credentials until a session was usable for that long: who lets
-// us in and sends us away a moment later wants no other token.
+// after the session was usable for `backoffResetAfter`, not on TCP connect. Where the peer says that it is about the login
+// (401, 403, 1008, 4001, 4003, or in words), or a proxy does (407), it depends on whether a session was opened:
+//
+// | what was shown                 | then                                                                              |
+// |--------------------------------|-----------------------------------------------------------------------------------|
+// | opened no session              | refused: once more at once, then every 15 minutes, until a session is usable       |
+// | the same, of a login that did  | refused: once more at once, then after 1 s, 2 s, 4 s, … 15 minutes                |
+// | opened one of 5 s or longer    | ended: a new link at once                                                         |
+// | opened one that was shorter    | ended: a new link after 1 s, 2 s, 4 s, … 15 minutes, the more of these in a row   |
+//
+// Each time other credentials are asked for, and waits end as soon as there are some.
 
 /// What happened to a link, for the room that owns it.
 enum LinkEvent: Equatable {
@@ -99,6 +106,9 @@ final class UpstreamSession {
     static let credentialCheckInterval: Duration = .seconds(10)
     /// A refusal longer ago than this says nothing about the next. Longer than the wait between tries that are refused.
     static let refusalMemory: Duration = ReconnectPolicy.refusedDelay * 2
+    /// A login that ends sooner is followed by the next with a growing pause: a backend that takes logins and ends them at
+    /// once would be shown one after the other.
+    static let shortestLogin: Duration = .seconds(5)
     /// Bytes of a reason that are told; a server can make its reason phrase as long as a head may be.
     static let maxReasonBytes = 300
 
@@ -130,13 +140,22 @@ final class UpstreamSession {
     /// The session was usable at least once since the program started.
     private(set) var hasBeenUp = false
     private var upSince: MonotonicInstant?
+    /// Logins that the backend took: sessions that became usable, and renewals on these.
+    private(set) var loginsTaken: UInt64 = 0
+    /// How long the last session was usable, where the backend closed it with a code that may be about the login; it may
+    /// also be about the room.
+    private(set) var sentAwayAfter: Duration?
     /// Failures in a row since the last usable session.
     private(set) var failures = 0
-    /// Refusals since a session was usable for `backoffResetAfter`, or was lost for another reason, whatever was shown.
+    /// Refusals since a session was usable, whatever was shown.
     private var refusals = 0
     private var refusedAt: MonotonicInstant?
-    /// The backend refused the credentials that were read last, and no others were asked for since.
+    /// Sessions in a row that the backend ended for the login sooner than ``shortestLogin``.
+    private var shortLogins = 0
+    /// The backend refused the credentials that were read last, or ended what they opened, and no others were asked for since.
     private(set) var isRefusalOpen = false
+    /// What was shown opened no session, and what replaced it neither.
+    var isRefused: Bool { isRefusalOpen && refusals > 1 }
     /// When a wait ends.
     private(set) var retryAt: MonotonicInstant?
     /// The wait is that for refused credentials, and ends early when there are others.
@@ -486,7 +505,7 @@ final class UpstreamSession {
             let why = closed.reason.isEmpty ? "" : " (\(told(closed.reason)))"
             fail(
                 "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
-                isRefusal: isAuthClose(closed.code), context)
+                isRefusal: isAuthClose(closed.code), isSentAway: isAuthClose(closed.code), context)
         } else if let failure {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", context)
         }
@@ -614,24 +633,32 @@ final class UpstreamSession {
         isUp = true
         hasBeenUp = true
         upSince = context.now.monotonic
+        loginTaken()
         events.append(.up)
     }
 
+    func loginTaken() {
+        loginsTaken += 1
+        refusals = 0
+    }
+
+    /// - Parameters:
+    ///   - isRefusal: it is about the login, whether that opened a session or not.
+    ///   - isSentAway: or about the room; the close code says no more.
     func fail(
         _ reason: String, transportGone: Bool = false, retryAfter: Duration? = nil, isRefusal: Bool = false,
-        isOverload: Bool = false, _ context: BridgeContext
+        isSentAway: Bool = false, isOverload: Bool = false, _ context: BridgeContext
     ) {
         let wasUp = isUp
+        let now = context.now.monotonic
+        let usable = upSince.map { now - $0 }
         // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
         let isOverload = isOverload && traits.connectsInTurn
         let reason = Self.bounded(scrubbed(reason)) + (isOverload ? ", as an overloaded backend does" : "")
         trail = nil
-        if let upSince, context.now.monotonic - upSince >= settings.backoffResetAfter {
-            failures = 0
-            refusals = 0
-        }
-        // What was taken, and lost for another reason, may have ended meanwhile.
-        if wasUp, !isRefusal { refusals = 0 }
+        if let usable, usable >= settings.backoffResetAfter { failures = 0 }
+        if let usable, usable >= Self.shortestLogin { shortLogins = 0 }
+        sentAwayAfter = isSentAway ? usable : nil
         forgetConnection()
         if !transportGone { context.emit(.closeUpstream(room, flush: true)) }
         failures += 1
@@ -642,19 +669,40 @@ final class UpstreamSession {
         context.endConnectTurn(turn, room, pause: isOverload ? ReconnectPolicy.overloadDelay : .zero)
         isWaitingForCredentials = false
         if isRefusal {
-            // Other trouble in between makes the credentials no better: only a usable session starts the count anew, or
-            // an outage in which they may have ended.
-            let now = context.now.monotonic
-            if let refusedAt, now - refusedAt > Self.refusalMemory { refusals = 0 }
-            refusedAt = now
-            refusals += 1
             isRefusalOpen = true
-            delay = refusals == 1 ? .zero : ReconnectPolicy.refusedDelay
-            isWaitingForCredentials = refusals > 1 && settings.authenticates
+            if let usable {
+                // It worked, and has ended.
+                if usable < Self.shortestLogin {
+                    shortLogins += 1
+                    delay = loginDelay(ends: shortLogins, context)
+                } else {
+                    failures = 1
+                    delay = .zero
+                }
+            } else {
+                // Other trouble in between makes the credentials no better: only a usable session starts the count anew,
+                // or an outage in which they may have ended.
+                if let refusedAt, now - refusedAt > Self.refusalMemory { refusals = 0 }
+                refusedAt = now
+                refusals += 1
+                if refusals == 1 {
+                    delay = .zero
+                } else if hasBeenUp, context.roomsWithAccount.contains(room) {
+                    // The login has worked. Its next token may have ended on its way, as the one before did.
+                    delay = loginDelay(ends: refusals - 1, context)
+                } else {
+                    delay = ReconnectPolicy.refusedDelay
+                }
+            }
+            isWaitingForCredentials = delay > .zero && settings.authenticates
         }
-        retryAt = context.now.monotonic + delay
+        retryAt = now + delay
         armRetry(context)
         events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
+    }
+
+    private func loginDelay(ends: Int, _ context: BridgeContext) -> Duration {
+        ReconnectPolicy.loginDelay(ends: ends, jitter: settings.backoff.jitter, random: &context.random)
     }
 
     /// Wakes the link when its wait is over, and before that to see whether refused credentials were replaced.

@@ -58,6 +58,8 @@ public final class BridgeHarness {
     public private(set) var credentialReads: [Bool] = []
     /// Files that the bridge wants kept, in order.
     public private(set) var keptFiles: [KeptFile] = []
+    /// There is room on the disk for what is uploaded to the bridge itself.
+    public var keepsUploads = true
     /// Uploads that the bridge wants remembered, in order.
     public private(set) var keptUploads: [UploadRecord] = []
     /// What came of tokens that were shown with uploads, in order.
@@ -339,6 +341,9 @@ public final class BridgeHarness {
             store.ordered(ticket, changes)
         case .loadRoom, .readMessages, .findPlaces, .searchMessages: store.asked(action)
         case .keepFile(let file): keptFiles.append(file)
+        case .storeUpload(let id, let file):
+            if keepsUploads { keptFiles.append(file) }
+            bridge.uploadStored(id, isKept: keepsUploads, now: clock.now)
         case .keepUpload(let record): keptUploads.append(record)
         case .uploadTokenChecked(let attempt, let verdict): uploadTokenVerdicts.append((attempt, verdict))
         case .uploaded(let id, let outcome): uploads.append((id, outcome))

@@ -161,8 +161,8 @@ struct MediaTests {
     @Test("uploads that come to nothing say why")
     func refusals() throws {
         #expect(upload(try harness(), by: "nobody") == .failure(.notAllowed))
-        #expect(upload(try harness(), by: "cook") == .failure(.notAllowed), "cook has no room that takes files")
-        #expect(upload(try harness(), room: "#kitchen") == .failure(.notAllowed))
+        #expect(upload(try harness(), by: "cook", room: "lobby") == .failure(.notAllowed), "cook may not enter")
+        #expect(upload(try harness(), room: "#nowhere") == .failure(.notAllowed))
         #expect(upload(try harness(), room: "#LOBBY") == .success("http://chat.example/files/1"))
         #expect(upload(try harness(), by: "chef@phone") == .success("http://chat.example/files/1"))
         #expect(upload(try harness(), bytes: 1001) == .failure(.tooLarge(limit: 1000)))
@@ -174,6 +174,68 @@ struct MediaTests {
             server.trouble["/files"] = [TokenServer.answer(status, #"{"detail":"bad cat"}"#)]
             #expect(upload(try harness(server: server)) == .failure(failure))
         }
+    }
+
+    @Test(
+        "where the backend takes no files they are kept here, and the link is said as text",
+        arguments: [("cook", nil), ("chef", "#kitchen")] as [(String, String?)])
+    func keptUpload(by name: String, room: String?) throws {
+        let harness = try harness()
+        enter(harness, 1, "ann", rooms: "#kitchen")
+        enter(harness, 2, "bob", rooms: "#kitchen")
+        _ = harness.accounts.takeCalls()
+        let link = try #require(try upload(harness, by: name, room: room)?.get())
+        #expect(harness.accounts.takeCalls().isEmpty)
+        let file = try #require(harness.keptFiles.first)
+        #expect(file.bytes == [1, 1, 1] && file.name.hasSuffix(".png"))
+        #expect(link.hasPrefix("https://chat.example/media/d/kitchen/") && link.hasSuffix("/\(file.name)/-/my-cat.png"))
+        let path = String(link.dropFirst("https://chat.example".count))
+        #expect(try MediaLinkTests.links.file(at: path, now: harness.clock.now.wall).get().place == .kept(file.name))
+        harness.send(1, "PRIVMSG #kitchen :look " + link)
+        let outputs = harness.takeOutputs()
+        #expect(sent(1, in: outputs).map { $0.replacing("\\/", with: "/").contains("look " + link) } == [true])
+        let seen = outputs.compactMap { output -> String? in
+            guard case .line(2, let bytes) = output else { return nil }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        #expect(seen.count { $0.hasSuffix("look " + link) } == 1, "\(seen)")
+        #expect(harness.keptUploads.isEmpty, "a link says everything")
+    }
+
+    @Test("whoever is in a room gets a link for that one, and a backend that takes files comes first")
+    func chosenRoom() throws {
+        for (rooms, isKept) in [("#kitchen", true), ("#kitchen,#lobby", false), ("", false)] {
+            let harness = try harness()
+            harness.connect(1)
+            harness.send(1, "PASS waiter:secret")
+            for line in ["NICK waiter", "USER u 0 * :r"] + (rooms.isEmpty ? [] : ["JOIN " + rooms]) {
+                harness.send(1, line)
+            }
+            let link = try #require(try upload(harness, by: "waiter")?.get())
+            #expect(link.contains("/media/d/kitchen/") == isKept, "\(rooms): \(link)")
+        }
+    }
+
+    @Test("an upload that finds no room on the disk is refused")
+    func diskFull() throws {
+        let harness = try harness()
+        harness.keepsUploads = false
+        #expect(upload(harness, by: "cook") == .failure(.notStored))
+        harness.keepsUploads = true
+        #expect(try upload(harness, by: "cook")?.get() != nil)
+    }
+
+    @Test(
+        "a kept upload is of the type that is said, else of that of its name",
+        arguments: [
+            ("image/jpeg", "a.png", "jpg"), ("application/octet-stream", "a.PNG", "png"),
+            ("text/html", "a.html", "bin"), ("image/svg+xml", "a.svg", "bin"),
+            ("application/octet-stream", "png", "bin"),
+            ("application/octet-stream", "a.exe", "bin"), ("application/octet-stream", "", "bin"),
+        ])
+    func keptType(mime: String, name: String, ending: String) {
+        let file = KeptFiles.file(uploaded: UploadedFile(name: name, mime: mime, bytes: [1]))
+        #expect(file.name.hasSuffix("." + ending), "\(file.name)")
     }
 
     @Test("an upload's password is checked like that of a client, and failures wait")

@@ -131,6 +131,50 @@ def curl_uploads_and_opens(setting):
         assert "content-disposition: attachment" in head.lower(), head
 
 
+@on("envelope", "typed", "plainjson", "swiftchat", "custom", quick=True)
+def where_the_backend_takes_no_files_the_bridge_keeps_them(setting):
+    start(setting, 'max_upload = "64KiB"\nmax_bytes = "1MiB"\n')
+    ann, bob = setting.irc("ann"), setting.irc("bob")
+    assert any("soju.im/FILEHOST=%s/media/upload" % PUBLIC in line.params for line in ann.lines if line.command == "005")
+    data = base64.b64decode(PNG)
+    answer = upload(setting, data)
+    assert answer.status == 201, (answer.status, answer.body)
+    link = answer.headers["Location"]
+    assert link.startswith(PUBLIC + "/media/d/lobby/") and link.endswith(".png/-/my-cat.png"), link
+    ann.say("#lobby", "look " + link)
+    bob.expect_text("look " + link)
+    frame = setting.backend.expect("the message", kind="message")
+    assert link in frame["text"], frame
+    opened = safe(get(setting, link))
+    assert opened.status == 200 and opened.body == data and opened.headers["Content-Type"] == "image/png"
+    # Before it has come; and any kind of file, though only to be saved.
+    assert upload(setting, b"x" * 65537).status == 413
+    page = upload(setting, b"<script>", name="page.html", mime="text/html")
+    opened = safe(get(setting, page.headers["Location"]))
+    assert opened.headers["Content-Type"] == "application/octet-stream", opened.headers
+    assert upload(setting, b"x", query="?room=nowhere").status == 403
+
+
+@on("envelope")
+def kept_uploads_give_way_to_newer_ones(setting):
+    start(setting, 'max_upload = "600KiB"\nmax_bytes = "1MiB"\n')
+    links = []
+    for number in range(3):
+        answer = upload(setting, bytes([number]) * 500_000)
+        assert answer.status == 201, (answer.status, answer.body)
+        links.append(answer.headers["Location"])
+    assert [get(setting, link).status for link in links] == [404, 200, 200]
+
+
+@on("envelope")
+def an_upload_that_finds_no_room_is_refused(setting):
+    start(setting, 'max_upload = "2MiB"\nmax_bytes = "1MiB"\n')
+    refused = upload(setting, b"x" * 1_500_000)
+    assert refused.status == 507, (refused.status, refused.body)
+    assert setting.bridge.log_entries("file-not-kept")
+    assert upload(setting, b"x" * 1000).status == 201
+
+
 @on("jwt-rooms")
 def uploads_are_refused_with_reasons(setting):
     start(setting, 'max_upload = "64KiB"\n')

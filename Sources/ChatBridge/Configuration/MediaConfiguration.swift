@@ -8,7 +8,8 @@ struct MediaConfiguration: Equatable, Sendable {
     var maxUploadBytes = 10 * 1024 * 1024
     /// How long a link opens.
     var linkLifetime: Duration = .seconds(7 * 24 * 60 * 60)
-    /// Files that came within messages are removed after this. Nil: never.
+    /// Files that are kept here, from within messages and from people whose backend takes none, are removed after this. Nil:
+    /// never.
     var retention: Duration? = .seconds(30 * 24 * 60 * 60)
     /// All of these files together; the oldest go first.
     var maxBytes = 1024 * 1024 * 1024
@@ -27,7 +28,7 @@ struct MediaConfiguration: Equatable, Sendable {
         ConfigurationKey(
             "link_lifetime", \.linkLifetime, .duration(atLeast: shortestLinkLifetime), "how long a link opens"),
         ConfigurationKey(
-            "retention", \.retention, .durationOrOff, "files that came within messages go after this; or \"off\""),
+            "retention", \.retention, .durationOrOff, "files that are kept here go after this; or \"off\""),
         ConfigurationKey("max_bytes", \.maxBytes, .size(1024 * 1024...maxBytesLimit), "of all these files together"),
     ]
 }

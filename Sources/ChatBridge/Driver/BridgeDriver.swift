@@ -348,6 +348,7 @@ final class BridgeDriver: TransportDelegate {
         case .findPlaces(let id, let key, let query): store?.findPlaces(id, key, query, on: loop)
         case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
         case .keepFile(let file): media?.files.keep(file)
+        case .storeUpload(let id, let file): media?.files.store(id, file)
         case .keepUpload(let record): media?.keepUpload(record)
         case .uploadTokenChecked(let attempt, let verdict): media?.uploadTokenChecked(attempt, verdict, transport)
         case .uploaded(let id, let outcome): media?.uploaded(id, outcome, transport)

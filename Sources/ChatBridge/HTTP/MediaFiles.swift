@@ -261,8 +261,23 @@ final class MediaFiles {
         if let why { notKept(why) }
     }
 
+    /// Keeps an upload; there are no more of these at a time than ``MediaBounds/uploads``.
+    func store(_ id: UploadID, _ file: KeptFile) {
+        let (store, loop) = (store, loop)
+        let finish: @Sendable (String?) -> Void = { why in
+            loop.enqueue { ($0.delegate as? LoopHouse)?.bridge.media?.files.stored(id, why, $0) }
+        }
+        if !workers.submit({ finish(store.keep(file.name, file.bytes)) }) { finish("too much waits for the disk") }
+    }
+
+    fileprivate func stored(_ id: UploadID, _ why: String?, _ transport: Transport) {
+        if let why { notKept(why) }
+        bridge.bridge.uploadStored(id, isKept: why == nil, now: BridgeDriver.now(transport))
+        bridge.run(transport)
+    }
+
     private func notKept(_ why: String) {
-        note(BridgeNote(.warn, "file-not-kept", "a file that came within a message is not kept", ["reason": why]))
+        note(BridgeNote(.warn, "file-not-kept", "a file is not kept", ["reason": why]))
     }
 
     // MARK: - The loop

@@ -8,7 +8,7 @@ import WireBytes
 //
 //     OPTIONS, POST /media/upload     one file; a password or a token; 201 with Location
 //     GET, HEAD     /media/f/…        a file of a backend, passed on as it comes
-//     GET, HEAD     /media/d/…        a file that came within a message
+//     GET, HEAD     /media/d/…        a file that is kept here: it came within a message, or was uploaded
 //
 // Source: soju.im/filehost.
 
@@ -310,13 +310,15 @@ final class MediaRoutes: LoopTenant {
         case .success(let link):
             if unkept[link] == nil { answer(exchange, link, transport) } else { unkept[link]?.append(exchange) }
         case .failure(.notAllowed):
-            answer(exchange, 403, "None of your rooms has a backend that takes files", transport)
+            answer(exchange, 403, "There is no such room that you may enter", transport)
         case .failure(.tooLarge(let limit)):
             answer(
                 exchange, 413, "The file is too large" + (limit.map { "; at most \($0) bytes are taken" } ?? ""),
                 transport)
         case .failure(.unsupportedType): answer(exchange, 415, "The backend does not take this kind of file", transport)
         case .failure(.failed(let why)): answer(exchange, 502, "The file was not taken: \(why)", transport)
+        // Source: RFC 4918 §11.5.
+        case .failure(.notStored): answer(exchange, 507, "There is no room for the file", transport)
         }
     }
 
