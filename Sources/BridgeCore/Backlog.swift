@@ -6,13 +6,12 @@ import WireBytes
 ///
 /// | phase     | meaning                                                     | leaves by                                           |
 /// |-----------|-------------------------------------------------------------|-----------------------------------------------------|
-/// | announced | waits behind the answer to the JOIN                         | that is written → waiting, or reading                |
-/// | waiting   | the disk does not have yet what was said before the JOIN    | it has → reading; time-out → writing a word about it |
-/// | reading   | the store was asked for a page                              | answer → writing; failure, time-out → the same word  |
+/// | announced | waits behind the answer to the JOIN                         | that is written → reading                            |
+/// | reading   | the store was asked for a page                              | answer → writing; failure, time-out → writing a word about it |
 /// | writing   | lines go out as the client's queue drains                   | page at its end → reading; last one → releasing      |
 /// | releasing | live lines that waited go out                               | none is left → over                                 |
 ///
-/// While it waits and reads, other answers go on and the client is heard. Lines of the room are held from the JOIN to the
+/// While it reads, other answers go on and the client is heard. Lines of the room are held from the JOIN to the
 /// end, so the client gets everything in the order of the room: what was said before the JOIN by this, what after it live.
 final class Backlog {
     /// Messages in one answer of the store: about as many as fill a client's window. Pages are cut by messages and not by
@@ -25,7 +24,6 @@ final class Backlog {
 
     enum Phase {
         case announced
-        case waiting
         case reading(StoreReadID, Question)
         case writing
         case releasing
@@ -45,8 +43,6 @@ final class Backlog {
     let start: Int64
     /// The newest message before the client entered.
     let through: Int64
-    /// The order with which everything up to there is on disk.
-    let needs: StoreTicket
     /// Everything up to here was read.
     var position: Int64
     /// Whether there is more than is shown, where that is known, and how much.
@@ -70,14 +66,13 @@ final class Backlog {
     private var releasedCount = 0
 
     init(
-        room: RoomID, start: Int64, from position: Int64, through: Int64, needs: StoreTicket, leftOut: Int?,
-        isMoreLeftOut: Bool?, startedAt: ChatTimestamp? = nil
+        room: RoomID, start: Int64, from position: Int64, through: Int64, leftOut: Int?, isMoreLeftOut: Bool?,
+        startedAt: ChatTimestamp? = nil
     ) {
         self.room = room
         self.start = start
         self.position = position
         self.through = through
-        self.needs = needs
         self.leftOut = leftOut
         self.isMoreLeftOut = isMoreLeftOut
         self.startedAt = startedAt

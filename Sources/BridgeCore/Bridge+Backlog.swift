@@ -17,8 +17,8 @@ extension Bridge {
         else { return nil }
         let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))
         return Backlog(
-            room: room.id, start: place, from: Int64(from), through: newest, needs: context.ledger.newest,
-            leftOut: leftOut, isMoreLeftOut: isMore, startedAt: room.recent.entry(sequence: Int(clamping: place))?.at)
+            room: room.id, start: place, from: Int64(from), through: newest, leftOut: leftOut,
+            isMoreLeftOut: isMore, startedAt: room.recent.entry(sequence: Int(clamping: place))?.at)
     }
 
     /// What is kept of the room was read: those who entered before that have their place in its order now.
@@ -39,40 +39,23 @@ extension Bridge {
 
     // MARK: - Reading
 
-    /// Asks the store for what comes next, as soon as the disk has it.
+    /// Asks the store for what comes next. It answers when it has, or can show, all that was said until now.
     private func read(_ backlog: Backlog, _ session: IRCSession, _ following: Following) {
         guard let room = room(backlog.room) else { return }
         if backlog.deadline == nil { backlog.deadline = context.now.monotonic + Backlog.patience }
         setTimer(session, following)
-        guard context.ledger.isSettled(backlog.needs) else {
-            backlog.phase = .waiting
-            return backlogsAwaitingDisk.append((session.id, room.id))
-        }
         let id = context.ledger.nextRead()
         backlogQuestions[id] = (session.id, room.id)
         if backlog.isMoreLeftOut == nil {
             backlog.phase = .reading(id, .leftOut)
-            context.emit(
+            context.ask(
                 .readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
         } else {
             backlog.phase = .reading(id, .page)
-            context.emit(
+            context.ask(
                 .readMessages(
                     id, room.storedKey, after: backlog.position, through: backlog.through,
                     limit: Backlog.pageCount))
-        }
-    }
-
-    /// Orders are on disk.
-    func goOnWithBacklogs() {
-        guard !backlogsAwaitingDisk.isEmpty else { return }
-        let waiting = backlogsAwaitingDisk
-        backlogsAwaitingDisk = []
-        for (client, room) in waiting {
-            guard let session = sessions[client], let following = session.following,
-                let backlog = following.backlog(of: room), case .waiting = backlog.phase
-            else { continue }
-            read(backlog, session, following)
         }
     }
 
@@ -100,7 +83,7 @@ extension Bridge {
             let id = context.ledger.nextRead()
             backlogQuestions[id] = (session.id, place)
             backlog.phase = .reading(id, .begin(page))
-            context.emit(.readMessages(id, key, after: .min, through: backlog.start, limit: 1))
+            context.ask(.readMessages(id, key, after: .min, through: backlog.start, limit: 1))
         case (.success(let found), .begin(let page)):
             // What is removed is removed from the front.
             if found.isEmpty { backlog.put(unkeptNotice(backlog, until: page.first?.at)) }
@@ -139,7 +122,7 @@ extension Bridge {
     func giveUp(_ backlog: Backlog, _ session: IRCSession) {
         backlog.deadline = nil
         switch backlog.phase {
-        case .waiting, .reading: break
+        case .reading: break
         case .announced, .writing, .releasing: return
         }
         backlog.hasFailed = true
@@ -177,7 +160,7 @@ extension Bridge {
         case .announced:
             read(backlog, session, following)
             return false
-        case .waiting, .reading: return false
+        case .reading: return false
         case .writing:
             if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
                 session.undrainedBytes += write(line, to: session, label: nil, batch: backlog.batch)
@@ -282,7 +265,6 @@ extension Bridge {
         guard let backlog = following.backlog(of: id) else { return }
         following.backlogs.removeAll { $0 === backlog }
         session.removeLongAnswers { if case .backlog(id) = $0 { true } else { false } }
-        backlogsAwaitingDisk.removeAll { $0.client == session.id && $0.room == id }
         closeBatch(backlog, session)
         while let line = backlog.nextHeld() {
             following.heldByteCount -= line.count
@@ -296,7 +278,6 @@ extension Bridge {
     func stopFollowing(_ session: IRCSession) {
         guard session.following != nil else { return }
         session.following = nil
-        backlogsAwaitingDisk.removeAll { $0.client == session.id }
         context.timers.cancel(.following(session.id))
     }
 

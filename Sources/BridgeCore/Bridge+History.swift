@@ -125,7 +125,7 @@ extension Bridge {
     // MARK: - Places
 
     /// Asks where the page lies.
-    private func place(_ answer: HistoryAnswer) {
+    func place(_ answer: HistoryAnswer) {
         if case .conversation(let view, _, _, let query) = answer.question {
             guard let archive = privateArchive(of: view) else {
                 return askPlaces(answer, view.pair.storedKey, query)
@@ -182,6 +182,12 @@ extension Bridge {
         let (sequences, spans) = query.find(in: known)
         for (reference, span) in zip(query.references, spans) where span == nil {
             guard case .message(let msgid) = reference else { continue }
+            // It was shown, and could not be kept.
+            if let sequence = room.recent.entry(msgid: msgid)?.sequence {
+                let byPlace = query.mapReferences { $0 == reference ? .place(Int64(sequence)) : $0 }
+                answer.question = .page(room.id, subcommand: subcommand, target: target, byPlace)
+                return place(answer)
+            }
             answer.phase = .failed(.unknown(msgid, subcommand, target))
             return
         }
@@ -422,11 +428,22 @@ extension Bridge {
             writeService(serviceEnd(of: answer, session), session)
             return
         }
-        if let key = pageKey(of: answer) { session.toldPage(answer.ends, of: key) }
+        let key = pageKey(of: answer)
+        if let key { session.toldPage(answer.ends, of: key) }
         if let reference = answer.batch {
             endBatch(reference, session)
         } else if !answer.hasWritten, let label = answer.label {
             write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)
+        }
+        if let lost = key.flatMap({ context.unkept.messages[$0] }), let target = answer.batchParams.last {
+            let note = IRCMessage(
+                source: settings.serverName, command: "NOTE",
+                params: [
+                    "CHATHISTORY", "INCOMPLETE", target,
+                    "What was said \(Room.span(lost.from, lost.to)) could not be kept; a line says so in its place when "
+                        + "the disk takes more",
+                ])
+            count(write(note, to: session, label: nil, batch: nil), session)
         }
     }
 

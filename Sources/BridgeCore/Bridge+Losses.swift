@@ -110,6 +110,8 @@ extension Bridge {
         guard conversations.contains(pair), pair.storedKey == key else { return }
         let place = conversations.takePlace(in: pair, by: "", at: nil)
         let from = min(from, to)
+        // No message that was lost bears this time: who goes on from one must not mean this line, behind what came later.
+        let end = ChatTimestamp(milliseconds: to.milliseconds &+ 1)
         let msgid = context.messageID(
             backend: key.backend, room: key.room, sender: ChatID("gap"),
             id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
@@ -117,7 +119,7 @@ extension Bridge {
             .message(
                 key,
                 StoredMessage(
-                    kind: .gap, sequence: place, msgid: msgid, at: to, gapFrom: from, nick: settings.serverName,
+                    kind: .gap, sequence: place, msgid: msgid, at: end, gapFrom: from, nick: settings.serverName,
                     source: settings.serverName,
                     text: "*** What was said \(Room.span(from, to)) could not be kept.")))
     }

@@ -87,7 +87,8 @@ extension Bridge {
         if waitsForEcho { session.response?.isDeferred = true }
         let refusal = room.submit(
             Submission(
-                words: words, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil),
+                words: words, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil,
+                network: session.account == nil ? network(of: session.origin) : nil),
             from: session.id, context)
         if refusal == nil, context.isDurable {
             session.lastKept = context.ledger.next

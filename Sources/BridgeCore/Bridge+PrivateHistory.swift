@@ -216,9 +216,15 @@ extension Bridge {
 
     /// The page's places are known.
     func privatePlaced(_ answer: HistoryAnswer, _ places: StoredPlaces) {
-        guard case .conversation(_, let subcommand, let target, let query) = answer.question else { return }
+        guard case .conversation(let view, let subcommand, let target, let query) = answer.question else { return }
         for (reference, span) in zip(query.references, places.spans) where span == nil {
             guard case .message(let msgid) = reference else { continue }
+            // It was delivered, and could not be kept.
+            if let said = privateMessages[msgid], said.pair == view.pair {
+                let byTime = query.mapReferences { $0 == reference ? .messageOrTime(msgid, said.at) : $0 }
+                answer.question = .conversation(view, subcommand: subcommand, target: target, byTime)
+                return place(answer)
+            }
             answer.phase = .failed(.unknown(msgid, subcommand, target))
             return
         }

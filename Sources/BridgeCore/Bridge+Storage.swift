@@ -16,12 +16,10 @@ extension Bridge {
         context.ledger.repay()
         storeDidSettle(refused: Set(refused), reason: reason ?? "the store refused it")
         registrationsSettled()
-        loadSettledRooms()
         makeUpForLosses()
         keepLostCursors()
         keepLostMemberships()
         if context.unkept.isEmpty { context.ledger.forgetEdits() }
-        goOnWithBacklogs()
     }
 
     /// An order found no room in the store: nothing of it is kept. Its ticket never settles by itself.
@@ -36,7 +34,6 @@ extension Bridge {
         storeDidLose(changes, ticket)
         cursorsLost(changes)
         membershipsLost(changes)
-        goOnWithBacklogs()
     }
 
     /// The store began or ceased to keep what it is given.
@@ -49,7 +46,6 @@ extension Bridge {
             context.ledger.repay()
             context.note(.info, "store-sound", "what is said is kept again")
             for room in rooms { room.notice("What is said is kept again.", context) }
-            loadSettledRooms()
             makeUpForLosses()
             offersChanged()
         case .failing(let reason):
@@ -62,8 +58,6 @@ extension Bridge {
             registrationsFailed()
             offersChanged()
             releasePongs()
-            for waiting in context.waitingLoads { goOnWithoutThePast(waiting.room, reason) }
-            context.waitingLoads = []
         }
     }
 
@@ -124,27 +118,11 @@ extension Bridge {
     /// Longest wait for what is kept of a room: a disk that stalls is not to keep people from speaking.
     static let roomLoadWait: Duration = .seconds(10)
 
-    /// Has what is kept of a room read, once nothing of it is on its way to the disk any more.
+    /// Has what is kept of a room read.
     func load(_ room: Room) {
         room.isLoading = true
         context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
-        context.waitingLoads.append((room.id, context.ledger.newest))
-        loadSettledRooms()
-        // A disk that is full can be read all the same, but what waits for it may be of this room.
-        if case .failing(let reason) = context.ledger.condition,
-            context.waitingLoads.contains(where: { $0.room == room.id })
-        {
-            goOnWithoutThePast(room.id, reason)
-        }
-    }
-
-    private func loadSettledRooms() {
-        let ready = context.waitingLoads.filter { context.ledger.isSettled($0.through) }
-        guard !ready.isEmpty else { return }
-        context.waitingLoads.removeAll { context.ledger.isSettled($0.through) }
-        for (id, _) in ready {
-            if let room = room(id) { context.emit(.loadRoom(id, room.storedKey)) }
-        }
+        context.ask(.loadRoom(room.id, room.storedKey))
     }
 
     func roomLoadTimedOut(_ id: RoomID) { goOnWithoutThePast(id, "the disk does not answer") }
@@ -160,7 +138,6 @@ extension Bridge {
     /// - Parameter stored: nil: it cannot be read.
     private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
         context.timers.cancel(.roomLoad(id))
-        context.waitingLoads.removeAll { $0.room == id }
         // A bridge that closes its links opens none.
         guard phase == .running || phase == .draining, let room = room(id), room.isLoading else { return }
         room.isLoading = false

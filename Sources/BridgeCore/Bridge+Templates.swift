@@ -367,7 +367,7 @@ extension Bridge {
     func roomFellSilent(_ id: RoomID) {
         guard let room = templateRooms[id], room.locals.isEmpty else { return }
         for timer in [
-            TimerKey.link(id), .linkStart(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
+            TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
             .live(id), .roomLoad(id), .crowds(id), .split(id), .opening(id),
         ] {
             context.timers.cancel(timer)

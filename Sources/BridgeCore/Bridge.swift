@@ -103,8 +103,6 @@ public final class Bridge {
     var memberships = Memberships()
     /// Changes of these that found no room in the store.
     var lostMemberships: Set<LostMembership> = []
-    /// Backlogs that cannot be read before the disk has what was said.
-    var backlogsAwaitingDisk: [(client: ClientID, room: RoomID)] = []
     /// Whose question to the store this is.
     var backlogQuestions: [StoreReadID: (client: ClientID, room: RoomID)] = [:]
     /// Whose question to the store this is.
@@ -277,8 +275,15 @@ public final class Bridge {
 
     /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
     /// through it, until it says for whom it connects.
-    private func countedNetwork(of origin: ClientOrigin) -> String? {
-        origin.isLocal || isGateway(origin) ? nil : LoginThrottle.network(of: origin.address)
+    func countedNetwork(of origin: ClientOrigin) -> String? {
+        origin.isLocal ? nil : network(of: origin)
+    }
+
+    /// The network that a client shares with others from its address; nil: the address stands for many. A gateway did not
+    /// say for whom it connects, or everybody behind something on this host comes from 127.0.0.1.
+    func network(of origin: ClientOrigin) -> String? {
+        isGateway(origin) || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
+            ? nil : LoginThrottle.network(of: origin.address)
     }
 
     private func refusalOfAddress(_ origin: ClientOrigin) -> String? {
@@ -451,8 +456,7 @@ public final class Bridge {
                 }
             case .accountAnswer(let id): registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, context) }
-            case .linkStart(let id):
-                if phase == .running || phase == .draining { room(id)?.linkStartTimerFired(context) }
+            case .settling(let id): room(id)?.settlingTimerFired(context)
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
             case .outbox(let id): room(id)?.outboxTimerFired(context)

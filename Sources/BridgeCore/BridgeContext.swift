@@ -46,8 +46,6 @@ final class BridgeContext {
     /// When this process began.
     let beganAt: MonotonicInstant
     var ledger = StoreLedger()
-    /// Rooms of the template whose beginnings are to be read when everything is on disk that was handed over before.
-    var waitingLoads: [(room: RoomID, through: StoreTicket)] = []
     /// What the store had no room for.
     var unkept = UnkeptChanges()
     private var outboxesAwaitingStore: Set<RoomID> = []

@@ -251,6 +251,8 @@ struct CatchUp {
 
     /// The reference of the `fetch` that is on its way over the socket.
     var ref: String?
+    /// When the history that comes next was asked for; one that comes unasked, when the link was usable.
+    var askedAt: MonotonicInstant?
     /// A call beside the socket has not been answered yet; there is one at a time.
     var isCallOpen = false
     /// The open call was asked for over an earlier link: its answer may miss the newest.

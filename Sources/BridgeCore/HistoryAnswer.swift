@@ -177,7 +177,7 @@ struct KnownOrder: StoredOrder {
     func span(of reference: StoredReference, index: Int) -> StoredSpan? {
         let span = kept.spans.indices.contains(index) ? kept.spans[index] : nil
         switch reference {
-        case .beginning, .timeOrBeginning: return span
+        case .beginning, .timeOrBeginning, .place: return span
         case .message(let msgid), .messageOrTime(let msgid, _):
             guard let row = older.first(where: { $0.msgid == msgid }) else { return span }
             return StoredSpan(start: row.sequence, end: row.sequence &+ 1)

@@ -58,7 +58,7 @@ enum TimerKey: Hashable {
     /// A room's link: retry, time-outs and pings (`UpstreamSession`).
     case link(RoomID)
     /// A room's link may be opened: a history would tell the truth now.
-    case linkStart(RoomID)
+    case settling(RoomID)
     /// A slot for another upstream connection.
     case connectGate
     /// Longest wait for messages from before, or for the session to be usable (`CatchUp`).

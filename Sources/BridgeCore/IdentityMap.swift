@@ -418,7 +418,7 @@ final class IdentityMap {
             guard !keepsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
             let oldSource = person.source
             forgetNames(of: record)
-            let nick = freeNick(base, displayName: realname, backend: backend)
+            let nick = freeNick(base, of: sender, displayName: realname, backend: backend)
             record.person.rename(nick)
             claimNames(record)
             nickChanged(from: person, record.person)
@@ -429,7 +429,7 @@ final class IdentityMap {
         // Without a name the id is shown, as far as a nick can show it.
         let base = maker.nick(name: displayName ?? sender.id?.rawValue, id: idText)
         let realname = Self.realname(displayName ?? idText)
-        let nick = freeNick(base, displayName: realname, backend: backend)
+        let nick = freeNick(base, of: sender, displayName: realname, backend: backend)
         var person = Person(
             kind: .remote(key), nick: nick, ident: Self.remoteIdent, host: Self.hostname(backend), realname: realname,
             account: nil)
@@ -478,14 +478,19 @@ final class IdentityMap {
     /// Entries that wait to be forgotten, stale ones included.
     var absenceEntryCount: Int { absentQueue.count - absentHead }
 
-    private func freeNick(_ base: String, displayName: String, backend: String) -> String {
-        if isFree(base) { return base }
-        // Apps draw a new id at every start: the same name while its holder is away is the same person come back.
-        if let (holder, person) = person(nick: base), case .remote(let key) = person.kind, key.backend == backend,
-            person.absentSince != nil, TextBytes.areSame(person.realname, displayName)
-        {
-            remove(holder)
+    private func freeNick(_ base: String, of sender: ChatPerson, displayName: String, backend: String) -> String {
+        // A message under an IRC user's id that is not known to be theirs, after a crash that lost more than the messages: its
+        // author will want the nick, and could not have it for as long as this one is remembered. Where one account speaks for
+        // all, it has its id from the bridge's name.
+        if base == "chatbridge" || sender.id != puppetID(nick: base, backend: backend) {
             if isFree(base) { return base }
+            // Apps draw a new id at every start: the same name while its holder is away is the same person come back.
+            if let (holder, person) = person(nick: base), case .remote(let key) = person.kind, key.backend == backend,
+                person.absentSince != nil, TextBytes.areSame(person.realname, displayName)
+            {
+                remove(holder)
+                if isFree(base) { return base }
+            }
         }
         let folded = casemapping.fold(base)
         if nextNumber.count > 50_000 { nextNumber.removeAll() }

@@ -76,7 +76,7 @@ final class OlderHistory {
     /// What the store is asked for in the place of a reference: whatever stands here lies in front of all that it has.
     func asked(_ reference: StoredReference) -> StoredReference {
         switch reference {
-        case .beginning, .timeOrBeginning: reference
+        case .beginning, .timeOrBeginning, .place: reference
         case .message(let msgid), .messageOrTime(let msgid, _):
             rows.contains { $0.msgid == msgid } ? .beginning : reference
         case .time(let at):

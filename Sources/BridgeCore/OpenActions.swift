@@ -8,8 +8,8 @@ import WireBytes
 // | answers (directus)    | when the answer came             | the author is told, nobody else ever saw it       |
 // | complains at most     | when the socket took it          | the author is told, and for the others it is undone |
 //
-// A complaint that names something means the newest action on that; one without a name means whatever was written last,
-// an action or a message.
+// A complaint that names something means the newest action on that; one without a name means the only thing in flight, an
+// action or a message, and nothing where there are several.
 
 /// Deeds of IRC users that the backend may still refuse, oldest first.
 struct OpenActions {
@@ -40,57 +40,37 @@ struct OpenActions {
         var writtenAt: MonotonicInstant
         /// The room has seen it.
         var isShown: Bool
-        /// So many messages had gone over the link before.
-        var messagesBefore = 0
     }
 
     private var actions: [Action] = []
-    /// Messages that went over each link that has open actions; counted from anywhere.
-    private var messages: [RoomID: Int] = [:]
 
     /// When the oldest is over.
     var due: MonotonicInstant? { actions.first.map { $0.writtenAt + Self.wait } }
 
     mutating func append(_ action: Action) {
         if actions.count >= Self.capacity { actions.removeFirst() }
-        var action = action
-        action.messagesBefore = messages[action.link, default: 0]
-        messages[action.link] = action.messagesBefore
         actions.append(action)
-    }
-
-    /// A message went over a link.
-    mutating func messageWritten(over link: RoomID) {
-        // Nobody asks while nothing is open.
-        if let count = messages[link] { messages[link] = count &+ 1 }
-    }
-
-    private mutating func remove(at index: Int) -> Action {
-        let action = actions.remove(at: index)
-        if !actions.contains(where: { $0.link == action.link }) { messages[action.link] = nil }
-        return action
     }
 
     /// The newest action on what a complaint names.
     mutating func take(target: ChatID, over link: RoomID) -> Action? {
-        actions.lastIndex { $0.link == link && $0.target == target }.map { remove(at: $0) }
+        actions.lastIndex { $0.link == link && $0.target == target }.map { actions.remove(at: $0) }
     }
 
-    /// The action that was the last thing to go over the link, within `window`.
-    mutating func takeLastWritten(over link: RoomID, within window: Duration, now: MonotonicInstant) -> Action? {
-        guard let index = actions.lastIndex(where: { $0.link == link }),
-            actions[index].messagesBefore == messages[link], now - actions[index].writtenAt <= window
-        else { return nil }
-        return remove(at: index)
+    /// Those over a link that a complaint without a name can mean: unanswered, or written within `window`.
+    private func inFlight(over link: RoomID, within window: Duration, now: MonotonicInstant) -> [Int] {
+        actions.indices.filter {
+            actions[$0].link == link && (!actions[$0].isShown || now - actions[$0].writtenAt <= window)
+        }
     }
 
-    /// When the oldest was written whose answer is awaited.
-    func oldestAwaited(over link: RoomID) -> MonotonicInstant? {
-        actions.first { $0.link == link && !$0.isShown }?.writtenAt
+    func countInFlight(over link: RoomID, within window: Duration, now: MonotonicInstant) -> Int {
+        inFlight(over: link, within: window, now: now).count
     }
 
-    mutating func takeOldestAwaited(over link: RoomID) -> Action? {
-        actions.firstIndex { $0.link == link && !$0.isShown }.map { remove(at: $0) }
+    mutating func takeOnly(over link: RoomID, within window: Duration, now: MonotonicInstant) -> Action? {
+        let places = inFlight(over: link, within: window, now: now)
+        return places.count == 1 ? actions.remove(at: places[0]) : nil
     }
 
     /// Whether the backend is about to take a message back.
@@ -103,13 +83,13 @@ struct OpenActions {
 
     /// The one that asked for what the backend has done now, over whichever link.
     mutating func takeAwaited(target: ChatID) -> Action? {
-        actions.firstIndex { !$0.isShown && $0.target == target }.map { remove(at: $0) }
+        actions.firstIndex { !$0.isShown && $0.target == target }.map { actions.remove(at: $0) }
     }
 
     /// What the backend says nothing more about.
     mutating func takeOver(now: MonotonicInstant) -> [Action] {
         var over: [Action] = []
-        while let first = actions.first, now - first.writtenAt >= Self.wait { over.append(remove(at: 0)) }
+        while let first = actions.first, now - first.writtenAt >= Self.wait { over.append(actions.remove(at: 0)) }
         return over
     }
 
@@ -117,7 +97,6 @@ struct OpenActions {
     mutating func linkLost(_ link: RoomID) -> [Action] {
         let lost = actions.filter { $0.link == link }
         actions.removeAll { $0.link == link }
-        messages[link] = nil
         return lost
     }
 }

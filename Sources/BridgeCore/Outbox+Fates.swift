@@ -8,23 +8,35 @@ extension Outbox {
 
     /// The backend refused the message with `id`.
     mutating func refuse(id: ChatID) -> OutboxEntry? {
-        slots[id].flatMap { remove($0) }.map { give(up: $0) }
+        (slots[id].flatMap { remove($0) } ?? delivered.take(id: id)).map { give(up: $0) }
     }
 
-    /// The backend refused something and does not say what: the oldest that was written, where it answers in order.
-    mutating func refuseOldest() -> OutboxEntry? {
-        // What was written over an earlier link is none of this one's.
-        let slot = lists.first(.open, where: { $0.state != .unsettled }) ?? lists.first(.written)
-        return slot.flatMap { remove($0) }.map { give(up: $0) }
-    }
-
-    /// The newest that was written within `window`.
-    mutating func refuseNewest(within window: Duration, now: MonotonicInstant) -> OutboxEntry? {
-        guard let slot = lists.last(.written), case .written(let at) = lists[slot]?.state, now - at <= window else {
-            return nil
-        }
+    /// The backend refused something and does not say what, and only one message is in flight.
+    ///
+    /// - Parameter since: written before this, it is not meant.
+    mutating func refuseOnly(since: MonotonicInstant) -> OutboxEntry? {
+        guard inFlight == 1, let slot = lists.first(.written) ?? lists.last(.open),
+            lists[slot]?.writtenAt.map({ $0 >= since }) ?? true
+        else { return nil }
         return remove(slot).map { give(up: $0) }
     }
+
+    /// Messages written over this link without an answer; the pieces of one count once.
+    var inFlight: Int {
+        var ids: Set<ChatID?> = []
+        for list in [OutboxLists.Name.open, .written] {
+            var slot = lists.last(list)
+            // What is unsettled is in front of all that was written over this link.
+            while let at = slot, let entry = lists[at], entry.state != .unsettled {
+                ids.insert(entry.storedID)
+                slot = lists.previous(before: at)
+            }
+        }
+        return ids.count
+    }
+
+    /// Something was written over this link and is not confirmed.
+    var hasInFlight: Bool { hasDoubtful || lists.first(.written) != nil }
 
     /// Remembers an entry whose author is told that it failed.
     mutating func give(up entry: OutboxEntry) -> OutboxEntry {
@@ -69,17 +81,6 @@ extension Outbox {
 
     func contains(id: ChatID) -> Bool { slots[id] != nil }
 
-    /// Takes out everything that was written over this link and is not confirmed.
-    mutating func takeWritten() -> [OutboxEntry] {
-        var taken: [OutboxEntry] = []
-        while let slot = lists.last(.open), lists[slot]?.state == .doubtful, let entry = confirm(slot) {
-            taken.append(entry)
-        }
-        taken.reverse()
-        while let slot = lists.first(.written), let entry = confirm(slot) { taken.append(entry) }
-        return taken
-    }
-
     /// When the oldest entry that waits for its confirmation was written; nil: none does, or only ones in doubt.
     var oldestWritten: MonotonicInstant? {
         guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
@@ -95,18 +96,13 @@ extension Outbox {
         } != nil
     }
 
-    /// Takes out what was written at `time` or before and is not confirmed, oldest first.
-    mutating func takeWritten(upTo time: MonotonicInstant) -> [OutboxEntry] {
-        var taken: [OutboxEntry] = []
-        while let slot = lists.first(.open) {
-            guard lists[slot]?.state == .doubtful, let entry = confirm(slot) else { return taken }
-            taken.append(entry)
+    /// Takes out the oldest that is among the first `frameCount` frames of this session and not confirmed.
+    mutating func takeWritten(upTo frameCount: UInt64) -> OutboxEntry? {
+        // What is unsettled was written over an earlier link, whose frames were counted apart.
+        let doubtful = hasDoubtful ? lists.first(.open, where: { $0.state == .doubtful }) : nil
+        guard let slot = doubtful ?? lists.first(.written), let entry = lists[slot], entry.frameCount <= frameCount else {
+            return nil
         }
-        while let slot = lists.first(.written), case .written(let at)? = lists[slot]?.state, at <= time,
-            let entry = confirm(slot)
-        {
-            taken.append(entry)
-        }
-        return taken
+        return confirm(slot)
     }
 }

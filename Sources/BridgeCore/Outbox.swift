@@ -10,21 +10,32 @@ import WireBytes
 // | queued   | not on the wire of this connection         | written (link usable, budget left); intending (the same,   |
 // |          |                                            | where it must be known before); failed (age)               |
 // | intending| the store was told that it may be written  | written (on disk); queued (link lost, no room); failed     |
-// | written  | the socket took the frame                  | confirmed (echo, ack); doubtful (10 s); refused; link lost  |
-// | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost                |
-// | unsettled| written over a link that was lost          | confirmed (history, echo); queued (not in the history);    |
-// |          |                                            | failed (age)                                               |
+// | written  | the socket took the frame                  | confirmed (echo, ack, pong); doubtful (10 s); refused; link |
+// |          |                                            | lost                                                       |
+// | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost; unsettled     |
+// |          |                                            | where the server makes the ids and a history can tell      |
+// | unsettled| written over a link that was lost, or      | confirmed (history, echo); queued (two histories lack it); |
+// |          | unanswered for long                        | failed (age; no history can tell; sent twice already)      |
 //
 // A lost link: where the ids are ours, the same message may be sent again, so what was written is queued; where the server
 // makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
+//
+// A pong says that the backend's connection has read a message, not that the backend has processed it. What only a pong
+// confirmed is shown to IRC, and where there is a history it is kept beside the outbox (`DeliveredMessages`); a link that is
+// lost soon after makes it unsettled again. It is shown (`isShown`) and stays that, whatever becomes of it.
+//
+// What the server of a lost link had in its socket may be processed after the first history over the next one was made. So a
+// row must be missing from two histories, asked for at least `CatchUp.patience` apart, before its message goes again; and
+// it goes again once.
 //
 // A lost process: what was queued on disk is queued, what was written there is unsettled. So where the server makes the
 // ids it must be on disk that a message may be on the wire before it is: that is what `intending` waits for. Accepting and
 // intending are states of a bridge whose rooms outlast it; without a store what is said is queued at once, and written.
 //
-// Order: entries are written front to back, and after a lost link again from the front, so a room and sender never see two
-// messages swapped; nor an author who speaks while it is open whether an earlier message arrived: what they say waits with
-// it, and others go on. A failed entry's id is remembered: a confirmation that comes later is reported.
+// Order: authors take turns (`OutboxTurns`), each author's entries are written in the order in which they were said, and
+// after a lost link again in the order of the first writing, before all others, so a sender never sees two messages swapped;
+// nor an author who speaks while it is open whether an earlier message arrived: what they say waits with it, and others go
+// on. A failed entry's id is remembered: a confirmation that comes later is reported.
 //
 // Every verb but those that look for a text costs the same however long the outbox is.
 
@@ -95,6 +106,22 @@ struct OutboxEntry {
     var isRestored = false
     /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
     var mayHaveArrived = false
+    /// Where it takes turns; nil: by its author.
+    var line: OutboxTurns.Line?
+    /// Its place among all that were chosen to be written; 0: it was not, by this process.
+    var place: UInt64 = 0
+
+    /// When it was written, and how many frames its session had sent with it.
+    var writtenAt: MonotonicInstant?
+    var frameCount: UInt64 = 0
+    /// IRC has seen it as said: a pong confirmed it once.
+    var isShown = false
+    /// It does not go again: it did once, since the history lacked it, or the backend may have refused it.
+    var isRepeated = false
+    /// When it became unsettled: no history that was asked for before tells of it.
+    var unsettledAt: MonotonicInstant?
+    /// When a history first lacked it.
+    var missedAt: MonotonicInstant?
 
     /// Whether the backend has it is not known.
     var isArrivalOpen: Bool {
@@ -106,6 +133,8 @@ struct OutboxEntry {
 
     /// Not on disk, as far as is known.
     var isAccepting: Bool { if case .accepting = state { true } else { false } }
+
+    var turn: OutboxTurns.Line { line ?? .author(origin.puppet) }
 
     /// Under which the store knows it.
     var storedID: ChatID? { part?.whole ?? message.id }
@@ -141,8 +170,9 @@ struct Outbox {
     private var firstUnannounced = 0
     /// Authors of unsettled entries, and how many each has.
     private var unsettledAuthors: [ChatID: Int] = [:]
-    /// Queued entries before this one have authors who wait; nil: nobody has looked.
-    private var search: Search?
+    /// Whose queued entry is next.
+    private var turns = OutboxTurns()
+    private var lastPlace: UInt64 = 0
     /// How many of the entries on the wire have a text, by its hash.
     private(set) var texts: [Int: Int] = [:]
     /// Entries are looked for by their texts, also for what others say.
@@ -150,22 +180,18 @@ struct Outbox {
     /// A history can tell whether unsettled entries arrived, sooner or later.
     var historyTells = false
     var failures = FailedMessages()
+    /// What only a pong confirmed, while a history may yet be asked for it.
+    var delivered = DeliveredMessages()
     /// Entries of an earlier process that may be too long for one frame.
     private var uncut: [ChatID] = []
     /// Something may yet tell whether unsettled entries arrived, so their authors' later ones wait for that.
-    var waitsForUnsettled = false { didSet { search = nil } }
+    var waitsForUnsettled = false { didSet { turns.release() } }
     /// No intention is formed before this.
     private(set) var intentionsPausedUntil: MonotonicInstant?
 
-    private enum Search {
-        case at(Int)
-        /// All that is queued was looked at.
-        case end
-    }
-
     var count: Int { lists.count }
     var isEmpty: Bool { lists.count == 0 }
-    /// All of them, in the order in which they were or will be written. For tests and for the end: it copies.
+    /// All of them, those of each author in the order in which they were or will be written. For tests and for the end: it copies.
     var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
     /// So many of ``entries`` are on the wire, perhaps.
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
@@ -180,22 +206,7 @@ struct Outbox {
     var waitsForStore: Bool { lists.first(.accepting) != nil || lists.first(.intending) != nil }
 
     private mutating func nextSlot() -> Int? {
-        guard waitsForUnsettled, !unsettledAuthors.isEmpty else { return lists.first(.queued) }
-        var slot: Int?
-        switch search {
-        case .end: return nil
-        case .at(let known): slot = known
-        case nil: slot = lists.first(.queued)
-        }
-        while let at = slot {
-            if let author = lists[at]?.origin.puppet, unsettledAuthors[author] == nil {
-                search = .at(at)
-                return at
-            }
-            slot = lists.next(after: at)
-        }
-        search = .end
-        return nil
+        turns.next(passingOver: waitsForUnsettled ? unsettledAuthors : [:])
     }
 
     mutating func append(_ entry: OutboxEntry) {
@@ -208,8 +219,14 @@ struct Outbox {
 
     private mutating func queue(_ entry: OutboxEntry) -> Int {
         let slot = lists.append(entry, to: .queued)
-        if case .end = search { search = .at(slot) }
+        takeTurn(slot)
         return slot
+    }
+
+    private mutating func takeTurn(_ slot: Int) {
+        guard let entry = lists[slot] else { return }
+        let line = turns.append(slot, entry)
+        lists.modify(slot) { $0.line = line }
     }
 
     private mutating func enter(_ slot: Int, _ entry: OutboxEntry) {
@@ -222,16 +239,18 @@ struct Outbox {
 
     /// Puts what an earlier process left in front of everything, oldest first: what was written is unsettled.
     mutating func restore(_ left: [OutboxEntry]) {
-        search = nil
         uncut += left.compactMap(\.message.id)
-        let (firstOpen, firstQueued) = (lists.first(.open), lists.first(.queued))
+        let (firstOpen, firstQueued, oldest) = (lists.first(.open), lists.first(.queued), lists.oldest)
+        var queued: [(slot: Int, entry: OutboxEntry)] = []
         for entry in left {
             let isUnsettled = entry.state == .unsettled
             let slot = lists.insert(
-                entry, into: isUnsettled ? .open : .queued, before: isUnsettled ? firstOpen : firstQueued)
+                entry, into: isUnsettled ? .open : .queued, before: isUnsettled ? firstOpen : firstQueued,
+                olderThan: oldest)
             enter(slot, entry)
-            if isUnsettled { countUnsettled(entry) }
+            if isUnsettled { countUnsettled(entry) } else { queued.append((slot, entry)) }
         }
+        for (item, line) in zip(queued, turns.restore(queued)) { lists.modify(item.slot) { $0.line = line } }
     }
 
     private mutating func countUnsettled(_ entry: OutboxEntry) {
@@ -253,13 +272,13 @@ struct Outbox {
     private mutating func discountUnsettled(_ entry: OutboxEntry) {
         guard let count = unsettledAuthors[entry.origin.puppet] else { return }
         unsettledAuthors[entry.origin.puppet] = count > 1 ? count - 1 : nil
-        if count == 1 { search = nil }
+        if count == 1 { turns.release() }
     }
 
     mutating func remove(_ slot: Int) -> OutboxEntry? {
-        if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
         let list = lists.list(of: slot)
         guard let entry = lists.remove(slot) else { return nil }
+        if list == .queued { turns.remove(slot) }
         if entry.state == .unsettled { discountUnsettled(entry) }
         if list == .open || list == .written { discountText(entry) }
         if let id = entry.message.id, slots[id] == slot { slots[id] = nil }
@@ -268,7 +287,6 @@ struct Outbox {
             if pieces[part.group]?.slots.isEmpty == true { pieces[part.group] = nil }
         }
         if isEmpty {
-            search = nil
             unannounced.removeAll(keepingCapacity: unannounced.count <= 1024)
             firstUnannounced = 0
         }
@@ -296,10 +314,11 @@ struct Outbox {
     /// Who was `author` is somebody else now: what they said goes, and nobody is told of it. Returns which failures are
     /// forgotten for it. Walks all entries.
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
-        search = nil
         for slot in slots.values where lists[slot]?.origin.puppet == author {
             lists.modify(slot) { $0.origin.disown(as: nobody) }
+            if let entry = lists[slot] { turns.reattribute(slot, entry) }
         }
+        turns.release()
         if let count = unsettledAuthors.removeValue(forKey: author) { unsettledAuthors[nobody, default: 0] += count }
         return failures.disown(author, as: nobody)
     }
@@ -317,7 +336,7 @@ struct Outbox {
             }
             change(slot, to: .queued)
             lists.move(slot, to: .queued)
-            if case .end = search { search = .at(slot) }
+            takeTurn(slot)
         }
         guard let last = refused.max(), last > ticket else { return gone }
         var slot = lists.first(.accepting)
@@ -349,7 +368,7 @@ struct Outbox {
     private mutating func withdraw(_ slot: Int) {
         change(slot, to: .queued)
         lists.move(slot, to: .queued, before: lists.first(.queued))
-        search = nil
+        if let entry = lists[slot] { turns.putBack(slot, entry) }
     }
 
     /// Ends a pause that is over.
@@ -366,9 +385,17 @@ struct Outbox {
     }
 
     private mutating func leaveQueue(_ slot: Int, to list: OutboxLists.Name, _ state: OutboxEntry.State) {
-        if case .at(slot) = search { search = lists.next(after: slot).map { .at($0) } ?? .end }
+        spendTurn(slot)
         change(slot, to: state)
+        if lists[slot]?.place == 0 {
+            lastPlace += 1
+            lists.modify(slot) { $0.place = lastPlace }
+        }
         lists.move(slot, to: list)
+    }
+
+    private mutating func spendTurn(_ slot: Int) {
+        if let entry = lists[slot] { turns.take(slot, of: entry.turn) }
     }
 
     /// The next entry whose intention is on disk; nil: none.
@@ -379,10 +406,16 @@ struct Outbox {
         return entry
     }
 
-    mutating func markIntendedWritten(at now: MonotonicInstant) {
+    /// - Parameter frameCount: of the session, with this message.
+    mutating func markIntendedWritten(at now: MonotonicInstant, frameCount: UInt64) {
         guard let slot = lists.first(.intending) else { return }
-        change(slot, to: .written(at: now))
         lists.move(slot, to: .written)
+        wrote(slot, at: now, frameCount)
+    }
+
+    private mutating func wrote(_ slot: Int, at now: MonotonicInstant, _ frameCount: UInt64) {
+        change(slot, to: .written(at: now))
+        lists.modify(slot) { ($0.writtenAt, $0.frameCount) = (now, frameCount) }
         if let entry = lists[slot] { countText(entry) }
     }
 
@@ -391,48 +424,90 @@ struct Outbox {
     /// The next entry to write, or nil.
     var next: OutboxEntry? { mutating get { nextSlot().flatMap { lists[$0] } } }
 
-    mutating func markNextWritten(at now: MonotonicInstant) {
+    /// - Parameter frameCount: of the session, with this message.
+    mutating func markNextWritten(at now: MonotonicInstant, frameCount: UInt64) {
         guard let slot = nextSlot() else { return }
         leaveQueue(slot, to: .written, .written(at: now))
-        if let entry = lists[slot] { countText(entry) }
+        wrote(slot, at: now, frameCount)
     }
 
     /// Takes out the entry at the write position (it cannot be sent at all).
-    mutating func removeNext() -> OutboxEntry? { nextSlot().flatMap { remove($0) } }
+    mutating func removeNext() -> OutboxEntry? {
+        guard let slot = nextSlot() else { return nil }
+        spendTurn(slot)
+        return remove(slot)
+    }
 
     /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
+    /// What only pongs confirmed is unsettled, whoever makes the ids: IRC has it, so a history is asked first.
     ///
     /// - Returns: what was to be written and certainly was not: it waits again.
     @discardableResult
-    mutating func linkLost(mayRepeat: Bool = true) -> [OutboxEntry] {
-        search = nil
+    mutating func linkLost(mayRepeat: Bool = true, now: MonotonicInstant) -> [OutboxEntry] {
         intentionsPausedUntil = nil
         let intended = lists.entries(.intending)
         while let slot = lists.last(.intending) { withdraw(slot) }
         if mayRepeat {
             for list in [OutboxLists.Name.written, .open] {
-                while let slot = lists.last(list) {
-                    lists.modify(slot) { $0.mayHaveArrived = true }
-                    requeue(slot)
+                var slot = lists.last(list)
+                while let at = slot {
+                    slot = lists.previous(before: at)
+                    guard lists[at]?.state != .unsettled else { continue }
+                    lists.modify(at) { $0.mayHaveArrived = true }
+                    requeue(at)
                 }
             }
-            return intended
+        } else {
+            var slot = lists.first(.open)
+            while let at = slot {
+                slot = lists.next(after: at)
+                unsettle(at, now)
+            }
+            while let slot = lists.first(.written) {
+                unsettle(slot, now)
+                lists.move(slot, to: .open)
+            }
         }
-        var slot = lists.first(.open)
-        while let at = slot {
-            slot = lists.next(after: at)
-            unsettle(at)
-        }
-        while let slot = lists.first(.written) {
-            unsettle(slot)
-            lists.move(slot, to: .open)
-        }
+        reopen(delivered.takeAll(), now)
         return intended
     }
 
-    private mutating func unsettle(_ slot: Int) {
+    /// What a pong confirmed lately may have been refused: a history is to tell. Returns whether there was anything.
+    mutating func suspectDelivered(since: MonotonicInstant, now: MonotonicInstant) -> Bool {
+        var suspects = delivered.take(since: since)
+        for index in suspects.indices { suspects[index].isRepeated = true }
+        reopen(suspects, now)
+        return !suspects.isEmpty
+    }
+
+    /// Puts what only pongs confirmed in front of all else that is unsettled over this link. Its age begins anew: it went in
+    /// time, and IRC has seen it.
+    private mutating func reopen(_ entries: [OutboxEntry], _ now: MonotonicInstant) {
+        let first = lists.first(.open, where: { $0.unsettledAt == now || $0.state != .unsettled })
+        for var entry in entries {
+            entry.state = .unsettled
+            (entry.acceptedAt, entry.unsettledAt, entry.missedAt) = (now, now, nil)
+            let slot = lists.insert(entry, into: .open, before: first, olderThan: nil)
+            enter(slot, entry)
+            countUnsettled(entry)
+        }
+    }
+
+    /// A history is to tell what became of what was not answered in time. Returns whether there was anything.
+    mutating func unsettleDoubtful(now: MonotonicInstant) -> Bool {
+        guard hasDoubtful else { return false }
+        var slot = lists.last(.open)
+        while let at = slot, lists[at]?.state == .doubtful {
+            slot = lists.previous(before: at)
+            unsettle(at, now)
+        }
+        return true
+    }
+
+    private mutating func unsettle(_ slot: Int, _ now: MonotonicInstant) {
         guard let entry = lists[slot], entry.state != .unsettled else { return }
         change(slot, to: .unsettled)
+        lists.modify(slot) { ($0.unsettledAt, $0.missedAt) = (now, nil) }
         unsettledAuthors[entry.origin.puppet, default: 0] += 1
     }
 
@@ -444,19 +519,52 @@ struct Outbox {
         withdraw(slot)
     }
 
-    /// A history that reaches far enough back has none of the unsettled entries: they never arrived and go again.
+    /// Unsettled entries, oldest first.
+    var unsettled: [OutboxEntry] { hasUnsettled ? lists.entries(.open).filter { $0.state == .unsettled } : [] }
+    /// Written over this link or an earlier one, and not confirmed; oldest first.
+    var unconfirmed: [OutboxEntry] { lists.entries(.open) + lists.entries(.written) }
+
+    /// A history that was asked for at `asked` reaches back to unsettled entries and has none of them. Those that it lacks
+    /// for the first time are noted; those that another one lacked long enough ago go again, once.
     ///
-    /// - Parameter restoredToo: also those of an earlier process.
-    mutating func requeueUnsettled(restoredToo: Bool = true) {
-        guard hasUnsettled else { return }
-        // They are in front of all that was written over this link.
-        var slot =
-            lists.first(.open, where: { $0.state != .unsettled }).map { lists.previous(before: $0) }
-            ?? lists.last(.open)
-        while let at = slot {
-            slot = lists.previous(before: at)
-            if restoredToo || lists[at]?.isRestored == false { requeue(at) }
+    /// - Parameters:
+    ///   - isOnce: an entry goes again once at most; elsewhere the backend answers, so that each time is as safe as the first.
+    ///   - reaches: whether the history would have an entry.
+    /// - Returns: those about which nothing more can be done; they are taken out.
+    mutating func settleMissing(
+        asked: MonotonicInstant, patience: Duration, isOnce: Bool, reaches: (OutboxEntry) -> Bool
+    ) -> [OutboxEntry] {
+        var given: [OutboxEntry] = []
+        var again: [Int] = []
+        var slot = hasUnsettled ? lists.first(.open) : nil
+        while let at = slot, let entry = lists[at] {
+            slot = lists.next(after: at)
+            guard entry.state == .unsettled, entry.unsettledAt.map({ $0 <= asked }) ?? true else { continue }
+            guard reaches(entry) else {
+                if remove(at) != nil { given.append(give(up: entry)) }
+                continue
+            }
+            guard let missedAt = entry.missedAt else {
+                lists.modify(at) { $0.missedAt = asked }
+                continue
+            }
+            guard asked - missedAt >= patience else { continue }
+            if entry.isRepeated, isOnce {
+                if remove(at) != nil { given.append(give(up: entry)) }
+            } else {
+                again.append(at)
+            }
         }
+        for at in again.reversed() {
+            lists.modify(at) { ($0.isRepeated, $0.mayHaveArrived) = (true, true) }
+            requeue(at)
+        }
+        return given
+    }
+
+    /// When a history is to be asked for again what one lacked; nil: none lacked anything.
+    func nextLook(patience: Duration) -> MonotonicInstant? {
+        hasUnsettled ? unsettled.compactMap(\.missedAt).min().map { $0 + patience } : nil
     }
 
     /// Nothing will tell any more whether the unsettled entries arrived: takes them out.
@@ -478,18 +586,18 @@ struct Outbox {
     }
 
     private mutating func split(_ slot: Int, _ pieces: [OutboxEntry]) {
-        let (list, after) = (lists.list(of: slot), lists.next(after: slot))
-        guard remove(slot) != nil else { return }
+        let list = lists.list(of: slot)
         var isFirst = true
         for var piece in pieces {
             // Said once, so it is announced once.
             if !isFirst { piece.isWaitAnnounced = true }
             isFirst = false
-            // Nothing else may be left of the list.
-            enter(lists.insert(piece, into: list, before: after), piece)
+            let at = lists.insert(piece, into: list, before: slot, olderThan: slot)
+            if list == .queued { turns.insert(at, piece, before: slot) }
+            enter(at, piece)
             if piece.state == .unsettled { countUnsettled(piece) }
         }
-        search = nil
+        _ = remove(slot)
     }
 
     /// What an earlier process left, once.
@@ -532,26 +640,17 @@ struct Outbox {
         return true
     }
 
-    /// The same where the backend does not say which: what was written last.
-    mutating func putOffNewest() -> Bool {
-        guard let slot = lists.last(.written) else { return false }
-        putOff(slot)
+    /// The same where the backend does not say which. Where a second sending is the same message, all that is in flight goes
+    /// again; elsewhere the only one does, and of several nobody knows which was meant.
+    mutating func putOffUnnamed(mayRepeat: Bool) -> Bool {
+        guard hasInFlight, mayRepeat || inFlight == 1 else { return false }
+        while hasInFlight, let slot = lists.last(.written) ?? lists.last(.open) { putOff(slot) }
         return true
     }
 
     private mutating func putOff(_ slot: Int) {
-        guard let entry = lists[slot] else { return }
-        discountText(entry)
-        change(slot, to: .queued)
-        // Those that were put off before are the first of what is queued, and hardly anything stands in front of this one.
-        var next = lists.first(.queued)
-        while let at = next, let other = lists[at],
-            (other.acceptedAt, lists.serial(of: at)) < (entry.acceptedAt, lists.serial(of: slot))
-        {
-            next = lists.next(after: at)
-        }
-        lists.move(slot, to: .queued, before: next)
-        search = nil
+        if let entry = lists[slot] { discountText(entry) }
+        withdraw(slot)
     }
 
     // MARK: - Time
@@ -563,11 +662,9 @@ struct Outbox {
             _ = remove(slot)
             expired.append(give(up: entry))
         }
-        for list in OutboxLists.Name.allCases {
-            while let slot = lists.first(list), let entry = lists[slot], now - entry.acceptedAt >= maxAge {
-                _ = remove(slot)
-                expired.append(give(up: entry))
-            }
+        while let slot = lists.oldest, let entry = lists[slot], now - entry.acceptedAt >= maxAge {
+            _ = remove(slot)
+            expired.append(give(up: entry))
         }
         return expired
     }
@@ -587,9 +684,9 @@ struct Outbox {
     mutating func takeAll() -> [OutboxEntry] {
         let all = entries
         let (failures, matchesTexts, waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
-        let historyTells = historyTells
+        let (historyTells, delivered) = (historyTells, delivered)
         self = Outbox()
-        self.historyTells = historyTells
+        (self.historyTells, self.delivered) = (historyTells, delivered)
         (self.failures, self.matchesTexts, self.waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
         return all
     }
@@ -631,15 +728,14 @@ struct Outbox {
     }
 
     /// When something in here comes due next, apart from the write budget.
-    mutating func nextDeadline(maxAge: Duration, confirms: Bool) -> MonotonicInstant? {
+    mutating func nextDeadline(maxAge: Duration) -> MonotonicInstant? {
         var due: MonotonicInstant?
         func add(_ time: MonotonicInstant) { due = due.map { min($0, time) } ?? time }
-        for list in OutboxLists.Name.allCases {
-            if let oldest = lists.first(list).flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
-        }
+        if let oldest = lists.oldest.flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
         if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
         if let entry = oldestUntellable { add(entry.acceptedAt + Self.unsettledAge) }
-        if confirms, let oldestWritten { add(oldestWritten + Self.confirmationWait) }
+        if let oldestWritten { add(oldestWritten + Self.confirmationWait) }
+        if let due = delivered.due { add(due) }
         if let intentionsPausedUntil, lists.first(.queued) != nil { add(intentionsPausedUntil) }
         return due
     }

@@ -21,6 +21,9 @@ struct OutboxLists {
         var list = Name.queued
         var previous: Int?
         var next: Int?
+        /// The neighbours by age, whatever their lists.
+        var older: Int?
+        var newer: Int?
         /// Tells this entry from another that had the slot before.
         var serial: UInt64 = 0
     }
@@ -35,6 +38,9 @@ struct OutboxLists {
     private var free: [Int] = []
     private var ends = [Ends](repeating: Ends(), count: Name.allCases.count)
     private var lastSerial: UInt64 = 0
+    /// The entry that was accepted first.
+    private(set) var oldest: Int?
+    private var newest: Int?
 
     var count: Int { slots.count - free.count }
 
@@ -80,10 +86,14 @@ struct OutboxLists {
 
     // MARK: - Changes
 
-    mutating func append(_ entry: OutboxEntry, to name: Name) -> Int { insert(entry, into: name, before: nil) }
+    mutating func append(_ entry: OutboxEntry, to name: Name) -> Int {
+        insert(entry, into: name, before: nil, olderThan: nil)
+    }
 
-    /// - Parameter before: a slot of that list; nil: at its end.
-    mutating func insert(_ entry: OutboxEntry, into name: Name, before: Int?) -> Int {
+    /// - Parameters:
+    ///   - before: a slot of that list; nil: at its end.
+    ///   - newer: the entry that was accepted next; nil: none.
+    mutating func insert(_ entry: OutboxEntry, into name: Name, before: Int?, olderThan newer: Int?) -> Int {
         let slot: Int
         if let used = free.popLast() {
             slot = used
@@ -95,12 +105,19 @@ struct OutboxLists {
         slots[slot].entry = entry
         slots[slot].serial = lastSerial
         link(slot, into: name, before: before)
+        let older = newer.map { slots[$0].older } ?? newest
+        (slots[slot].older, slots[slot].newer) = (older, newer)
+        if let older { slots[older].newer = slot } else { oldest = slot }
+        if let newer { slots[newer].older = slot } else { newest = slot }
         return slot
     }
 
     mutating func remove(_ slot: Int) -> OutboxEntry? {
         guard let entry = slots[slot].entry else { return nil }
         unlink(slot)
+        let (older, newer) = (slots[slot].older, slots[slot].newer)
+        if let older { slots[older].newer = newer } else { oldest = newer }
+        if let newer { slots[newer].older = older } else { newest = older }
         slots[slot].entry = nil
         free.append(slot)
         // What a long outage needed is given back.

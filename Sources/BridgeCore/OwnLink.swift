@@ -28,7 +28,7 @@ import WireBytes
 // | this link, as a receipt  | confirmed, by id                     | confirmed, by reference                            |
 // | the room's link          | confirmed, or known already          | confirmed, or its id is learned (by person, text)  |
 // | the room's history       | the same                             | the same, newest first                             |
-// | never, nothing promised  | written is the end                   | written is the end                                 |
+// | never, nothing promised  | confirmed by a pong                  | the same                                           |
 
 /// What an account shows of its own to the backend of one room.
 public struct OwnLoginSettings: Equatable, Sendable {
@@ -61,10 +61,9 @@ final class OwnLink {
     var outbox: Outbox
     let failureNotices = FailureNotices()
     var sendBudget: SendBudget
-    /// When the server was last asked whether it has read what nobody acknowledged.
-    var askedServerAt: MonotonicInstant?
+    var delivery: DeliveryConfirmation
     var typingBudget = TokenBucket(rate: 10, burst: 20)
-    var sent = OwnSentMessages()
+    var sent = SentMessages()
     var reactions = OwnReactions()
     var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
     /// Up to where the account has read.
@@ -87,16 +86,6 @@ final class OwnLink {
     /// When the last client left.
     var emptySince: MonotonicInstant?
     var isClosing = false
-    /// Whether a history that comes can settle what was written over a lost link.
-    var settling = Settling.nothing
-
-    enum Settling: Equatable {
-        case nothing
-        /// The link is back; the history must be asked for from now on.
-        case wanted
-        /// Asked for after the link was back.
-        case asked
-    }
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
@@ -115,6 +104,7 @@ final class OwnLink {
         self.person = person
         self.sendBudget = sendBudget
         self.outbox = outbox
+        delivery = DeliveryConfirmation(room.dialect.traits)
         link = UpstreamSession(room: id, settings: settings)
         dialectContext = DialectContext(room: room.upstreamRoom)
         upstreamID = login.person.map { ChatID($0) }
@@ -136,70 +126,6 @@ final class OwnLink {
     }
 
     func isPerson(_ person: ChatPerson) -> Bool { dialectContext.isSelf(person) }
-}
-
-/// Messages of an own link that the backend has, under ids that nobody told us.
-///
-/// The room's link or a history brings them back as somebody's; then the id is learned. Space at the ends does not count:
-/// some backends trim it.
-struct OwnSentMessages {
-    /// Remembered at most; older ones keep no id for good.
-    static let capacity = 200
-    /// A message comes back live within this, or over another link of the room's: it is as long as a dead one can go
-    /// unnoticed.
-    static let liveWindow: Duration = .seconds(60)
-
-    private struct Entry {
-        var msgid: String
-        var text: String
-        var entry: OutboxEntry
-        var writtenAt: MonotonicInstant
-        /// The author was told that the backend refused it.
-        var isComplained = false
-    }
-
-    private var entries: [Entry] = []
-
-    var isEmpty: Bool { entries.isEmpty }
-
-    func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
-
-    mutating func append(msgid: String, _ entry: OutboxEntry, writtenAt: MonotonicInstant) {
-        entries.append(
-            Entry(msgid: msgid, text: Self.plain(entry.message.text), entry: entry, writtenAt: writtenAt))
-        if entries.count > Self.capacity { entries.removeFirst() }
-    }
-
-    /// For a live message: the msgid of the oldest one with this text that was written lately.
-    mutating func takeLive(text: String, now: MonotonicInstant) -> String? {
-        let text = Self.plain(text)
-        return entries.firstIndex { $0.text == text && now - $0.writtenAt <= Self.liveWindow }
-            .map { entries.remove(at: $0).msgid }
-    }
-
-    /// For a history that is looked through from its end.
-    mutating func takeNewest(text: String) -> String? {
-        let text = Self.plain(text)
-        return entries.lastIndex { $0.text == text }.map { entries.remove(at: $0).msgid }
-    }
-
-    /// For a complaint without a name; see ``SentMessages/markComplained(now:)``.
-    mutating func markComplained(now: MonotonicInstant) -> OutboxEntry? {
-        guard let index = entries.lastIndex(where: { !$0.isComplained }),
-            now - entries[index].writtenAt <= SentMessages.complaintWindow
-        else { return nil }
-        entries[index].isComplained = true
-        return entries[index].entry
-    }
-
-    private static func plain(_ text: String) -> String {
-        func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace }
-        let scalars = text.unicodeScalars
-        guard let first = scalars.firstIndex(where: { !isSpace($0) }),
-            let last = scalars.lastIndex(where: { !isSpace($0) })
-        else { return "" }
-        return String(scalars[first...last])
-    }
 }
 
 /// Ids of ours that own links gave to messages, with the account each belongs to.

@@ -219,6 +219,15 @@ struct RecentMessages {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
+    /// The newest of somebody upstream's that the backend can name and that was said no later than `at`.
+    func newest(before at: ChatTimestamp) -> Entry? {
+        for index in ring.indices.reversed() {
+            let entry = ring[(oldest + index) % ring.count]
+            if entry.puppet == nil, entry.upstreamID != nil, entry.at <= at { return entry }
+        }
+        return nil
+    }
+
     // MARK: - Times that lines show
 
     /// A line is shown later than it was said by no more than this, in milliseconds.

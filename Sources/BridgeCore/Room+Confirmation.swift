@@ -7,41 +7,84 @@ import WireBytes
 // What became of messages that were written: confirmed, refused, or nobody knows.
 
 extension Room {
-    /// How messages are confirmed: as the wire says, or as it was found to do.
-    var confirmation: DialectTraits.Confirmation {
-        guard hasLearnedEcho, traits.confirmation == .none else { return traits.confirmation }
-        return traits.messageIDOrigin == .client ? .echoByID : .echoByText
-    }
+    /// How messages over the room's link are confirmed: as the wire says, or as it was found to do.
+    var confirmation: DialectTraits.Confirmation { delivery.confirmation }
 
     /// Whether sending a message again cannot make a second one of it.
     var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }
 
-    // MARK: - Echoes nobody promised
+    // MARK: - What the backend does
+
+    /// The backend answered a message of ours, in whatever way.
+    ///
+    /// - Parameter own: the link over which the message went; nil: the room's.
+    func answered(_ own: OwnLink?, _ context: BridgeContext) {
+        guard own?.delivery.answered() ?? delivery.answered() else { return }
+        context.note(
+            .info, "echo-learned", "the backend answers our messages; answers are waited for from now on",
+            ["room": own?.link.settings.name ?? settings.name])
+    }
 
     /// The message of ours that came back, on a wire that tells us no ids.
     func takeSent(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) -> SentMessages.Entry? {
         if isHistory { return sentMessages.takeNewest(text: message.text) }
         guard let sent = sentMessages.takeEchoed(text: message.text, now: context.now.monotonic) else { return nil }
-        if !hasLearnedEcho {
-            hasLearnedEcho = true
-            context.note(
-                .info, "echo-learned", "the backend sends our messages back; they are waited for from now on",
-                ["room": settings.name])
-        }
+        answered(nil, context)
         return sent
     }
 
-    /// No echo came where one was expected without a promise: a link that lives carried what was written, so that counts
-    /// again.
-    func forgetEcho(_ context: BridgeContext) {
-        guard isEchoDoubted, isLive, link.pingSentAt == nil, link.demand == nil else { return }
-        isEchoDoubted = false
-        // It may have come just now.
-        guard hasLearnedEcho, outbox.hasDoubtful else { return }
-        hasLearnedEcho = false
-        context.note(
-            .info, "echo-forgotten", "the backend does not send our messages back any more", ["room": settings.name])
-        for entry in outbox.takeWritten() { confirmed(entry, upstreamID: nil, at: nil, context) }
+    // MARK: - Pongs
+
+    /// Asks whether what was written over a link has been read, where nothing else confirms it.
+    func probe(_ own: OwnLink?, _ context: BridgeContext) {
+        if let own {
+            if own.delivery.acceptsPongs, own.outbox.hasInFlight { own.link.probeDelivery(context) }
+        } else if delivery.acceptsPongs, outbox.hasInFlight {
+            link.probeDelivery(context)
+        }
+    }
+
+    /// The backend's connection has read so many frames of this session.
+    func serverHasRead(frameCount: UInt64, _ own: OwnLink?, _ context: BridgeContext) {
+        if own?.delivery.hasRead(frameCount: frameCount) ?? delivery.hasRead(frameCount: frameCount) {
+            context.note(
+                .info, "echo-absent",
+                "the backend does not answer our messages; from now on a pong confirms what was written before its ping",
+                ["room": own?.link.settings.name ?? settings.name])
+        }
+        guard own?.delivery.acceptsPongs ?? delivery.acceptsPongs else { return }
+        while let entry = own.map({ $0.outbox.takeWritten(upTo: frameCount) }) ?? outbox.takeWritten(upTo: frameCount) {
+            // Should it come back all the same, it is known.
+            if mayRepeatMessages, let id = entry.message.id {
+                _ = duplicates.insert(duplicateKey(id, own?.speaker(nick: "").id ?? entry.message.sender.id))
+            }
+            confirmed(entry, by: .connection, upstreamID: mayRepeatMessages ? entry.message.id : nil, at: nil, own, context)
+        }
+        probe(own, context)
+    }
+
+    /// Messages went unanswered for long: the peer must show that it reads what we write.
+    func doubt(_ own: OwnLink?, _ context: BridgeContext) {
+        let link = own?.link ?? link
+        if let own { own.delivery.missed(frameCount: link.frameCount) } else { delivery.missed(frameCount: link.frameCount) }
+        // A peer that never answered a ping is only asked for any sign of life: this one it may not answer either.
+        let isDemand = link.hasAnsweredPing || (own?.delivery.confirmation ?? confirmation) != .none
+        link.checkLiveness(isDemand: isDemand, own?.dialectContext ?? dialectContext, context)
+        // Also the protocol's own, whatever the wire has beside it: its answer is in order.
+        if (own?.delivery.answers ?? delivery.answers) == .promised {
+            lookForDoubtful(own, context)
+        } else {
+            link.probeDelivery(context)
+        }
+    }
+
+    /// A peer that answers no pings has given another sign of life since messages went unanswered: that must do.
+    func settleDoubt(_ own: OwnLink?, _ context: BridgeContext) {
+        let link = own?.link ?? link
+        guard let frameCount = own?.delivery.doubtedAt ?? delivery.doubtedAt, link.isUp, !link.hasAnsweredPing,
+            link.pingSentAt == nil, link.demand == nil
+        else { return }
+        serverHasRead(frameCount: frameCount, own, context)
     }
 
     // MARK: - Receipts that confirm
@@ -53,6 +96,7 @@ extension Room {
             let late = outbox.contains(id: ref) ? nil : outbox.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
             if let entry = late ?? outbox.confirm(id: ref, sender: nil) {
+                if late == nil, entry.state != .unsettled { answered(nil, context) }
                 let upstreamID = isServerID ? receipt.ids.first : entry.message.id
                 arrived(entry, upstreamID: upstreamID, at: receipt.at, nil, context)
             }
@@ -61,6 +105,7 @@ extension Room {
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
             guard let entry = outbox.confirm(id: messageID, sender: nil) else { continue }
+            answered(nil, context)
             // Should it come back as well, it is known.
             _ = duplicates.insert(duplicateKey(messageID, entry.message.sender.id))
             confirmed(entry, upstreamID: messageID, at: receipt.at, context)
@@ -75,32 +120,6 @@ extension Room {
         }
         let bare = Self.bare(ref)
         return bare != ref && bare == target.rawValue && answered(target: target, context)
-    }
-
-    // MARK: - Wires on which people confirm
-
-    /// How long somebody's client may take before the server is asked.
-    static let acknowledgementWait: Duration = .milliseconds(500)
-
-    /// When the server is asked next whether it has read what nobody acknowledged.
-    var acknowledgementDue: MonotonicInstant? {
-        guard traits.acknowledgedByPeople, isLive, let written = outbox.oldestWritten else { return nil }
-        return max(written, askedServerAt ?? written) + Self.acknowledgementWait
-    }
-
-    func askServer(_ context: BridgeContext) {
-        guard let due = acknowledgementDue, due <= context.now.monotonic else { return }
-        askedServerAt = context.now.monotonic
-        link.checkLiveness(dialectContext, context)
-    }
-
-    /// What was written before `sentAt` has arrived.
-    func serverHasRead(upTo sentAt: MonotonicInstant, _ context: BridgeContext) {
-        guard traits.acknowledgedByPeople else { return }
-        for entry in outbox.takeWritten(upTo: sentAt) {
-            if let id = entry.message.id { _ = duplicates.insert(duplicateKey(id, entry.message.sender.id)) }
-            confirmed(entry, upstreamID: entry.message.id, at: nil, context)
-        }
     }
 
     // MARK: - Refusals
@@ -126,24 +145,30 @@ extension Room {
             return
         }
         guard !error.isFatal, isLive else { return }
-        if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
-            if oldestActionRefused(over: id, outbox, words, context) { return }
-            if let entry = outbox.refuseOldest() { return refused(entry, words, context) }
-            _ = lastActionRefused(over: id, words, context)
-        } else if lastActionRefused(over: id, words, context) {
-            return
-        } else if let entry = outbox.refuseNewest(within: SentMessages.complaintWindow, now: context.now.monotonic)
-            ?? sentMessages.markComplained(now: context.now.monotonic)
-        {
-            refused(entry, words, context)
-        }
+        if let entry = takeOnlyInFlight(nil, words, context) { refused(entry, words, context) }
     }
 
-    /// A message of ours came back whose author was told that the backend refused it.
-    func tellIfComplained(_ sent: SentMessages.Entry, _ context: BridgeContext) {
-        guard sent.isComplained, let entry = sent.entry else { return }
-        if let id = entry.message.id { _ = outbox.takeLate(ref: id) }
-        tellLateArrival(entry, context)
+    /// A complaint that names nothing belongs to the only thing in flight, and to none where there are several: the message
+    /// of another person would be reported as refused. Returns a message; an action is dealt with.
+    func takeOnlyInFlight(_ own: OwnLink?, _ words: String, _ context: BridgeContext) -> OutboxEntry? {
+        let (now, link) = (context.now.monotonic, own?.id ?? id)
+        let messages = own?.outbox.inFlight ?? outbox.inFlight
+        let actions = openActions.countInFlight(over: link, within: SentMessages.complaintWindow, now: now)
+        guard messages + actions == 1 else {
+            context.note(
+                .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
+                ["room": own?.link.settings.name ?? settings.name])
+            lookForSuspects(own, context)
+            return nil
+        }
+        if actions == 1 {
+            _ = onlyActionRefused(over: link, words, context)
+            return nil
+        }
+        // Where everything is answered in order, an answer may take its time.
+        let isOrdered = traits.confirmation == .receipt && traits.messageIDOrigin == .server
+        let since = isOrdered ? MonotonicInstant(nanoseconds: .min) : now + (.zero - SentMessages.complaintWindow)
+        return own?.outbox.refuseOnly(since: since) ?? outbox.refuseOnly(since: since)
     }
 
     /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. False
@@ -164,8 +189,10 @@ extension Room {
         if let ref = error.ref {
             isPutOff = putOff(ChatID(ref)) || putOff(ChatID(Self.bare(ref)))
         } else {
-            isPutOff = lastActionRefused(over: own?.id ?? id, words, context)
-            if !isPutOff { isPutOff = own?.outbox.putOffNewest() ?? outbox.putOffNewest() }
+            let mayRepeat = mayRepeatMessages
+            let isMessage =
+                own?.outbox.putOffUnnamed(mayRepeat: mayRepeat) ?? outbox.putOffUnnamed(mayRepeat: mayRepeat)
+            isPutOff = isMessage || onlyActionRefused(over: own?.id ?? id, words, context)
         }
         if let own { arm(own, context) } else { armOutbox(context) }
         releaseDecided(context)

@@ -50,7 +50,7 @@ extension Room {
         // They may be gone before they are in.
         emptySince = context.now.monotonic
         context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
-        if !isLoading, link.state == .stopped { startLink(context) }
+        if !isLoading, link.state == .stopped { link.start(context) }
         return true
     }
 
@@ -68,7 +68,7 @@ extension Room {
         emptySince = nil
         context.timers.cancel(.linger(id))
         if isLoading { return }
-        if link.state == .stopped { startLink(context) }
+        if link.state == .stopped { link.start(context) }
     }
 
     /// Somebody left.
@@ -96,7 +96,7 @@ extension Room {
     func startForWaiting(_ context: BridgeContext) {
         startOwnForWaiting(context)
         guard link.state == .stopped, isWanted else { return }
-        startLink(context)
+        link.start(context)
         guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
         emptySince = context.now.monotonic
         context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)

@@ -159,7 +159,10 @@ extension Room {
 
     /// The disk took nothing for a while.
     func tellUnkept(from: ChatTimestamp, to: ChatTimestamp, _ context: BridgeContext) {
-        tellGap(from: from, to: to, context) {
+        // It stands behind lines that came later. Who goes on from the time of a line that was lost must not mean this one.
+        var end = to
+        while recent.hasLine(at: end), end.milliseconds < .max { end.milliseconds += 1 }
+        tellGap(from: from, to: end, context) {
             "What was said \($0) could not be kept: who was not here then will not see it."
         }
     }

@@ -23,6 +23,7 @@ extension Room {
 
     func beginCatchingUp(_ context: BridgeContext) {
         catchUp.linkCameUp(wall: seenUntil(context))
+        catchUp.askedAt = context.now.monotonic
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
@@ -197,6 +198,7 @@ extension Room {
     private func ask(next pages: CatchUp.Pages? = nil, _ context: BridgeContext) -> Bool {
         var mark: CatchUp.Mark?
         if case .after(let known) = catchUp.gap { mark = known }
+        if let anchor = ownAnchor, mark?.at.map({ at in anchor.at.map { $0 < at } ?? true }) ?? true { mark = anchor }
         return ask(after: mark, next: pages, context)
             // Some wires can only say from when on: then at least what somebody here missed.
             || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), next: pages, context) } ?? false
@@ -230,10 +232,12 @@ extension Room {
                 .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), context)
             {
                 catchUp.ref = ref
+                if pages == nil { catchUp.askedAt = context.now.monotonic }
                 return true
             }
         }
         guard settings.dialect.calls != nil || traits.history == .call else { return false }
+        if pages == nil, !catchUp.isCallOpen { catchUp.askedAt = context.now.monotonic }
         return call(
             HistoryQuery(
                 room: dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
@@ -314,7 +318,7 @@ extension Room {
         catchUp.gaveUpOnThePast(wall: context.now.wall)
         catchUp.askedEnough()
         answerIDWaiters()
-        defer { settledOwnLinks(isComplete: false, context) }
+        defer { armSettling(after: Self.lookPause, context) }
         if traits.history == .none { return unaskedHistoryFailed(context) }
         let failures = catchUp.retry?.failures ?? 0
         // The second word on one failure, after the time for it was over.
@@ -358,6 +362,9 @@ extension Room {
                 end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
             ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
         }
+        let isFirst = catchUp.gap == .everything
+        // A short page over the socket proves nothing: servers have limits of their own.
+        let isRoom = isComplete && (isFirst || traits.history == .call)
         var page = held(told)
         let isWhole: Bool
         var isCutShort = false
@@ -365,6 +372,7 @@ extension Room {
             let (news, isEnd) = catchUp.newer(in: page.told, than: pages.messages)
             page = held(pages.messages + news)
             isWhole = pages.isWhole
+            noteReach(of: page.messages, isAll: false)
             if mayAskAgain, askOn(page.told, told.count, news, isWhole: isWhole, context) { return }
             isCutShort = !mayAskAgain || (news.isEmpty ? !isEnd : !areBeingShown(news))
         } else {
@@ -377,23 +385,29 @@ extension Room {
             isWhole = catchUp.reaches(
                 page, isComplete: isAll, isCut: older == nil ? nil : !isLast, wall: context.now.wall
             ) { textDuplicates.contains($0) }
-            if !isWhole, mayAskAgain {
+            noteReach(of: page.messages, isAll: isRoom)
+            if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
                 if mayPage(page.told, told.count, older) {
                     catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))
                     if ask(next: catchUp.pages, context) { return pageIsAwaited(context) }
                     catchUp.dropPages()
                 }
-                if older == nil, catchUp.mayAskAgain, ask(context) {
-                    if catchUp.isCallOpen { catchUp.best = told }
-                    return
+                // What is known was reached, and only something of ours is looked for: that may lie before what was asked for.
+                let mayWiden = older == nil || isWhole && older?.isEmpty == true
+                if mayWiden, catchUp.mayAskAgain {
+                    catchUp.dropPages()
+                    if ask(context) {
+                        if catchUp.isCallOpen { catchUp.best = page.told }
+                        return
+                    }
                 }
             }
             if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, context) { return }
         }
         let messages = page.messages
-        let isFirst = catchUp.gap == .everything
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
+        recogniseOwnRows(messages, context)
         learnSent(messages, context)
         learnOwnSent(messages, context)
         if isFirst {
@@ -412,11 +426,7 @@ extension Room {
         if isCutShort { tellCutShort(after: page.told.last?.at, context) }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
-        if isFirst ? isComplete : isWhole {
-            outbox.requeueUnsettled()
-        } else {
-            tellExpired(outbox.giveUpUnsettled(), nil, context)
-        }
+        settleMissing(messages, context)
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()
@@ -425,7 +435,6 @@ extension Room {
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
-        settledOwnLinks(isComplete: true, context)
     }
 
     /// Whether to ask for what is older than a page.
@@ -689,6 +698,17 @@ extension Room {
         for waiter in waiting { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
     }
 
+    /// The id of a message of ours, which IRC has seen without one: the backend has it.
+    ///
+    /// - Parameter own: the link over which it went; nil: the room's.
+    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ own: OwnLink?, _ context: BridgeContext) {
+        learn(upstreamID, of: sent.msgid, context)
+        guard let id = sent.messageID else { return }
+        if let kept = own?.outbox.delivered.take(id: id) ?? outbox.delivered.take(id: id) {
+            leaveOutbox([kept], own, context)
+        }
+    }
+
     func learn(_ upstreamID: ChatID?, of msgid: String, _ context: BridgeContext) {
         guard let upstreamID else { return }
         _ = duplicates.insert(duplicateKey(upstreamID, nil))
@@ -704,8 +724,7 @@ extension Room {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
                 let sent = sentMessages.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: sent.msgid, context)
-            tellIfComplained(sent, context)
+            learn(id, of: sent, nil, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
             if sentMessages.isEmpty { return }
         }

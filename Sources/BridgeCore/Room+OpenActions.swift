@@ -75,23 +75,11 @@ extension Room {
         return true
     }
 
-    /// A complaint that names nothing, where what was written last is meant. False: that was a message, or long ago.
-    func lastActionRefused(over link: RoomID, _ words: String, _ context: BridgeContext) -> Bool {
-        let action = openActions.takeLastWritten(
+    /// A complaint that names nothing, where an action is all that is in flight. False: it is not.
+    func onlyActionRefused(over link: RoomID, _ words: String, _ context: BridgeContext) -> Bool {
+        let action = openActions.takeOnly(
             over: link, within: SentMessages.complaintWindow, now: context.now.monotonic)
         guard let action else { return false }
-        refused(action, words, context)
-        return true
-    }
-
-    /// A complaint that names nothing, where requests are answered in order. False: a message is older, or nothing is open.
-    func oldestActionRefused(
-        over link: RoomID, _ outbox: Outbox, _ words: String, _ context: BridgeContext
-    ) -> Bool {
-        guard let asked = openActions.oldestAwaited(over: link), !outbox.hasDoubtful,
-            outbox.oldestWritten.map({ asked < $0 }) ?? true,
-            let action = openActions.takeOldestAwaited(over: link)
-        else { return false }
         refused(action, words, context)
         return true
     }

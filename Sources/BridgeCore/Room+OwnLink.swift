@@ -139,6 +139,7 @@ extension Room {
         if let id = person.id { own.dialectContext.selfIDs.insert(id) }
         own.isIdentified = true
         claim(own, context)
+        settleOwn(own, context)
         pump(own, context)
     }
 
@@ -191,10 +192,11 @@ extension Room {
             case .chat(let chat, _): ownReceived(chat, own, context)
             // The room's link counts what is not understood, and fetches what was missed.
             case .dropped, .loginRenewed: break
-            case .pong(let sentAt): serverHasRead(upTo: sentAt, own, context)
+            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, own, context)
             case .stopped: ownStopped(own, context)
             }
         }
+        if own.delivery.doubtedAt != nil { settleDoubt(own, context) }
     }
 
     private func ownCameUp(_ own: OwnLink, _ context: BridgeContext) {
@@ -211,7 +213,7 @@ extension Room {
         }
         if !own.isIdentified || own.name == nil { context.requestOwnIdentity(own.id) }
         cutRestored(own, context)
-        settle(own, context)
+        settleOwn(own, context)
         pump(own, context)
     }
 
@@ -225,10 +227,11 @@ extension Room {
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms",
                 "failures": String(own.link.failures),
             ])
-        keepWithdrawals(own.outbox.linkLost(mayRepeat: mayRepeatMessages), context)
+        keepWithdrawals(own.outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
+        own.delivery.linkLost()
+        giveUpUntellable(own, context)
         own.pendingReceipts = []
         openActionsLinkLost(own.id, context)
-        own.settling = .nothing
         context.timers.cancel(.ownIdentity(own.id))
         arm(own, context)
         // A first refusal is followed by another try at once, with what is read anew.
@@ -320,6 +323,7 @@ extension Room {
         _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
         if link == nil { saw(message, context) }
         if let entry = own.outbox.confirm(id: id, sender: nil) {
+            if link === own, entry.state != .unsettled { answered(own, context) }
             confirmed(entry, upstreamID: id, at: message.at, own, context)
         } else if let entry = own.outbox.takeLate(ref: id) {
             tellLateArrival(entry, context)
@@ -339,14 +343,12 @@ extension Room {
         }
         var late: OutboxEntry?
         var entry = message.ref.flatMap { own.outbox.confirm(id: ChatID($0), sender: nil) }
-        if entry == nil {
-            switch traits.confirmation {
-            case .echoByText, .receipt: entry = own.outbox.confirm(sender: nil, text: message.text)
-            case .echoByID: entry = message.id.flatMap { own.outbox.confirm(id: $0, sender: nil) }
-            case .none:
-                // Of an earlier process: whether it arrived is open.
-                if own.outbox.hasUnsettled { entry = own.outbox.confirm(sender: nil, text: message.text) }
-            }
+        // A row of a history was recognised before, with all others.
+        if entry == nil, !isHistory || message.id == nil {
+            entry =
+                traits.confirmation == .echoByID
+                ? message.id.flatMap { own.outbox.confirm(id: $0, sender: nil) }
+                : own.outbox.confirm(sender: nil, text: message.text)
         }
         if entry == nil {
             late =
@@ -357,6 +359,8 @@ extension Room {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
             if link == nil { saw(message, context) }
             if late != nil { tellLateArrival(entry, context) }
+            // The room's link shows it to everybody; only what comes over the own link is an answer.
+            if link === own, late == nil, entry.state != .unsettled { answered(own, context) }
             confirmed(entry, upstreamID: message.id, at: message.at, own, context)
             return true
         }
@@ -364,17 +368,17 @@ extension Room {
             // Over the own link too it may come, and must stay known until the room's link had it.
             guard link == nil else { return true }
             let now = context.now.monotonic
-            let msgid =
-                isHistory ? own.sent.takeNewest(text: message.text) : own.sent.takeLive(text: message.text, now: now)
-            if msgid == nil { show(message, context) }
+            let sent =
+                isHistory ? own.sent.takeNewest(text: message.text) : own.sent.takeEchoed(text: message.text, now: now)
+            if sent == nil { show(message, context) }
             return true
         }
         // In a history the ids were learned before, newest first.
-        guard !isHistory, let msgid = own.sent.takeLive(text: message.text, now: context.now.monotonic) else {
+        guard !isHistory, let sent = own.sent.takeEchoed(text: message.text, now: context.now.monotonic) else {
             return false
         }
-        if link == nil { saw(message, context) }
-        learn(message.id, of: msgid, context)
+        if link == nil { saw(message, context) } else { answered(own, context) }
+        learn(message.id, of: sent, own, context)
         return true
     }
 
@@ -384,9 +388,9 @@ extension Room {
         guard traits.messageIDOrigin == .server, ownLinks.contains(where: { !$0.value.sent.isEmpty }) else { return }
         for message in messages.reversed() {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
-                let own = ownLink(speaking: message.sender), let msgid = own.sent.takeNewest(text: message.text)
+                let own = ownLink(speaking: message.sender), let sent = own.sent.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: msgid, context)
+            learn(id, of: sent, own, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
         }
     }
@@ -414,6 +418,7 @@ extension Room {
             let late = own.outbox.contains(id: ref) ? nil : own.outbox.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
             guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
+            if late == nil, entry.state != .unsettled { answered(own, context) }
             let upstreamID = isServerID ? receipt.ids.first : entry.message.id
             guard isServerID else { return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context) }
             return arrived(entry, upstreamID: upstreamID, at: receipt.at, own, context)
@@ -421,6 +426,7 @@ extension Room {
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
             guard let entry = own.outbox.confirm(id: messageID, sender: nil) else { continue }
+            answered(own, context)
             _ = duplicates.insert(duplicateKey(messageID, own.speaker(nick: "").id))
             confirmed(entry, upstreamID: messageID, at: receipt.at, own, context)
         }
@@ -440,19 +446,8 @@ extension Room {
             if entry == nil, !actionRefused(ref: ref, over: own.id, words, context) {
                 _ = actionRefused(ref: bare, over: own.id, words, context)
             }
-        } else if error.isFatal {
-            return
-        } else if traits.confirmation == .receipt, traits.messageIDOrigin == .server {
-            if oldestActionRefused(over: own.id, own.outbox, words, context) { return }
-            entry = own.outbox.refuseOldest()
-            if entry == nil { _ = lastActionRefused(over: own.id, words, context) }
-        } else if lastActionRefused(over: own.id, words, context) {
-            return
-        } else {
-            let now = context.now.monotonic
-            entry =
-                own.outbox.refuseNewest(within: SentMessages.complaintWindow, now: now)
-                ?? own.sent.markComplained(now: now)
+        } else if !error.isFatal {
+            entry = takeOnlyInFlight(own, words, context)
         }
         guard let entry else { return }
         failed(entry, why: "the backend refused it (\(words))", own, context)
@@ -480,8 +475,7 @@ extension Room {
             case .frame, .several:
                 guard own.link.send(encoded.frames ?? [], context) else { return arm(own, context) }
                 if mayRepeatMessages, let id = message.id { ownMessageIDs.insert(id, of: own.account) }
-                own.outbox.markNextWritten(at: now)
-                wrote(entry, own, context)
+                own.outbox.markNextWritten(at: now, frameCount: own.link.frameCount)
             case .unsupported(.tooLong) where splitNext(entry, own, context): continue
             case .unsupported(let reason):
                 if let refused = own.outbox.removeNext() {
@@ -500,6 +494,7 @@ extension Room {
                         state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
                         room: settings.upstreamRoom)), over: own, context)
         }
+        probe(own, context)
         arm(own, context)
     }
 
@@ -515,21 +510,12 @@ extension Room {
         while own.canSpeak, let entry = own.outbox.nextIntended(through: context.ledger.settled),
             own.link.send(entry.frames, context)
         {
-            own.outbox.markIntendedWritten(at: context.now.monotonic)
-            wrote(entry, own, context)
+            own.outbox.markIntendedWritten(at: context.now.monotonic, frameCount: own.link.frameCount)
         }
     }
 
-    private func wrote(_ entry: OutboxEntry, _ own: OwnLink, _ context: BridgeContext) {
-        openActions.messageWritten(over: own.id)
-        guard traits.confirmation == .none, let id = entry.message.id,
-            let written = own.outbox.confirm(id: id, sender: nil)
-        else { return }
-        confirmed(written, upstreamID: nil, at: nil, own, context)
-    }
-
     func arm(_ own: OwnLink, _ context: BridgeContext) {
-        var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge, confirms: traits.confirmation != .none)
+        var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge)
         if own.canSpeak,
             own.outbox.mayIntend(context.now.monotonic) && own.outbox.hasQueued
                 || !own.pendingReceipts.isEmpty
@@ -537,7 +523,6 @@ extension Room {
             let grant = own.sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
-        if let asks = acknowledgementDue(own) { due = due.map { min($0, asks) } ?? asks }
         if let due { context.timers.set(.outbox(own.id), at: due) } else { context.timers.cancel(.outbox(own.id)) }
     }
 
@@ -546,29 +531,9 @@ extension Room {
         tellExpired(own.outbox.expire(maxAge: settings.queueMaxAge, now: now), own, context)
         tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
         _ = own.outbox.mayIntend(now)
-        if traits.confirmation != .none, own.outbox.takeDoubtful(now: now) {
-            own.link.checkLiveness(isDemand: true, own.dialectContext, context)
-        }
-        if let asks = acknowledgementDue(own), asks <= now {
-            own.askedServerAt = now
-            own.link.checkLiveness(own.dialectContext, context)
-        }
+        leaveOutbox(own.outbox.delivered.takeDue(now: now), own, context)
+        if own.outbox.takeDoubtful(now: now) { doubt(own, context) }
         pump(own, context)
-    }
-
-    /// When the server is asked next whether it has read what nobody acknowledged.
-    private func acknowledgementDue(_ own: OwnLink) -> MonotonicInstant? {
-        guard traits.acknowledgedByPeople, own.canSpeak, let written = own.outbox.oldestWritten else { return nil }
-        return max(written, own.askedServerAt ?? written) + Self.acknowledgementWait
-    }
-
-    /// What was written over an own link before `sentAt` has arrived.
-    private func serverHasRead(upTo sentAt: MonotonicInstant, _ own: OwnLink, _ context: BridgeContext) {
-        guard traits.acknowledgedByPeople else { return }
-        for entry in own.outbox.takeWritten(upTo: sentAt) {
-            if let id = entry.message.id { _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id)) }
-            confirmed(entry, upstreamID: entry.message.id, at: nil, own, context)
-        }
     }
 
     /// Sends a command whose loss does no harm; true when it went to the socket.
@@ -582,30 +547,10 @@ extension Room {
 
     // MARK: - After a lost link
 
-    /// What was written over a lost link, under ids that the server makes: a history that is asked for now tells.
-    func settle(_ own: OwnLink, _ context: BridgeContext) {
-        guard own.outbox.hasUnsettled, traits.history != .none else { return }
-        own.settling = .wanted
-        own.outbox.waitsForUnsettled = true
-        settleOwnLinks(context)
-    }
-
-    /// A history was taken in that was asked for when `asked` links waited for it, or failed.
-    func settledOwnLinks(isComplete: Bool, _ context: BridgeContext) {
-        for own in ownLinks.values where own.settling == .asked {
-            own.settling = .nothing
-            own.outbox.waitsForUnsettled = false
-            // Histories that came before the link was opened may have had what an earlier process left.
-            if isComplete { own.outbox.requeueUnsettled(restoredToo: false) }
-            pump(own, context)
-        }
-        settleOwnLinks(context)
-    }
-
-    private func settleOwnLinks(_ context: BridgeContext) {
-        let waiting = ownLinks.values.filter { $0.settling == .wanted }
-        guard !waiting.isEmpty, askAgain(context) else { return }
-        for own in waiting { own.settling = .asked }
+    /// The link is back: a history that is asked for now tells what became of what was written over the lost one.
+    private func settleOwn(_ own: OwnLink, _ context: BridgeContext) {
+        guard own.isIdentified, own.outbox.hasUnsettled, traits.history != .none else { return }
+        if !askAgain(context) { armSettling(context) }
     }
 
     // MARK: - Reading

@@ -39,6 +39,8 @@ struct Submission: Equatable {
     var replyTo: String?
     /// To be answered by the echo; nil when there is nothing to answer.
     var label: String?
+    /// The network address of a guest; nil: known by more than that.
+    var network: String?
 
     var text: String { words.text }
 }
@@ -70,6 +72,7 @@ extension Room {
                 clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
                 clientName: member.clientName),
             acceptedAt: context.now.monotonic)
+        entry.line = submission.network.map { .network($0) }
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)
             accept(entry, over: own, context)
@@ -98,8 +101,7 @@ extension Room {
             case .several(let frames) where keepsIntentions: intend(entry, frames, context)
             case .frame, .several:
                 guard link.send(encoded.frames ?? [], context) else { return }
-                outbox.markNextWritten(at: context.now.monotonic)
-                wrote(entry, context)
+                outbox.markNextWritten(at: context.now.monotonic, frameCount: link.frameCount)
             case .unsupported(.tooLong) where splitNext(entry, context): continue
             case .unsupported(let reason):
                 if let refused = outbox.removeNext() {
@@ -118,6 +120,7 @@ extension Room {
                         room: settings.upstreamRoom)), context)
         }
         if !outbox.hasQueued, pendingReceipts.isEmpty { sayPresence(context) }
+        probe(nil, context)
         armOutbox(context)
     }
 
@@ -132,19 +135,8 @@ extension Room {
         while isLive, let entry = outbox.nextIntended(through: context.ledger.settled),
             link.send(entry.frames, context)
         {
-            outbox.markIntendedWritten(at: context.now.monotonic)
-            wrote(entry, context)
+            outbox.markIntendedWritten(at: context.now.monotonic, frameCount: link.frameCount)
         }
-    }
-
-    /// Where nothing will ever confirm it, that is the end.
-    private func wrote(_ entry: OutboxEntry, _ context: BridgeContext) {
-        openActions.messageWritten(over: id)
-        guard confirmation == .none, let id = entry.message.id, let written = outbox.confirm(id: id, sender: nil)
-        else { return }
-        // Should it come back all the same, it is known.
-        if mayRepeatMessages { _ = duplicates.insert(duplicateKey(id, written.message.sender.id)) }
-        confirmed(written, upstreamID: nil, at: nil, context)
     }
 
     /// Who says something types no longer.
@@ -153,13 +145,11 @@ extension Room {
     }
 
     func armOutbox(_ context: BridgeContext) {
-        var due = outbox.nextDeadline(
-            maxAge: settings.queueMaxAge, confirms: confirmation != .none)
+        var due = outbox.nextDeadline(maxAge: settings.queueMaxAge)
         if isLive, outbox.mayIntend(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
-        if let asks = acknowledgementDue { due = due.map { min($0, asks) } ?? asks }
         if let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
         if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
     }
@@ -170,12 +160,11 @@ extension Room {
         tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
         // Whether or not anything can be written now, the timer must not come due for the same reason again.
         _ = outbox.mayIntend(now)
-        if confirmation != .none, outbox.takeDoubtful(now: now) {
-            doubtAccount(context)
-            isEchoDoubted = hasLearnedEcho
-            link.checkLiveness(isDemand: true, dialectContext, context)
+        leaveOutbox(outbox.delivered.takeDue(now: now), nil, context)
+        if outbox.takeDoubtful(now: now) {
+            if confirmation != .none { doubtAccount(context) }
+            doubt(nil, context)
         }
-        askServer(context)
         pumpOutbox(context)
     }
 
@@ -220,25 +209,31 @@ extension Room {
         confirmed(entry, upstreamID: upstreamID, at: at, nil, context)
     }
 
+    /// By what it is known that a message arrived.
+    enum ArrivalProof {
+        /// The backend said so, or shows it.
+        case backend
+        /// Its connection has read it, as a pong says.
+        case connection
+    }
+
     /// - Parameter own: the account's own link, where the message went over that.
     func confirmed(
-        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?, _ context: BridgeContext
+        _ entry: OutboxEntry, by proof: ArrivalProof = .backend, upstreamID: ChatID?, at: ChatTimestamp?,
+        _ own: OwnLink?, _ context: BridgeContext
     ) {
         defer { if let own { arm(own, context) } else { armOutbox(context) } }
-        // IRC said it once, so it is shown once: with the last piece.
-        guard keepArrival(entry, own, context) else { return }
+        // IRC said it once, so it is shown once: with the last piece, and not again after it was shown.
+        guard keepArrival(entry, by: proof, own, context) else { return }
+        if entry.isShown { return learnShown(entry, upstreamID, own, context) }
         let origin = entry.origin
         let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
-        let msgid = context.messageID(
-            backend: settings.backend, room: settings.upstreamRoom,
-            sender: traits.messageIDOrigin == .client ? entry.message.sender.id : nil, id: id)
+        let msgid = shownID(of: entry, upstreamID: upstreamID, context)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
-        if let own {
-            if !isIDKnown { own.sent.append(msgid: msgid, entry, writtenAt: context.now.monotonic) }
-        } else if !isIDKnown {
-            sentMessages.append(
-                SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
+        if !isIDKnown {
+            let sent = SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic)
+            if let own { own.sent.append(sent) } else { sentMessages.append(sent) }
         }
         // Under the nick of now: nobody is called by the old one any more.
         let person = (origin.person ?? puppets[origin.puppet]?.person).flatMap { context.identities[$0] }
@@ -274,6 +269,14 @@ extension Room {
         broadcast(said, except: client, and: deaf(to: speaker, context).union(twins), context)
         if let client { door.echo(said, to: client, label: origin.label) }
         for twin in twins { door.echo(said, to: twin, label: nil) }
+    }
+
+    /// The id under which IRC is shown a message of ours.
+    func shownID(of entry: OutboxEntry, upstreamID: ChatID? = nil, _ context: BridgeContext) -> String {
+        context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom,
+            sender: traits.messageIDOrigin == .client ? entry.message.sender.id : nil,
+            id: upstreamID ?? entry.message.id)
     }
 
     /// The process ends: what waits goes after the restart, and whoever said it hears that.

@@ -13,32 +13,12 @@ import WireBytes
 // | before it was written              | goes                      | goes                                                |
 // | intention on disk, not written     | (there are none)          | unsettled: history or echo tell, else the author is |
 // | written, not confirmed             | goes again, the same id   | told that nobody knows; the same                    |
-// | confirmed, that not on disk        | the same                  | the same                                            |
+// | confirmed by a pong alone          | a history is asked for it | the same                                            |
+// | confirmed, that not on disk        | goes again, the same id   | unsettled                                           |
 
 extension Room {
     /// It must be on disk that a message may be on the wire before it is.
     func keepsIntentions(_ context: BridgeContext) -> Bool { context.isDurable && !mayRepeatMessages }
-
-    // MARK: - The first link
-
-    /// What the process before wrote last may still be on its way through the kernel and the backend when this one is up;
-    /// a history that is asked for before would prove nothing. Longer than a backend that is busy takes to read what it
-    /// has.
-    static let lastWordsWait: Duration = .seconds(2)
-
-    /// Opens the room's link, unless a history would tell too early what an earlier process wrote.
-    func startLink(_ context: BridgeContext) {
-        let due = context.beganAt + Self.lastWordsWait
-        guard outbox.hasUnsettled, traits.history != .none, context.now.monotonic < due else {
-            return link.start(context)
-        }
-        context.timers.set(.linkStart(id), at: due)
-    }
-
-    func linkStartTimerFired(_ context: BridgeContext) {
-        guard link.state == .stopped, isWanted else { return }
-        link.start(context)
-    }
 
     // MARK: - To the store
 
@@ -60,29 +40,59 @@ extension Room {
 
     /// It may be on the wire from now on.
     func keepIntention(_ entry: OutboxEntry, _ box: Outbox, _ context: BridgeContext) {
-        keep(entry, .written, box, reason: nil, context)
+        keep(entry, entry.isShown ? .delivered : .written, box, reason: nil, context)
     }
 
     /// It certainly never went on the wire.
     func keepWithdrawals(_ entries: [OutboxEntry], _ context: BridgeContext) {
         // Other pieces of one message may be there.
-        for entry in entries where entry.part == nil {
+        for entry in entries where entry.part == nil && !entry.isShown {
             guard let id = entry.storedID else { continue }
             context.keep(
                 .outboxState(id, .queued, confirmedPieces: entry.confirmedPieces, reason: nil), about: id)
         }
     }
 
-    /// The backend has it. False while other pieces of the message are not confirmed.
-    func keepArrival(_ entry: OutboxEntry, _ own: OwnLink?, _ context: BridgeContext) -> Bool {
+    /// The backend has it, or its connection has read it: then it is kept for the time in which a history may have to tell.
+    /// False while other pieces of the message are not confirmed.
+    func keepArrival(
+        _ entry: OutboxEntry, by proof: ArrivalProof, _ own: OwnLink?, _ context: BridgeContext
+    ) -> Bool {
         let hasPieces = own?.outbox.hasPieces(of: entry) ?? outbox.hasPieces(of: entry)
-        guard context.isDurable, let id = entry.storedID else { return !hasPieces }
+        let isKept = proof == .connection && traits.history != .none
+        if isKept {
+            let until = context.now.monotonic + DeliveredMessages.processingTime + settings.ping + settings.pongTimeout
+            if let own { own.outbox.delivered.append(entry, until: until) } else { outbox.delivered.append(entry, until: until) }
+        }
+        guard !entry.isShown else {
+            if !isKept { leaveOutbox([entry], own, context) }
+            return true
+        }
+        guard let id = entry.storedID else { return !hasPieces }
         if hasPieces {
-            keep(entry, mayRepeatMessages ? .queued : .written, own?.outbox ?? outbox, reason: nil, context)
-        } else {
+            // All pieces are looked for where one of them is.
+            if context.isDurable, !isKept {
+                keep(entry, mayRepeatMessages ? .queued : .written, own?.outbox ?? outbox, reason: nil, context)
+            }
+            return false
+        }
+        if let own { own.outbox.delivered.markShown(storedID: id) } else { outbox.delivered.markShown(storedID: id) }
+        let isLookedFor = own?.outbox.delivered.contains(storedID: id) ?? outbox.delivered.contains(storedID: id)
+        if context.isDurable {
+            context.keep(
+                isLookedFor ? .outboxState(id, .delivered, confirmedPieces: 0, reason: nil) : .leaveOutbox(id), about: id)
+        }
+        return true
+    }
+
+    /// Nothing more is to be learned about messages that IRC has seen.
+    func leaveOutbox(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
+        for entry in entries {
+            guard context.isDurable, let id = entry.storedID else { continue }
+            let box = own?.outbox ?? outbox
+            guard !box.hasPieces(of: entry), !box.delivered.contains(storedID: id) else { continue }
             context.keep(.leaveOutbox(id), about: id)
         }
-        return !hasPieces
     }
 
     private func keep(
@@ -160,7 +170,7 @@ extension Room {
             newest = acceptedAt
             let entry = restored(left, acceptedAt)
             switch left.state {
-            case .queued, .written: entries.append(entry)
+            case .queued, .written, .delivered: entries.append(entry)
             case .failed: _ = box.failures.remember(entry, reason: left.reason ?? "", isTold: false)
             case .told: _ = box.failures.remember(entry, reason: left.reason ?? "", isTold: true)
             }
@@ -177,18 +187,21 @@ extension Room {
     }
 
     private func restored(_ left: StoredOutboxEntry, _ acceptedAt: MonotonicInstant) -> OutboxEntry {
-        OutboxEntry(
+        var entry = OutboxEntry(
             message: ChatMessage(
                 id: left.id, room: settings.upstreamRoom, sender: left.sender, text: left.sentAs, at: left.acceptedAt,
                 attachments: left.attachments, replyTo: left.replyTo),
             origin: OutboxEntry.Origin(
                 puppet: left.author, source: left.source, nick: left.nick, account: left.account, text: left.text,
                 clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
-            state: left.state == .written && !mayRepeatMessages ? .unsettled : .queued, acceptedAt: acceptedAt,
+            state: left.state == .delivered || left.state == .written && !mayRepeatMessages ? .unsettled : .queued,
+            acceptedAt: acceptedAt,
             // It has waited for longer than anybody needs to be told.
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
             // Where the ids are ours, it is not kept what was written.
-            mayHaveArrived: mayRepeatMessages)
+            mayHaveArrived: mayRepeatMessages, isShown: left.state == .delivered)
+        entry.line = left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) }
+        return entry
     }
 
     /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went
@@ -208,22 +221,14 @@ extension Room {
     /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
     /// over a link before the last.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
-        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty else { return }
-        let isServerID = traits.messageIDOrigin == .server
-        // Our clock may have been ahead when it was said; the backend's was not, by the newest known message.
-        func earliest(_ at: ChatTimestamp) -> ChatTimestamp { min(at, catchUp.mark?.at ?? at, context.now.wall) }
+        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty else { return }
         for var message in messages {
             if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
-            guard let id = message.id, !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else {
-                continue
-            }
-            // The same words were said before this was.
-            if isServerID, let at = message.at, let oldest = outbox.oldestUnsettled?.message.at.map(earliest),
-                at.milliseconds < oldest.milliseconds &- HistoryPage.credibleLead
-            {
-                continue
-            }
-            if let entry = takeConfirmed(message) {
+            guard let id = message.id else { continue }
+            let isServerID = traits.messageIDOrigin == .server
+            guard !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else { continue }
+            if takeOwnRow(message, context) { continue }
+            if let entry = takeConfirmed(message, isHistory: true) {
                 learnAccount(from: message, context)
                 _ = duplicates.insert(duplicateKey(id, message.sender.id))
                 confirmed(entry, upstreamID: id, at: message.at, context)
@@ -252,6 +257,7 @@ extension Room {
         var box = restingOutboxes.removeValue(forKey: account) ?? Outbox()
         box.matchesTexts = traits.messageIDOrigin == .server
         box.historyTells = traits.history != .none
+        box.waitsForUnsettled = traits.history != .none
         return box
     }
 

@@ -54,7 +54,7 @@ extension Room {
         let key = upstreamID.map { duplicateKey($0, own == nil ? entry.message.sender.id : nil) }
         // Shown already as somebody's, when its own event came long before and did not look like ours.
         if let key, !duplicates.insert(key) {
-            _ = keepArrival(entry, own, context)
+            _ = keepArrival(entry, by: .backend, own, context)
             if let own { arm(own, context) } else { armOutbox(context) }
             return
         }

@@ -16,7 +16,7 @@ extension Room {
                 opened(context)
             case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed: loginWasRenewed(context)
-            case .pong(let sentAt): serverHasRead(upTo: sentAt, context)
+            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, nil, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -24,7 +24,7 @@ extension Room {
         }
         // Not before: what one read brought is only now kept in full.
         proof = link.proof
-        if isEchoDoubted { forgetEcho(context) }
+        if delivery.doubtedAt != nil { settleDoubt(nil, context) }
     }
 
     private func linkCameUp(_ context: BridgeContext) {
@@ -74,8 +74,10 @@ extension Room {
         for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
-        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages), context)
-        isEchoDoubted = false
+        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
+        delivery.linkLost()
+        giveUpUntellable(nil, context)
+        context.timers.cancel(.settling(id))
         decideAll(context)
         if wasUp {
             proof = link.proof
@@ -159,11 +161,14 @@ extension Room {
         }
         saw(message, context)
         catchUp.ringTurned(to: duplicates.total)
+        if isHistory, takeOwnRow(message, context) { return }
         if takeOwn(message, isHistory: isHistory, context) { return }
         // Whoever wrote it may have left or changed their nick since, so it need not look like one of us.
-        if let entry = takeConfirmed(message) {
+        if let entry = takeConfirmed(message, isHistory: isHistory) {
             learnAccount(from: message, context)
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
+            // What was written over an earlier link may come late; that is no echo.
+            if !isHistory, entry.state != .unsettled { answered(nil, context) }
             confirmed(entry, upstreamID: message.id, at: message.at, context)
             return
         }
@@ -171,8 +176,7 @@ extension Room {
             let sent = takeSent(message, isHistory: isHistory, context)
         {
             learnAccount(from: message, context)
-            learn(message.id, of: sent.msgid, context)
-            tellIfComplained(sent, context)
+            learn(message.id, of: sent, nil, context)
             return
         }
         if !isHistory, !isLateFrame, !undecided.isReleasing, isUndecided(message) {
@@ -184,7 +188,11 @@ extension Room {
                 _ = duplicates.insert(duplicateKey(id, message.sender.id))
                 return
             }
-            guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return }
+            guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else {
+                // Confirmed by a pong, and here it is.
+                if message.isSelf, !isHistory { answered(nil, context) }
+                return
+            }
             if let entry = takeLate(message, id) {
                 learnAccount(from: message, context)
                 tellLateArrival(entry, context)
@@ -207,23 +215,28 @@ extension Room {
         case .client: return outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
             if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
-            guard message.isSelf || mayBeAccount(message.sender) else { return nil }
+            guard !bearsClientID(message), message.isSelf || mayBeAccount(message.sender) else { return nil }
             return outbox.takeLate(sender: echoSender(message), text: message.text)
         }
     }
 
-    func takeConfirmed(_ message: ChatMessage) -> OutboxEntry? {
+    /// Whether the message says which id its client gave it, so that its text tells nothing more.
+    func bearsClientID(_ message: ChatMessage) -> Bool { traits.returnsClientIDs && message.ref != nil }
+
+    /// The message of ours that this is. A row of a history that has an id was recognised before, with all others
+    /// (``recogniseOwnRows(_:_:)``), unless it names ours.
+    func takeConfirmed(_ message: ChatMessage, isHistory: Bool) -> OutboxEntry? {
         if let entry = takeResting(message) { return entry }
         if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
         switch confirmation {
         case .echoByText: break
-        case .receipt where traits.messageIDOrigin == .server: break
-        // Of an earlier process: whether it arrived is open.
-        case .none where traits.messageIDOrigin == .server && outbox.hasUnsettled: break
+        // The answer may have been lost with the link, and the row come live.
+        case .receipt where traits.messageIDOrigin == .server, .none where traits.messageIDOrigin == .server: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
             return outbox.confirm(id: id, sender: echoSender(message))
         }
+        guard !bearsClientID(message), !isHistory || message.id == nil else { return nil }
         if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
             return outbox.confirm(senderName: name, text: message.text)
         }

@@ -199,18 +199,17 @@ final class Room {
     var idWaiters: [(msgid: String, found: (ChatID?) -> Void)] = []
     /// Not before this, people upstream make us look up ids again.
     var nextIDLookup = MonotonicInstant(nanoseconds: .min)
-    /// The backend echoes what by its traits it would not.
-    var hasLearnedEcho = false
-    /// They stayed away for long; the peer was asked for a sign of life.
-    var isEchoDoubted = false
+    var delivery: DeliveryConfirmation
+    /// Rows of the history that is being taken in which are messages of ours, by the backend's ids; of whom: nil is the room.
+    var ownRows: [ChatID: (id: ChatID, own: OwnLink?)] = [:]
+    /// How far back it reaches.
+    var ownReach = OwnReach()
     /// The backend sends its history by itself, which by its traits it would not.
     var sendsHistoryUnasked = false
     /// Until when the backend may repeat what it said over an earlier link.
     var settlesUntil: MonotonicInstant?
     /// The operator was told that the socket carries other rooms too.
     var isOtherRoomNoted = false
-    /// When the server was last asked whether it has read what nobody acknowledged.
-    var askedServerAt: MonotonicInstant?
     var lastPartGroup: UInt64 = 0
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
@@ -279,6 +278,7 @@ final class Room {
         self.settings = settings
         self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
+        self.delivery = DeliveryConfirmation(traits)
         catchUp.sendersTellTime = traits.messageIDOrigin == .client
         outbox.waitsForUnsettled = traits.history != .none
         outbox.historyTells = traits.history != .none

@@ -3,16 +3,18 @@ import WireBytes
 
 /// Messages of ours that the backend has, under ids that nobody told us.
 ///
-/// Their ids are learned from an echo or from a history, by sender and text.
+/// Their ids are learned from an echo or from a history, by sender and text. Space at the ends does not count: some backends
+/// trim it.
 struct SentMessages {
     /// Remembered at most; older ones keep no id for good. As many as a history is compared with: what is forgotten here
     /// would be shown again by the next one.
     static let capacity = DuplicateRing.capacity
     /// Of so many the whole message is kept; of older ones only what recognises them.
     static let maxWhole = 200
-    /// An own message that comes back within this is an echo.
-    static let echoWindow: Duration = .seconds(10)
-    /// A complaint that names no message means the newest one, if it was written within this.
+    /// An own message that comes back within this is an echo: as long as a dead link can go unnoticed, since it may come over
+    /// another one.
+    static let echoWindow: Duration = .seconds(60)
+    /// A complaint that names no message means one that was written within this.
     static let complaintWindow: Duration = .seconds(2)
 
     struct Entry {
@@ -20,15 +22,16 @@ struct SentMessages {
         /// Nil: too long ago to be needed.
         var entry: OutboxEntry?
         var writtenAt: MonotonicInstant
-        fileprivate let textHash: Int
-        /// The author was told that the backend refused it. It stays, since a history may have it all the same.
-        fileprivate(set) var isComplained = false
+        /// Ours; nil: an earlier process sent it.
+        var messageID: ChatID?
+        let key: Int
 
         init(msgid: String, entry: OutboxEntry, writtenAt: MonotonicInstant) {
             self.msgid = msgid
             self.entry = entry
             self.writtenAt = writtenAt
-            textHash = entry.message.text.hashValue
+            messageID = entry.message.id
+            key = SentMessages.key(entry.message.text)
         }
 
         /// One that an earlier process sent.
@@ -37,7 +40,7 @@ struct SentMessages {
         init(msgid: String, text: String, writtenAt: MonotonicInstant) {
             self.msgid = msgid
             self.writtenAt = writtenAt
-            textHash = text.hashValue
+            key = SentMessages.key(text)
         }
     }
 
@@ -56,24 +59,36 @@ struct SentMessages {
 
     /// For an echo: the oldest one written lately.
     mutating func takeEchoed(text: String, now: MonotonicInstant) -> Entry? {
-        let hash = text.hashValue
-        return entries.firstIndex { $0.textHash == hash && now - $0.writtenAt <= Self.echoWindow }
+        let key = Self.key(text)
+        return entries.firstIndex { $0.key == key && now - $0.writtenAt <= Self.echoWindow }
             .map { entries.remove(at: $0) }
     }
 
     /// For a history that is looked through from its end: the newest one.
     mutating func takeNewest(text: String) -> Entry? {
-        let hash = text.hashValue
-        return entries.lastIndex { $0.textHash == hash }.map { entries.remove(at: $0) }
+        let key = Self.key(text)
+        return entries.lastIndex { $0.key == key }.map { entries.remove(at: $0) }
     }
 
-    /// For a complaint without a name: the newest one that is whole and was not meant by an earlier complaint. What the
-    /// backend took all the same is known by it when it comes back.
-    mutating func markComplained(now: MonotonicInstant) -> OutboxEntry? {
-        guard let index = entries.lastIndex(where: { !$0.isComplained }),
-            now - entries[index].writtenAt <= Self.complaintWindow, let entry = entries[index].entry
-        else { return nil }
-        entries[index].isComplained = true
-        return entry
+    // MARK: - Histories
+
+    /// By what a text is recognised.
+    static func key(_ text: String) -> Int {
+        func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace }
+        let scalars = text.unicodeScalars
+        guard let first = scalars.first, let last = scalars.last, isSpace(first) || isSpace(last) else {
+            return text.hashValue
+        }
+        guard let start = scalars.firstIndex(where: { !isSpace($0) }),
+            let end = scalars.lastIndex(where: { !isSpace($0) })
+        else { return "".hashValue }
+        return String(scalars[start...end]).hashValue
+    }
+
+    /// All of them, oldest first.
+    var all: [Entry] { entries }
+
+    mutating func take(msgid: String) -> Entry? {
+        entries.lastIndex { $0.msgid == msgid }.map { entries.remove(at: $0) }
     }
 }

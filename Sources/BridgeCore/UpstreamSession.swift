@@ -54,8 +54,8 @@ enum LinkEvent: Equatable {
     case chat(ChatEvent, byteCount: Int)
     /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
     case loginRenewed
-    /// The peer has answered the ping that was sent then, so it has read what was written before.
-    case pong(sentAt: MonotonicInstant)
+    /// The peer has answered a ping that was sent then, so it has read the first `frameCount` frames of this session.
+    case pong(sentAt: MonotonicInstant, frameCount: UInt64)
     case dropped(DropReason, byteCount: Int, typeKey: String?)
     /// Our Close was answered, or nobody waits for it any more.
     case stopped
@@ -157,11 +157,25 @@ final class UpstreamSession {
 
     /// The one that is open. Silence before its end, or an answer to another ping, does not settle it.
     private(set) var demand: Demand?
-    private var demands: UInt64 = 0
-    /// When the protocol pings were sent that were not answered yet, oldest first. A peer that answers only the newest of
-    /// several counts as having answered the oldest.
-    private var unansweredPings: [MonotonicInstant] = []
-    /// More than this open at a time say nothing new.
+    /// Messages and commands written over this session. What a ping's answer proves is counted in these, since two things
+    /// of one moment have the same time.
+    private(set) var frameCount: UInt64 = 0
+    /// A protocol ping that was not answered yet.
+    private struct Ping {
+        /// Its payload, and that of its answer.
+        var number: UInt64
+        var sentAt: MonotonicInstant
+        var frameCount: UInt64
+    }
+
+    /// Oldest first. A peer may answer only the newest of several.
+    ///
+    /// Source: RFC 6455 §5.5.3.
+    private var unansweredPings: [Ping] = []
+    private var lastPing: UInt64 = 0
+    /// The peer has answered a protocol ping since the program started.
+    private(set) var hasAnsweredPing = false
+    /// A peer that answers none of so many answers none; the oldest are forgotten.
     private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
@@ -435,18 +449,16 @@ final class UpstreamSession {
             dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
-        var pongs = 0
-        var isDemandMet = false
-        let demanded = demand?.ref.rawValue.utf8
+        var pongs: [UInt64?] = []
         connection?.bytesReceived(bytes, output: &context.writer, using: &context.random) { event in
             switch event {
             case .text(let payload): reading.received(payload, isBinary: false)
             case .binary(let payload): reading.received(payload, isBinary: true)
             case .ping: break
             case .pong(let payload):
-                pongs += 1
-                if let demanded, payload.elementsEqual(demanded) { isDemandMet = true }
-                proof.answered(String(decoding: payload, as: UTF8.self))
+                let payload = String(decoding: payload, as: UTF8.self)
+                pongs.append(UInt64(payload))
+                proof.answered(payload)
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
@@ -457,9 +469,7 @@ final class UpstreamSession {
             if closed != nil || failure != nil { becomeStopped(context) }
             return
         }
-        for sentAt in unansweredPings.prefix(pongs) { events.append(.pong(sentAt: sentAt)) }
-        if isDemandMet { demand = nil }
-        unansweredPings.removeFirst(min(pongs, unansweredPings.count))
+        for pong in pongs { pongReceived(pong) }
         // After a Close nobody may say anything.
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, context) }
@@ -492,6 +502,7 @@ final class UpstreamSession {
     }
 
     func write(_ frames: [EncodedFrame], _ context: BridgeContext) {
+        frameCount += UInt64(frames.count)
         for frame in frames {
             frame.bytes.withUnsafeBytes { payload in
                 if frame.isBinary {
@@ -511,16 +522,12 @@ final class UpstreamSession {
         let isDemand = isDemand && traits.answersPings
         guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
         var ref = traits.liveness == .jsonPing ? context.freshChatID() : nil
-        if let ref, sayPing(ref, dialectContext, context) {
-            proof.asked(ref.rawValue, at: context.now)
+        if let asked = ref, sayPing(asked, dialectContext, context) {
+            proof.asked(asked.rawValue, at: context.now)
             // What answers it cannot be told from other frames, and so proves nothing.
-            if !traits.answersPings { sendPing("", context) }
+            if !traits.answersPings { _ = sendPing(context) }
         } else {
-            demands &+= isDemand ? 1 : 0
-            let payload = isDemand ? String(demands) : ""
-            ref = ChatID(payload)
-            sendPing(payload, context)
-            if unansweredPings.count < Self.maxUnansweredPings { unansweredPings.append(context.now.monotonic) }
+            ref = sendPing(context)
         }
         if isDemand, let ref { demand = Demand(sentAt: context.now.monotonic, ref: ref) }
         pingSentAt = pingSentAt ?? context.now.monotonic
@@ -528,12 +535,39 @@ final class UpstreamSession {
         armOpen(context)
     }
 
-    private func sendPing(_ payload: String, _ context: BridgeContext) {
-        Array(payload.utf8).withUnsafeBytes {
+    /// Asks the peer whether it has read what was written, unless a ping is under way: the answer is a ``LinkEvent/pong``.
+    ///
+    /// Always the protocol's own ping, since nothing else is answered in order by every peer. A link is not given up for
+    /// want of the answer; that is ``checkLiveness(isDemand:_:_:)``'s to find out.
+    func probeDelivery(_ context: BridgeContext) {
+        guard state == .open, unansweredPings.isEmpty else { return }
+        _ = sendPing(context)
+    }
+
+    /// Sends a protocol ping; returns its payload.
+    private func sendPing(_ context: BridgeContext) -> ChatID {
+        lastPing &+= 1
+        let ref = ChatID(String(lastPing))
+        Array(ref.rawValue.utf8).withUnsafeBytes {
             _ = connection?.sendPing($0, output: &context.writer, using: &context.random)
         }
         flush(context)
-        proof.asked(payload, at: context.now)
+        proof.asked(ref.rawValue, at: context.now)
+        if unansweredPings.count == Self.maxUnansweredPings { unansweredPings.removeFirst() }
+        unansweredPings.append(Ping(number: lastPing, sentAt: context.now.monotonic, frameCount: frameCount))
+        return ref
+    }
+
+    /// A pong settles its ping and those before it. One with another payload answers nothing.
+    ///
+    /// Source: RFC 6455 §5.5.3.
+    private func pongReceived(_ number: UInt64?) {
+        guard let index = unansweredPings.firstIndex(where: { $0.number == number }) else { return }
+        hasAnsweredPing = true
+        let ping = unansweredPings[index]
+        unansweredPings.removeFirst(index + 1)
+        if let demanded = demand?.ref.rawValue, let asked = UInt64(demanded), asked <= ping.number { demand = nil }
+        events.append(.pong(sentAt: ping.sentAt, frameCount: ping.frameCount))
     }
 
     /// An answer inside the JSON; one that does not say to what is to the last question.
@@ -639,6 +673,7 @@ final class UpstreamSession {
         pingSentAt = nil
         demand = nil
         unansweredPings = []
+        frameCount = 0
         nextPingAt = nil
         stage = .usable
         renewal = .none

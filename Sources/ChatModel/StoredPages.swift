@@ -17,12 +17,14 @@ public enum StoredReference: Hashable, Sendable {
     case timeOrBeginning(ChatTimestamp)
     /// By the bridge's id; where there is no such message any more, by the time that it bears.
     case messageOrTime(String, ChatTimestamp)
+    /// By the place that was given to a message, whether or not it is kept.
+    case place(Int64)
 
     /// The time by which it is named; nil: it is not named by one alone.
     public var time: ChatTimestamp? {
         switch self {
         case .time(let at), .messageOrTime(_, let at): at
-        case .beginning, .message, .timeOrBeginning: nil
+        case .beginning, .message, .timeOrBeginning, .place: nil
         }
     }
 }

@@ -134,6 +134,8 @@ public struct StoredOutboxEntry: Equatable, Sendable {
         case failed = 2
         /// Given up, and the author was told. Kept a while for a confirmation that comes late.
         case told = 3
+        /// The backend's connection has read it and IRC has seen it, and a history may yet have to tell whether it is there.
+        case delivered = 4
     }
 
     /// Ours, and the message's id upstream where the wire lets senders name ids. Unique.

@@ -50,6 +50,7 @@ extension TimedOrder {
     public func span(of reference: StoredReference, index: Int) throws(Failure) -> StoredSpan? {
         switch reference {
         case .beginning: return .beginning
+        case .place(let place): return StoredSpan(start: place, end: place &+ 1)
         case .message(let msgid): return try place(of: msgid).map { StoredSpan(start: $0, end: $0 &+ 1) }
         case .messageOrTime(let msgid, let at):
             if let place = try place(of: msgid) { return StoredSpan(start: place, end: place &+ 1) }

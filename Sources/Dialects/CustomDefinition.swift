@@ -12,6 +12,7 @@ public struct CustomDefinition: Sendable {
         case none
         case byID = "by-id"
         case byText = "by-text"
+        case ack
         case auto
     }
 
@@ -61,10 +62,37 @@ public struct CustomDefinition: Sendable {
             connection(table, &compiler)
             session(table, &compiler)
             frames(table, &compiler)
+            if echo == .ack { checkAck(table.path("echo"), &compiler) }
             let calls = compiler.calls(table, rules: rules)
             if !calls.isEmpty { self.calls = calls }
         }
         guard compiler.problems.isEmpty else { throw CustomDefinitionError(compiler.problems) }
+    }
+
+    // MARK: - Confirmations
+
+    /// Rules for receipts that can say that the backend has a message.
+    private var sentReceipts: [CustomRule] {
+        rules.rules.filter { $0.kind == .receipt && $0.fields.canSay("sent", .state) }
+    }
+
+    /// Whether a receipt can confirm a message: without an id of ours it could not name it.
+    var hasSentReceipt: Bool { messageNames.contains(.id) && !sentReceipts.isEmpty }
+
+    /// Whether such a receipt names the message by our id, as `ref`, and tells the backend's.
+    var hasAck: Bool { hasSentReceipt && sentReceipts.contains { $0.fields.has(.ref) } }
+
+    private func checkAck(_ path: [String], _ compiler: inout CustomCompiler) {
+        if sentReceipts.isEmpty {
+            compiler.report(path, "\"ack\" needs a \"receipt\" rule that can say \"sent\", with \"ids\" and \"ref\"")
+        } else if !sentReceipts.contains(where: { $0.fields.has(.ref) }) {
+            compiler.report(
+                path,
+                "\"ack\" needs \"ref\" in the \"receipt\" rule that says \"sent\": the id that we gave the message")
+        }
+        if !messageNames.contains(.id) {
+            compiler.report(path, "\"ack\" needs \"{{id}}\" in \"encode.message\": the ack names the message by it")
+        }
     }
 
     // MARK: - The socket

@@ -26,21 +26,22 @@ public struct CustomDialect: Dialect {
         let givesID = definition.messageNames.contains(.id)
         let messages = rules.filter { $0.kind == .message }
         let readsID = messages.contains { $0.fields.has(.id) || $0.fields.has(.ref) }
-        let hasReceipt = rules.contains { $0.kind == .receipt && $0.fields.canSay("sent", .state) }
 
         let confirmation: DialectTraits.Confirmation =
             switch definition.echo {
             case .byID: .echoByID
             case .byText: .echoByText
-            case .none: hasReceipt ? .receipt : .none
-            case .auto where hasReceipt: .receipt
+            case .ack: .receipt
+            case .none where definition.hasSentReceipt, .auto where definition.hasSentReceipt: .receipt
+            case .none: .none
             case .auto: givesID && readsID ? .echoByID : .none
             }
         let origin: DialectTraits.MessageIDOrigin =
             switch confirmation {
             case .echoByID: messages.contains { $0.fields.has(.ref) } ? .server : .client
             case .echoByText: .server
-            case .receipt, .none: givesID ? .client : .server
+            case .receipt: definition.hasAck ? .server : .client
+            case .none: givesID ? .client : .server
             }
         let typingOut: DialectTraits.TypingOut =
             if templates["typing"] != nil || templates["typing.start"] != nil && templates["typing.stop"] != nil {
@@ -55,7 +56,7 @@ public struct CustomDialect: Dialect {
             if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
         let older: DialectTraits.OlderSource =
             if templates["fetch"]?.names(.before) == true { .socket } else { history == .call ? .call : .none }
-        return DialectTraits(
+        var traits = DialectTraits(
             name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
             echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
             typingOut: typingOut,
@@ -69,6 +70,11 @@ public struct CustomDialect: Dialect {
             pingInterval: definition.pingInterval,
             typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
             backoff: definition.backoff)
+        let rowFields = messages.map(\.fields) + [definition.calls?.history?.element?.fields].compactMap { $0 }
+        traits.returnsClientIDs = givesID && rowFields.contains { $0.has(.ref) }
+        traits.confirmationIsGuess = definition.echo == .auto
+        traits.namesSenders = namesSender
+        return traits
     }
 
     public var calls: (any DialectCalls)? { definition.calls }
@@ -210,7 +216,7 @@ extension ChatEvent {
 extension CustomFields {
     /// Whether the field can become `word`, as far as the definition tells: by a constant, a map, or from the frame as it
     /// stands there.
-    fileprivate func canSay(_ word: String, _ name: CustomFieldName) -> Bool {
+    func canSay(_ word: String, _ name: CustomFieldName) -> Bool {
         func can(_ field: CustomField) -> Bool {
             switch field {
             case .pointer: true

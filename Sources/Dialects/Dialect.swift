@@ -270,10 +270,19 @@ public struct DialectTraits: Equatable, Sendable {
     public var acknowledgedByPeople: Bool
     /// Whether the backend wants to hear of each message that it was shown to somebody.
     public var reportsDelivery: Bool
+    /// Whether a message of ours can name any sender. Elsewhere the backend takes the sender from the login, and only
+    /// ``Identity/single`` is true.
+    public var namesSenders = true
     /// Whether the backend gives its files only to whoever shows a token.
     public var guardsFiles = false
     /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
     public var answersDeletes = false
+    /// Whether the backend gets our id with a message and gives back, as `ref`, the one that a message's client gave it: what
+    /// bears another is another client's, whatever it says.
+    public var returnsClientIDs = false
+    /// The confirmation is what the wire usually does, not a promise: a backend that lives and never answers is confirmed
+    /// by pong instead.
+    public var confirmationIsGuess = false
     public var backoff: BackoffTraits
 
     public init(
@@ -349,7 +358,7 @@ public enum DialectTable {
         /// operator does not write it.
         public var takesBase = false
         /// Makes the dialect, or says what is wrong with its options.
-        public let make: @Sendable (DialectOptions) throws(DialectOptionError) -> any Dialect
+        public let make: @Sendable (consuming DialectOptions) throws(DialectOptionError) -> any Dialect
     }
 
     public static let rows: [Row] = [
@@ -379,7 +388,7 @@ public enum DialectTable {
     ///
     /// - Throws: what is wrong with the options.
     public static func dialect(
-        named name: String, options: DialectOptions = DialectOptions()
+        named name: String, options: consuming DialectOptions = DialectOptions()
     ) throws(DialectOptionError) -> (any Dialect)? {
         try row(named: name)?.make(options)
     }

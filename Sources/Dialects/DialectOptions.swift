@@ -3,8 +3,8 @@ public import JSONText
 /// A dialect's own settings, as the configuration's `options` table says them.
 ///
 /// Reading takes each option by name; ``finish()`` then refuses what nobody asked for, so that a misspelt name is an error
-/// and not a setting without effect.
-public struct DialectOptions: Sendable {
+/// and not a setting without effect. It consumes the options: one that was read after it could never be set.
+public struct DialectOptions: ~Copyable, Sendable {
     private let members: [JSONValue.Member]
     private let path: [String]
     private var known: Set<String> = []
@@ -76,7 +76,7 @@ public struct DialectOptions: Sendable {
     /// Call after the last option was read.
     ///
     /// - Throws: for the first name that was not asked for.
-    public func finish() throws(DialectOptionError) {
+    public consuming func finish() throws(DialectOptionError) {
         guard let stray = members.first(where: { !known.contains($0.key) }) else { return }
         throw DialectOptionError(path: path + [stray.key], sentence: "unknown option", known: known.sorted())
     }

@@ -43,8 +43,7 @@ public struct DirectusDialect: Dialect {
 
     /// Options: `base`, the HTTP base; `collection`; `fields`, a table of column names; `filter`, a Directus filter;
     /// `send_sender_name`, `send_client_id`; `public_files`; `typing`, `off` or `extension`.
-    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
-        var options = options
+    public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         collection = try options.text("collection") ?? "messages"
         guard DirectusTarget.isSegment(collection) else {
             throw options.error("collection", "must be the name of a collection")
@@ -61,6 +60,7 @@ public struct DirectusDialect: Dialect {
             throw options.error("send_client_id", "needs a column: fields.client_id is empty")
         }
         typing = try options.choice("typing", of: TypingFrames.self) ?? .off
+        let guardsFiles = try !(options.flag("public_files") ?? false)
         try options.finish()
         createPieces = CreatePieces(collection: collection, items: items)
         var traits = DialectTraits(
@@ -71,8 +71,10 @@ public struct DirectusDialect: Dialect {
             maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
             sendsSenderName: sendsSenderName,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.namesSenders = false
         traits.answersDeletes = true
-        traits.guardsFiles = try !(options.flag("public_files") ?? false)
+        traits.returnsClientIDs = sendsClientID
+        traits.guardsFiles = guardsFiles
         self.traits = traits
     }
 

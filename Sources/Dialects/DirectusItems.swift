@@ -56,8 +56,7 @@ final class DirectusItems: Sendable {
     /// - Parameters:
     ///   - fields: the options' table of column names; an empty name means that there is no such column.
     ///   - base: the HTTP base; empty when it is not known.
-    init(fields: DialectOptions, base: String) throws(DialectOptionError) {
-        var fields = fields
+    init(fields: consuming DialectOptions, base: String) throws(DialectOptionError) {
         var front = base[...]
         while front.utf8.last == UInt8(ascii: "/") { front.removeLast() }
         self.base = String(front)

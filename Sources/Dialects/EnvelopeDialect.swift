@@ -23,10 +23,16 @@ public struct EnvelopeDialect: Dialect {
 
     public init() {}
 
-    public let traits = DialectTraits(
-        name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
-        confirmation: .echoByID, typingOut: .startOnly, readReport: .eachMessage, maxFrameBytes: Self.maxFrameBytes,
-        backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+    public let traits: DialectTraits = {
+        var traits = DialectTraits(
+            name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
+            confirmation: .echoByID, typingOut: .startOnly, readReport: .eachMessage,
+            maxFrameBytes: Self.maxFrameBytes,
+            backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        // There are relays of this wire that leave the sender out.
+        traits.confirmationIsGuess = true
+        return traits
+    }()
 
     /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
     static let maxFrameBytes = 1024 * 1024

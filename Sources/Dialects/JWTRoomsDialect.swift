@@ -48,8 +48,7 @@ public struct JWTRoomsDialect: Dialect {
     /// without zone are ahead of UTC), `typing` (``TypingStyle``).
     ///
     /// - Throws: for an unknown option and for a value that cannot be.
-    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
-        var options = options
+    public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         switch options.value("room_id") {
         case nil: roomID = nil
         case .integer(let number) where number >= 0: roomID = String(number)
@@ -61,7 +60,7 @@ public struct JWTRoomsDialect: Dialect {
         time = FrameTime(naiveOffsetSeconds: offset ?? 0)
         typing = try options.choice("typing", of: TypingStyle.self) ?? .startStop
         try options.finish()
-        traits = DialectTraits(
+        var traits = DialectTraits(
             name: "jwt-rooms", identity: .single, messageIDOrigin: .server, echoesOwnMessages: false,
             confirmation: .none, typingOut: typing == .typing ? .startOnly : .startStop, readReport: .call,
             authenticatesSenders: true, namesAreIDs: true, waitsForReady: true, history: .call, older: .call,
@@ -69,6 +68,8 @@ public struct JWTRoomsDialect: Dialect {
             connectsInTurn: true, reactionChoices: Self.reactionChoices,
             backoff: BackoffTraits(
                 first: .seconds(2), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 5))
+        traits.namesSenders = false
+        self.traits = traits
     }
 
     public var calls: (any DialectCalls)? { JWTRoomsCalls(dialect: self) }

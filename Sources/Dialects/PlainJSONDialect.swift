@@ -44,8 +44,7 @@ public struct PlainJSONDialect: Dialect {
     /// `{since}`, `{limit}`), `send_last_online` (true or false), `base` (address of the HTTP side).
     ///
     /// - Throws: for an unknown option and for a value that cannot be.
-    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
-        var options = options
+    public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         timeStyle = try options.choice("timestamp", of: TimeStyle.self) ?? .iso8601
         acks = try options.choice("ack_on", of: AckStyle.self) ?? .read
         sendsLastOnline = try options.flag("send_last_online") ?? false

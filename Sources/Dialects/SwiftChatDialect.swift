@@ -19,7 +19,7 @@ public struct SwiftChatDialect: Dialect {
     static let maxFrameBytes = 16384
 
     /// There are no options.
-    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
+    public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         try options.finish()
     }
 

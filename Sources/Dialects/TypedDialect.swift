@@ -54,8 +54,7 @@ public struct TypedDialect: Dialect {
 
     /// Options: `types`, a table of other names for types; `fallback_text`, whether bare strings are messages; and
     /// `fallback_sender`, under whose name these appear.
-    public init(_ options: DialectOptions = DialectOptions()) throws(DialectOptionError) {
-        var options = options
+    public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         var types = try options.table("types")
         var names: [[UInt8]] = []
         for type in PayloadType.allCases {
@@ -88,13 +87,17 @@ public struct TypedDialect: Dialect {
     public let traits: DialectTraits
 
     private static func traits(isPlainText: Bool) -> DialectTraits {
-        DialectTraits(
+        var traits = DialectTraits(
             name: "typed", identity: isPlainText ? .single : .puppet,
             messageIDOrigin: isPlainText ? .server : .client, echoesOwnMessages: false,
             confirmation: isPlainText ? .none : .receipt, typingOut: isPlainText ? .none : .startStop,
             readReport: isPlainText ? .none : .eachMessage, tellsOfLeaves: true, maxFrameBytes: Self.maxFrameBytes,
             backoff: BackoffTraits(
                 first: .seconds(1), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 10))
+        // The article leaves receipts to the application.
+        traits.confirmationIsGuess = !isPlainText
+        traits.namesSenders = !isPlainText
+        return traits
     }
 
     // MARK: - The envelope

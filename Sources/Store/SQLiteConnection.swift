@@ -128,6 +128,11 @@ final class SQLiteConnection {
         if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
     }
 
+    /// Sets a limit that SQLite takes, or keeps the one that it has.
+    func set(_ pragma: String, to value: Int64) {
+        sqlite3_exec(handle, "PRAGMA \(pragma) = \(value)", nil, nil, nil)
+    }
+
     /// Moves what it can from the log into the database, without waiting for anybody.
     func checkpoint() {
         sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)

@@ -62,6 +62,8 @@ final class StoreChanges: @unchecked Sendable {
     /// Those of ``rooms`` that are free.
     private var freeIndexes: [Int] = []
     private var changedRooms: [Int] = []
+    /// The file's own limit, while what waits is shown.
+    private var shownPageLimit: Int64?
 
     /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
     private(set) var grown: [Int64: Int] = [:]
@@ -199,13 +201,18 @@ final class StoreChanges: @unchecked Sendable {
 
     func begin() throws(SQLiteError) { try connection.execute("BEGIN IMMEDIATE") }
 
-    func commit() throws(SQLiteError) {
+    /// Writes what is gathered of rooms.
+    private func saveRooms() throws(SQLiteError) {
         for index in changedRooms {
             values.add(rooms[index].nextSequence)
             values.add(rooms[index].liveUntil)
             values.add(rooms[index].id)
             try values.run(saveRoom)
         }
+    }
+
+    func commit() throws(SQLiteError) {
+        try saveRooms()
         try connection.execute("COMMIT")
         for index in changedRooms {
             if rooms[index].messages > 0 { grown[rooms[index].id, default: 0] += rooms[index].messages }
@@ -223,6 +230,41 @@ final class StoreChanges: @unchecked Sendable {
         freeIndexes.removeAll()
         changedRooms.removeAll()
         conversationBounds.forgetAll()
+    }
+
+    // MARK: - What waits
+
+    /// More than SQLite counts: a file that may grow no further is no reason not to show what waits.
+    private static let mostPages: Int64 = 4_294_967_294
+
+    /// Begins a transaction that is not committed, for ``show(_:)``. It stays in memory, and needs no room on the disk.
+    func beginShowing() throws(SQLiteError) {
+        try begin()
+        connection.set("cache_spill", to: 0)
+        shownPageLimit = try connection.integer("PRAGMA max_page_count")
+        connection.set("max_page_count", to: Self.mostPages)
+    }
+
+    /// Carries out what waits; what SQLite refuses for itself is left out, as it will be when it is kept.
+    func show(_ orders: ArraySlice<StoreOrder>) throws(SQLiteError) {
+        for operation in orders.lazy.flatMap(\.operations) {
+            do {
+                try apply(operation)
+            } catch {
+                guard error.reach == .change, connection.isInTransaction else { throw error }
+            }
+        }
+        try saveRooms()
+    }
+
+    func endShowing() {
+        rollBack()
+        connection.set("cache_spill", to: 1)
+        guard let shownPageLimit else { return }
+        self.shownPageLimit = nil
+        // No limit is taken that is less than the pages of which SQLite knows; having it look makes those the file's again.
+        _ = try? connection.integer("PRAGMA page_count")
+        connection.set("max_page_count", to: shownPageLimit)
     }
 
     /// Keeps something large for a moment, to see whether that is possible.

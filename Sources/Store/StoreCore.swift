@@ -20,8 +20,8 @@ struct StoreOrder: Sendable {
 struct StoreQuestion: Sendable {
     /// It is answered when this many orders are settled: it sees what was handed over before it.
     var after: UInt64
-    /// Nil: it cannot be asked any more. Answers with what is left to ask: others come first.
-    var ask: @Sendable (StoreQueries?) -> StoreQuestion?
+    /// Given why it cannot be asked, tells that. Answers with what is left to ask: others come first.
+    var ask: @Sendable (Result<StoreQueries, StoreFailure>) -> StoreQuestion?
 
     /// So many may wait; a client that joins asks two.
     static let maxWaiting = 20_000
@@ -42,6 +42,7 @@ final class StoreCore: Sendable {
         var settled: UInt64 = 0
         /// Orders that must wait for the writer to be woken; it is at work while this is `max`.
         var wakeAt = Int.max
+        /// Nothing can be kept: the writer answers questions.
         var isFailing = false
         var errands: [@Sendable (StoreWriter) -> Void] = []
         var questions: [StoreQuestion] = []
@@ -54,6 +55,8 @@ final class StoreCore: Sendable {
     let settings: StoreSettings
     let changes: StoreChanges
     let queries: StoreQueries
+    /// On the writer's connection, for its thread.
+    let writerQueries: StoreQueries
     let opening: StoreOpening
     let inbox = StoreLock(Inbox())
     let writerBell: StoreBell
@@ -71,6 +74,7 @@ final class StoreCore: Sendable {
         self.endBell = endBell
         changes = parts.changes
         queries = parts.queries
+        writerQueries = parts.writerQueries
         opening = parts.opening
         lock = parts.lock
         openedAt = (wallClockMilliseconds, cb_monotonic_nanoseconds())
@@ -118,14 +122,16 @@ final class StoreCore: Sendable {
         _ step: @escaping @Sendable (StoreQueries, inout Progress) throws(SQLiteError) -> Answer?
     ) {
         let question = question(after: 0, done, progress, step)
-        let refusal = inbox.withLock { inbox -> String? in
-            guard inbox.stage == .opened || inbox.stage == .running else { return "the store is closed" }
-            guard inbox.questions.count < StoreQuestion.maxWaiting else { return "too many questions wait" }
+        let (refusal, isWritersTurn) = inbox.withLock { inbox -> (StoreFailure?, Bool) in
+            guard inbox.stage == .opened || inbox.stage == .running else { return (.closed, false) }
+            guard inbox.questions.count < StoreQuestion.maxWaiting else {
+                return (StoreFailure("too many questions wait"), false)
+            }
             inbox.questions.append(StoreQuestion(after: inbox.handedOver, ask: question.ask))
-            return nil
+            return (nil, inbox.isFailing)
         }
-        if let refusal { return done(.failure(StoreFailure(refusal))) }
-        readerBell.ring()
+        if let refusal { return done(.failure(refusal)) }
+        if isWritersTurn { writerBell.ring() } else { readerBell.ring() }
     }
 
     private func question<Answer: Sendable, Progress: Sendable>(
@@ -133,9 +139,16 @@ final class StoreCore: Sendable {
         _ step: @escaping @Sendable (StoreQueries, inout Progress) throws(SQLiteError) -> Answer?
     ) -> StoreQuestion {
         let path = settings.path
-        return StoreQuestion(after: after) { [weak self] queries in
-            guard let queries, let self else {
-                done(.failure(StoreFailure("the store is closed")))
+        return StoreQuestion(after: after) { [weak self] asked in
+            let queries: StoreQueries
+            switch asked {
+            case .success(let open): queries = open
+            case .failure(let failure):
+                done(.failure(failure))
+                return nil
+            }
+            guard let self else {
+                done(.failure(.closed))
                 return nil
             }
             var progress = progress
@@ -226,6 +239,10 @@ final class StoreCore: Sendable {
             defer { inbox.questions = [] }
             return inbox.questions
         }
-        for question in left { _ = question.ask(nil) }
+        for question in left { _ = question.ask(.failure(.closed)) }
     }
+}
+
+extension StoreFailure {
+    static let closed = StoreFailure("the store is closed")
 }

@@ -9,6 +9,7 @@ enum StoreFile {
         var lock: StoreFileLock
         var changes: StoreChanges
         var queries: StoreQueries
+        var writerQueries: StoreQueries
         var opening: StoreOpening
     }
 
@@ -122,7 +123,7 @@ enum StoreFile {
             do throws(SQLiteError) {
                 return Parts(
                     lock: lock, changes: try StoreChanges(writing, settings.conversationLimits),
-                    queries: try StoreQueries(reading), opening: opening)
+                    queries: try StoreQueries(reading), writerQueries: try StoreQueries(writing), opening: opening)
             } catch {
                 reading.close()
                 throw error

@@ -1,8 +1,9 @@
 import ChatModel
 
-/// Answers questions on a connection that only reads.
+/// Answers questions on a connection, within its open transaction where there is one.
 final class StoreQueries: @unchecked Sendable {
-    // Sendable because it is used by one thread at a time: whoever opened the store until it starts, then the reader's.
+    // Sendable because it is used by one thread at a time: whoever opened the store until it starts, then the reader's, or
+    // the writer's, whose connection it is on.
 
     let connection: SQLiteConnection
 
@@ -61,6 +62,7 @@ final class StoreQueries: @unchecked Sendable {
 
     /// Calls `body` within one transaction, so that all it reads is of one moment.
     private func atOneMoment<R>(_ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
+        if connection.isInTransaction { return try body() }
         try connection.execute("BEGIN")
         defer { connection.rollBack() }
         return try body()

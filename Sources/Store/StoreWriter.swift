@@ -1,3 +1,4 @@
+import CSQLite
 import ChatModel
 import WireBytes
 
@@ -10,6 +11,10 @@ import WireBytes
 /// | broken | the file is damaged: acceptances are refused, all else is dropped | – |
 ///
 /// Nothing is settled out of order: an order that a refusal left empty is settled with the one before it.
+///
+/// While it is failing, the writer answers the reader's questions too: it carries out what waits in a transaction that is not
+/// committed, so that who asks sees all that was handed over. That transaction lives from the first question to the next
+/// attempt, and is made anew after it.
 final class StoreWriter {
     private enum Health: Equatable {
         case sound
@@ -28,6 +33,8 @@ final class StoreWriter {
     private var through = StoreTicket(rawValue: 0)
     private var health = Health.sound
     private var condition = StoreCondition.sound
+    /// Orders before this one in ``waiting`` are carried out in a transaction that is not committed; nil: there is none.
+    private var shownEnd: Int?
     private var retention: StoreRetention
 
     init(
@@ -66,6 +73,7 @@ final class StoreWriter {
     private struct Taken {
         var orders: [StoreOrder]
         var errands: [@Sendable (StoreWriter) -> Void]
+        var questions: [StoreQuestion]
         var isClosing: Bool
     }
 
@@ -84,7 +92,11 @@ final class StoreWriter {
                 let gathers =
                     hasOrders && mayGather && inbox.orders.count < most && (gatherUntil.map { now < $0 } ?? true)
                 let isDue = wakeBy.map { $0 <= now } ?? false
-                guard isClosing || !inbox.errands.isEmpty || (hasOrders && !gathers) || (isDue && !gathers) else {
+                let questions = inbox.isFailing && !isClosing ? inbox.questions : []
+                guard
+                    isClosing || !inbox.errands.isEmpty || !questions.isEmpty || (hasOrders && !gathers)
+                        || (isDue && !gathers)
+                else {
                     begins = gathers && gatherUntil == nil
                     inbox.wakeAt = gathers ? most : 1
                     return nil
@@ -92,13 +104,17 @@ final class StoreWriter {
                 defer {
                     inbox.orders = []
                     inbox.errands = []
+                    inbox.questions.removeFirst(questions.count)
                     inbox.wakeAt = .max
                 }
-                return Taken(orders: inbox.orders, errands: inbox.errands, isClosing: isClosing)
+                return Taken(
+                    orders: inbox.orders, errands: inbox.errands, questions: questions, isClosing: isClosing)
             }
             if let taken {
                 admit(taken.orders)
+                if !taken.errands.isEmpty { endShowing() }
                 for errand in taken.errands { errand(self) }
+                answer(taken.questions)
                 return taken.isClosing
             }
             if begins { gatherUntil = (MonotonicInstant(nanoseconds: now) + core.settings.batchMaxWait).nanoseconds }
@@ -138,6 +154,7 @@ final class StoreWriter {
     }
 
     private func attempt() {
+        endShowing()
         do throws(SQLiteError) {
             if health != .sound { changes.connection.checkpoint() }
             if head == waiting.count {
@@ -201,6 +218,46 @@ final class StoreWriter {
         }
         if wakesReader { core.readerBell.ring() }
         tellSettled(settlement)
+    }
+
+    // MARK: - Questions while nothing can be kept
+
+    /// Nanoseconds for which nothing is attempted after showing took one: what waits may be much.
+    private static let pauseAfterShowing: Int64 = 10
+
+    private func answer(_ questions: [StoreQuestion]) {
+        guard !questions.isEmpty else { return }
+        var asked = Result<StoreQueries, StoreFailure>.success(core.writerQueries)
+        do throws(SQLiteError) {
+            try showWaiting()
+        } catch {
+            endShowing()
+            asked = .failure(StoreFailure(error.sentence))
+        }
+        let rest = questions.compactMap { $0.ask(asked) }
+        if !rest.isEmpty { core.inbox.withLock { $0.questions += rest } }
+    }
+
+    private func showWaiting() throws(SQLiteError) {
+        // What was handed over to a damaged file is dropped: who asked would miss it without a word.
+        if health == .broken { throw SQLiteError(SQLITE_CORRUPT, on: nil) }
+        let began = core.now()
+        guard head < waiting.count else { return }
+        let isBegun = shownEnd != nil
+        let next = shownEnd ?? head
+        shownEnd = next
+        if !isBegun { try changes.beginShowing() }
+        try changes.show(waiting[next...])
+        shownEnd = waiting.count
+        guard case .failing(let until) = health else { return }
+        let now = core.now()
+        health = .failing(until: max(until, now &+ (now &- began) &* Self.pauseAfterShowing))
+    }
+
+    private func endShowing() {
+        guard shownEnd != nil else { return }
+        shownEnd = nil
+        changes.endShowing()
     }
 
     // MARK: - Failing
@@ -293,6 +350,7 @@ final class StoreWriter {
     // MARK: - The end
 
     private func end() {
+        endShowing()
         if head < waiting.count {
             health = .broken
             let orders = Array(waiting[head...])

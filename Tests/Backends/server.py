@@ -129,6 +129,7 @@ class Backend:
         self.tasks: set[asyncio.Task] = set()
         self.stopping = asyncio.Event()
         self.files: dict[str, dict] = {}
+        self.lying: list[tuple] = []
         self.cfg: dict[str, Any] = {
             "delay_ms": 0,          # delay before every frame the server sends
             "pong": True,           # answer protocol-level pings
@@ -136,6 +137,7 @@ class Backend:
             "ping_fail_code": 1000, # close code when a ping goes unanswered
             "echo": "none",         # none | all : does a message come back to its sender
             "stall": False,         # swallow everything the server would send
+            "hang": False,          # frames are read and lie about until `take`
             "accept_delay_ms": 0,   # delay before completing the handshake
             "refuse": 0,            # refuse that many handshakes (-1 = all)
             "refuse_status": 502,
@@ -270,12 +272,13 @@ class Backend:
                         await ws.pong(msg.data)
                 elif msg.type == WSMsgType.PONG:
                     conn.waiting_pong = False
-                elif msg.type == WSMsgType.TEXT:
-                    await self.note(conn, "text", msg.data)
-                    await self.on_text(conn, msg.data, "text")
-                elif msg.type == WSMsgType.BINARY:
-                    await self.note(conn, "binary", msg.data)
-                    await self.on_binary(conn, msg.data)
+                elif msg.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    await self.note(conn, "text" if msg.type == WSMsgType.TEXT else "binary", msg.data)
+                    if self.cfg["hang"]:
+                        self.received[-1]["taken"] = False
+                        self.lying.append((conn, self.received[-1], msg.data))
+                    else:
+                        await self.act_upon(conn, msg.data)
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -288,6 +291,12 @@ class Backend:
             async with self.changed:
                 self.changed.notify_all()
         return ws
+
+    async def act_upon(self, conn: Conn, data: str | bytes) -> None:
+        if isinstance(data, str):
+            await self.on_text(conn, data, "text")
+        else:
+            await self.on_binary(conn, data)
 
     async def on_binary(self, conn: Conn, data: bytes) -> None:
         await self.on_text(conn, data.decode("utf-8", "replace"), "binary")
@@ -426,6 +435,15 @@ class Backend:
         if a.get("refuse") is not None:
             self.cfg["refuse"] = int(a["refuse"])
         return {"dropped": len(targets)}
+
+    async def op_take(self, a: dict) -> dict:
+        """What lies about is taken, in order; with drop:true it is gone."""
+        lying, self.lying = self.lying, []
+        for conn, record, data in lying if not a.get("drop") else ():
+            record["taken"] = True
+            with contextlib.suppress(ConnectionError, RuntimeError):
+                await self.act_upon(conn, data)
+        return {"lying": len(lying)}
 
     async def op_reset(self, a: dict) -> dict:
         self.received.clear()
@@ -1194,7 +1212,9 @@ class Directus(Backend):
         return {"auth_mode": "handshake", "auth_timeout": 30.0, "access_ttl": 900.0, "refresh_ttl": 7 * 86400.0,
                 "heartbeat_period": 30.0, "heartbeat": True, "pong": False, "event_order": "response_first",
                 "error_uid": True, "rate_limit": 0, "deletes": True, "pk": "int", "assets_public": False, "typing_extension": False,
-                "query_limit_default": 100}
+                "query_limit_default": 100,
+                "query_limit_max": 0,    # rows that a query gives at most, whatever it asks for (0 = no bound)
+                "expires": None}         # what a login says of its life, in place of access_ttl in milliseconds
 
     def swift_json(self):
         return False
@@ -1349,6 +1369,8 @@ class Directus(Backend):
         for s in reversed(sort.split(",") if isinstance(sort, str) else sort):
             rows.sort(key=lambda r: (r.get(s.lstrip("-")) is not None, r.get(s.lstrip("-")) if r.get(s.lstrip("-")) is not None else 0), reverse=s.startswith("-"))
         lim = int(query.get("limit", self.cfg["query_limit_default"]))
+        if self.cfg["query_limit_max"]:
+            lim = self.cfg["query_limit_max"] if lim < 0 else min(lim, self.cfg["query_limit_max"])
         off = int(query.get("offset", 0))
         rows = rows[off:] if lim < 0 else rows[off:off + lim]
         return [self.project(r, query.get("fields")) for r in rows]
@@ -1396,6 +1418,9 @@ class Directus(Backend):
                 await self.send(c, f)
 
     # -- HTTP
+    def expires(self):
+        return int(self.cfg["access_ttl"] * 1000) if self.cfg["expires"] is None else self.cfg["expires"]
+
     async def h_login(self, q):
         b = await q.json()
         u = self.users.get(b.get("email"))
@@ -1404,7 +1429,7 @@ class Directus(Backend):
         if not u or u["password"] != b["password"]:
             return self.err(401, "INVALID_CREDENTIALS", "Invalid user credentials.")
         at, rt = self.issue(u["id"])
-        return web.json_response({"data": {"expires": int(self.cfg["access_ttl"] * 1000), "refresh_token": rt, "access_token": at}})
+        return web.json_response({"data": {"expires": self.expires(), "refresh_token": rt, "access_token": at}})
 
     async def h_refresh(self, q):
         b = await q.json()
@@ -1412,7 +1437,7 @@ class Directus(Backend):
         if r is None or r["exp"] <= now():
             return self.err(401, "INVALID_CREDENTIALS", "Invalid user credentials.")
         at, rt = self.issue(r["user"])
-        return web.json_response({"data": {"expires": int(self.cfg["access_ttl"] * 1000), "refresh_token": rt, "access_token": at}})
+        return web.json_response({"data": {"expires": self.expires(), "refresh_token": rt, "access_token": at}})
 
     async def h_logout(self, q):
         self.refresh_tokens.pop((await q.json()).get("refresh_token"), None)
@@ -1827,11 +1852,18 @@ class Parlour(Backend):
 
     Its frames nest a JSON text in JSON, number their errors, count time in milliseconds and keep a log behind HTTP, newest
     first. Whoever enters gets `entered`; only then are frames of theirs taken.
+
+    `echo`: "all": messages go to their sender as well, under the sender's id. "ack": the parlour makes the id and tells it
+    to the sender alone, beside the sender's own (`log_tags`: the log has that too); `lose_acks`: it does not come.
     """
     name = "parlour"
 
     def defaults(self) -> dict:
-        return {"echo": "all", "keys": [], "knock": 0.0, "accounts": {}, "key_ttl": 900}
+        return {"echo": "all", "keys": [], "knock": 0.0, "accounts": {}, "key_ttl": 900, "lose_acks": False,
+                "log_tags": False}
+
+    def extra_state(self) -> dict:
+        return {"log": self.log}
 
     def swift_json(self):
         return False
@@ -1917,6 +1949,8 @@ class Parlour(Backend):
                                               "why": r.get("message", "no")})
             what = {"no": m.get("tag"), "from": who, "words": m.get("words"), "when": int(now() * 1000)}
             what.update({k: m[k] for k in ("re", "things") if k in m})
+            if self.cfg["echo"] == "ack":
+                return await self.took(conn, m.get("tag"), what)
             return await self.said(place, what, exclude=None if self.cfg["echo"] == "all" else conn)
         frame = {"pen": {"did": "pen", "who": who, "state": m.get("state")},
                  "eyes": {"did": "eyes", "on": [m.get("on")], "who": who},
@@ -1925,6 +1959,14 @@ class Parlour(Backend):
                  "come": {"did": "crowd", "in": [who]}, "go": {"did": "crowd", "out": [who]}}.get(do)
         if frame:
             await self.broadcast({**frame, "place": place}, place, exclude=conn)
+
+    async def took(self, conn, tag, what):
+        what["no"] = secrets.token_hex(6)
+        if self.cfg["log_tags"]:
+            what["tag"] = tag
+        await self.said(conn.room, what, exclude=conn)
+        if not self.cfg["lose_acks"]:
+            await self.send(conn, {"did": "took", "tag": tag, "no": what["no"]})
 
     async def said(self, place, what, exclude=None):
         self.log.setdefault(place, []).append(what)

@@ -16,6 +16,8 @@ public final class BridgeHarness {
         case readingPaused(UInt64)
         case readingResumed(UInt64)
         case upstream(room: Int, ScriptedUpstream.Event)
+        /// Only with ``showsNotes``.
+        case note(BridgeNote)
         case stopped
     }
 
@@ -34,6 +36,8 @@ public final class BridgeHarness {
     public private(set) var upstreams: [ScriptedUpstream]
     private var ownUpstreams: [ScriptedUpstream] = []
     public private(set) var notes: [BridgeNote] = []
+    /// Notes for the log stand among the outputs too, where they were made.
+    public var showsNotes = false
     /// Things no driver could do: bytes for a client that was closed, frames without a connection.
     public private(set) var violations: [String] = []
     /// Lines that ended without CR.
@@ -237,6 +241,19 @@ public final class BridgeHarness {
         clock.move(to: target)
     }
 
+    /// What the log was told of an event: the level and the metadata of each note, `warn failures=2 room=lobby`.
+    public func logged(_ event: String) -> [String] {
+        notes.filter { $0.event == event }.map { Self.describe($0.level, $0.metadata) }
+    }
+
+    /// A level and metadata as the log has them: in the order of their keys, and without what is empty.
+    static func describe(_ level: BridgeNote.Level, _ metadata: [String: String]) -> String {
+        "\(level)"
+            + metadata.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }.map { key, value in
+                " \(key)=" + (value.contains(" ") ? "\"\(value)\"" : value)
+            }.joined()
+    }
+
     public func shutdown() {
         bridge.shutdown(now: clock.now)
         settle()
@@ -325,7 +342,9 @@ public final class BridgeHarness {
         case .keepUpload(let record): keptUploads.append(record)
         case .uploadTokenChecked(let attempt, let verdict): uploadTokenVerdicts.append((attempt, verdict))
         case .uploaded(let id, let outcome): uploads.append((id, outcome))
-        case .note(let note): notes.append(note)
+        case .note(let note):
+            notes.append(note)
+            if showsNotes { outputs.append(.note(note)) }
         case .stopped: outputs.append(.stopped)
         }
     }

@@ -19,14 +19,17 @@ public struct StoreStage {
     /// Why questions fail.
     public var readFailure: StoreFailure?
     /// Orders that are not kept yet.
-    public private(set) var waiting: [(ticket: StoreTicket, changes: [StoreOperation])] = []
+    public private(set) var waiting: [(ticket: StoreTicket, changes: [StoreOperation], number: Int)] = []
     /// Everything that was ordered, kept or not.
     public private(set) var orders: [StoreOperation] = []
     private var allowed = 0
     private var toldFailure: String?
     private var settled = StoreTicket(rawValue: 0)
     private var overflowed: [(ticket: StoreTicket, changes: [StoreOperation])] = []
-    private var questions: [BridgeAction] = []
+    /// Orders that found room.
+    private var handedOver = 0
+    /// Each is answered when so many orders are kept, or when nothing can be.
+    private var questions: [(question: BridgeAction, after: Int)] = []
     /// What was taken back, as it was before.
     private var withdrawn: [String: [StoredMessage]] = [:]
 
@@ -71,10 +74,12 @@ public struct StoreStage {
 
     mutating func ordered(_ ticket: StoreTicket, _ changes: [StoreOperation]) {
         orders += changes
-        if waiting.count >= room { overflowed.append((ticket, changes)) } else { waiting.append((ticket, changes)) }
+        guard waiting.count < room else { return overflowed.append((ticket, changes)) }
+        handedOver += 1
+        waiting.append((ticket, changes, handedOver))
     }
 
-    mutating func asked(_ question: BridgeAction) { questions.append(question) }
+    mutating func asked(_ question: BridgeAction) { questions.append((question, handedOver)) }
 
     mutating func answerOne(_ bridge: Bridge, _ now: Now) -> Bool {
         if !overflowed.isEmpty {
@@ -97,7 +102,7 @@ public struct StoreStage {
             let orders = Array(waiting[..<count])
             waiting.removeFirst(count)
             var refused: [StoreTicket] = []
-            for (ticket, changes) in orders {
+            for (ticket, changes, _) in orders {
                 for change in changes where refusal == nil || !change.isAcceptance { apply(change) }
                 if refusal != nil, changes.contains(where: \.isAcceptance) { refused.append(ticket) }
             }
@@ -112,12 +117,12 @@ public struct StoreStage {
     /// before them.
     private mutating func refuseWaiting(_ bridge: Bridge, _ reason: String, _ now: Now) -> Bool {
         var refused: [StoreTicket] = []
-        var left: [(ticket: StoreTicket, changes: [StoreOperation])] = []
-        for (ticket, changes) in waiting {
+        var left: [(ticket: StoreTicket, changes: [StoreOperation], number: Int)] = []
+        for (ticket, changes, number) in waiting {
             let rest = changes.filter { !$0.isAcceptance }
             if rest.count < changes.count { refused.append(ticket) }
             if !rest.isEmpty {
-                left.append((ticket, rest))
+                left.append((ticket, rest, number))
             } else if left.isEmpty {
                 settled = ticket
             } else {
@@ -130,14 +135,29 @@ public struct StoreStage {
         return true
     }
 
+    /// What is kept, and what waits while nothing can be kept.
+    private var shown: StoredState {
+        guard failure != nil else { return disk }
+        var stage = self
+        for change in waiting.flatMap(\.changes) { stage.apply(change) }
+        return stage.disk
+    }
+
     private mutating func answerQuestion(_ bridge: Bridge, _ now: Now) -> Bool {
-        guard !questions.isEmpty, answersQuestions else { return false }
-        switch questions.removeFirst() {
+        guard let (question, after) = questions.first, answersQuestions,
+            failure != nil || waiting.first.map({ $0.number > after }) ?? true
+        else { return false }
+        questions.removeFirst()
+        let shown = shown
+        func messages(of key: StoredRoomKey) -> [StoredMessage] {
+            (shown.rooms[key]?.messages ?? []).sorted { $0.sequence < $1.sequence }
+        }
+        switch question {
         case .loadRoom(let id, let key):
             bridge.roomLoaded(
-                id, readFailure.map { .failure($0) } ?? .success(disk.rooms[key] ?? StoredRoom()), now: now)
+                id, readFailure.map { .failure($0) } ?? .success(shown.rooms[key] ?? StoredRoom()), now: now)
         case .readMessages(let id, let key, let after, let through, let limit):
-            let found = (disk.rooms[key]?.messages ?? []).filter { $0.sequence > after && $0.sequence <= through }
+            let found = messages(of: key).filter { $0.sequence > after && $0.sequence <= through }
             bridge.messagesRead(
                 id, readFailure.map { .failure($0) } ?? .success(Array(found.prefix(limit))), now: now)
         case .findPlaces(let id, let key, let query):

@@ -35,7 +35,8 @@ import WireBytes
 ///     B! shutdown
 ///     B! dies                               the process is gone, and another begins over the same disk (with: store)
 ///
-/// All other lines are what the bridge does: `C1<`, `U:lobby>` and `B<`. What is no line or frame stands in brackets.
+/// All other lines are what the bridge does: `C1<`, `U:lobby>` and `B<`. What is no line or frame stands in brackets. Under
+/// `with: notes=on` what it writes to the log is among them: `B< [room-full: warn room=lobby] more people than …`.
 /// Frames are compared as JSON; a value written `*` stands for anything.
 public final class TranscriptPlayer {
     private let lines: [String]
@@ -95,6 +96,7 @@ public final class TranscriptPlayer {
         harness.echoes = header.echoes
         harness.checksPasswords = header.checksPasswords
         harness.answersPings = header.answersPings
+        harness.showsNotes = header.showsNotes
         harness.accounts.server = { TranscriptHeader.owner(of: $0.token) }
         harness.start()
         if header.linksAtOnce { _ = harness.takeOutputs() }
@@ -310,8 +312,14 @@ public final class TranscriptPlayer {
         case .readingPaused(let client): return "C\(client)< [reading paused]"
         case .readingResumed(let client): return "C\(client)< [reading resumed]"
         case .stopped: return "B< [stopped]"
+        case .note(let note): return "B< " + names.conceal(Self.show(note))
         case .upstream(let room, let event): return "U:\(settings.rooms[room].name)> " + describe(event, room)
         }
+    }
+
+    /// `[room-full: warn room=lobby] more people than …`.
+    private static func show(_ note: BridgeNote) -> String {
+        "[\(note.event): \(BridgeHarness.describe(note.level, note.metadata))] \(note.text)"
     }
 
     private func describe(_ event: ScriptedUpstream.Event, _ room: Int) -> String {

@@ -34,6 +34,8 @@ public struct TranscriptHeader {
     var linksAtOnce: Bool { options["link"] != "manual" }
     var checksPasswords: Bool { options["checks"] != "manual" }
     var echoes: Bool { options["echo"] == "on" }
+    /// What goes to the log is written down.
+    var showsNotes: Bool { options["notes"] == "on" }
     var answersPings: Bool { options["pongs"] != "manual" }
     /// What is said outlasts the process.
     var isDurable: Bool { options["store"] == "on" }

@@ -174,7 +174,38 @@ struct BackendConfigurationTests {
 
     // MARK: - Problems
 
+    private static func onePerson(_ who: String, _ dialect: String) -> String {
+        who + " cannot have identity = \"puppet\": the dialect " + dialect
+            + " speaks as one account, whoever writes; write identity = \"single\", which puts the nick before the text, "
+            + "and give accounts that are to speak as themselves a login of their own ([accounts.upstream])"
+    }
+
     static let cases = [
+        ProblemCase(
+            "each a person of their own where the login says who speaks",
+            "[backends.b]\nurl = \"ws://h/{room}\"\ndialect = \"jwt-rooms\"\nidentity = \"puppet\"\n"
+                + "[[rooms]]\nname = \"a\"\nbackend = \"b\"",
+            "chatbridge.toml:5:12: " + onePerson("backend \"b\"", "jwt-rooms")),
+        ProblemCase(
+            "the same in a room, whatever its backend says",
+            "[backends.b]\nurl = \"ws://h/{room}\"\ndialect = \"directus\"\n"
+                + "[[rooms]]\nname = \"a\"\nbackend = \"b\"\nidentity = \"puppet\"",
+            "chatbridge.toml:8:12: " + onePerson("room \"a\"", "directus")),
+        ProblemCase(
+            "the same from the defaults, with a column for the nick",
+            "[room_defaults]\nidentity = \"puppet\"\n[[rooms]]\nname = \"a\"\nurl = \"ws://h/\"\n"
+                + "dialect = \"directus\"\noptions = { send_sender_name = true }",
+            "chatbridge.toml:3:12: " + onePerson("room \"a\"", "directus")),
+        ProblemCase(
+            "the same on a wire of bare strings",
+            "[[rooms]]\nname = \"a\"\nurl = \"ws://h/\"\nidentity = \"puppet\"\ndialect = \"typed\"\n"
+                + "options = { fallback_text = true }",
+            "chatbridge.toml:5:12: " + onePerson("room \"a\"", "typed")),
+        ProblemCase(
+            "the same where a description's messages name no sender",
+            "[dialects.mine]\ndecode = []\nencode = { message = { t = \"{{text}}\" } }\n"
+                + "[[rooms]]\nname = \"a\"\nurl = \"ws://h/\"\nidentity = \"puppet\"\ndialect = \"mine\"",
+            "chatbridge.toml:8:12: " + onePerson("room \"a\"", "mine")),
         ProblemCase(
             "no url", "[backends.b]\nping = \"1s\"", "chatbridge.toml:2:1: backend \"b\" has no url"),
         ProblemCase(

@@ -138,11 +138,12 @@ struct CommandLineTests {
 @Suite("chatbridge check")
 struct CheckCommandTests {
     private func check(
-        _ toml: String, _ options: CheckOptions = CheckOptions()
+        _ toml: String, _ options: CheckOptions = CheckOptions(), files: [String: String] = [:]
     ) -> (code: Int32, output: String, errors: String) {
-        var (output, errors) = ("", "")
+        var (output, errors, files) = ("", "", files)
+        files["chatbridge.toml"] = toml
         let code = OfflineCommands.check(
-            GlobalOptions(), options, surroundings: surroundings(["chatbridge.toml": toml]), output: { output += $0 },
+            GlobalOptions(), options, surroundings: surroundings(files), output: { output += $0 },
             errors: { errors += $0 })
         return (code, output, errors)
     }
@@ -153,6 +154,112 @@ struct CheckCommandTests {
         #expect(
             check(withRoom(""), CheckOptions(json: true))
                 == (0, "{\"ok\":true,\"file\":\"chatbridge.toml\",\"problems\":[]}\n", ""))
+    }
+
+    /// A described backend: whether it has a history, and what `check` says of its messages.
+    struct Described: Sendable, CustomTestStringConvertible {
+        var echo: String
+        var receipt = ""
+        var message = #""id":"/id""#
+        var sends = "{{id}}"
+        var confirmedBy: String
+        var withHistory: String
+        var without: String
+
+        var testDescription: String { "\(echo) \(receipt) \(message) \(sends)" }
+
+        func json(hasHistory: Bool) -> String {
+            let echo = echo.isEmpty ? "" : #""echo":"\#(echo)","#
+            let receipt =
+                receipt.isEmpty
+                ? "" : #"{"when":{"/op":"r"},"event":"receipt","fields":{"state":{"const":"sent"},\#(receipt)}},"#
+            return #"""
+                {\#(echo)\#(hasHistory ? #""history":{"get":"/h"},"# : "")"encode":{"message":["\#(sends)","{{text}}"]},
+                 "decode":[\#(receipt){"event":"message","fields":{"text":"/t",\#(message)}}]}
+                """#
+        }
+    }
+
+    private static let ackIDs = #""ids":"/id","ref":"/cid""#
+    private static let ack = "ack (receipt with ids and ref)"
+    private static let pong = "pong (a ping sent after the message shows that the backend's connection has read it)"
+    private static let guess =
+        ". Deduced from the rules: a backend that lives and answers nothing within 10 s of its first message is"
+        + " confirmed by pong instead"
+    private static let decides = "the history decides, else the author is told"
+    private static let unknown = "the author is told that it is not known whether it arrived"
+    private static let fills = "what the history has arrived, the rest goes again with the same id"
+    private static let repeats = "what was not confirmed goes again with the same id"
+    private static let twice =
+        "the history decides what arrived; what it lacks twice, at least 10 s apart, goes again, once"
+
+    static let described = [
+        Described(
+            echo: "by-id", confirmedBy: "echo by id (the message comes back with the id that we gave it)",
+            withHistory: fills, without: repeats),
+        Described(
+            echo: "by-id", message: #""id":"/id","ref":"/cid""#,
+            confirmedBy: "echo by id (the message comes back with the id that we gave it)", withHistory: decides,
+            without: unknown),
+        Described(
+            echo: "by-text", confirmedBy: "echo by text (the message comes back with an id of the backend's)",
+            withHistory: decides, without: unknown),
+        Described(echo: "ack", receipt: ackIDs, confirmedBy: ack, withHistory: decides, without: unknown),
+        Described(echo: "none", receipt: ackIDs, confirmedBy: ack, withHistory: decides, without: unknown),
+        Described(
+            echo: "auto", receipt: ackIDs, confirmedBy: ack, withHistory: decides + guess, without: unknown + guess),
+        Described(
+            echo: "none", receipt: #""ids":"/cid""#, confirmedBy: "receipt (with the id that we gave the message)",
+            withHistory: fills, without: repeats),
+        Described(echo: "none", confirmedBy: pong, withHistory: twice + ", with the same id", without: repeats),
+        Described(echo: "none", sends: "x", confirmedBy: pong, withHistory: twice, without: unknown),
+        Described(echo: "", sends: "x", confirmedBy: pong, withHistory: twice, without: unknown),
+    ]
+
+    @Test("of each described backend it says what confirms a message, and what a lost link means", arguments: described)
+    func confirmations(_ row: Described) {
+        let toml = """
+            [dialects.mine]
+            file = "mine.json"
+            [[rooms]]
+            name = "ops"
+            url = "ws://127.0.0.1:8080/chat"
+            dialect = "mine"
+            [[rooms]]
+            name = "lobby"
+            url = "ws://127.0.0.1:8080/chat"
+            """
+        for (hasHistory, meaning) in [(true, row.withHistory), (false, row.without)] {
+            let files = ["mine.json": row.json(hasHistory: hasHistory)]
+            #expect(
+                check(toml, files: files) == (
+                    0, "room \"ops\": confirmed by: \(row.confirmedBy); after a lost link: \(meaning)\nok\n", ""
+                ))
+            let said = check(toml, CheckOptions(json: true), files: files).output
+            #expect(
+                said == #"{"ok":true,"file":"chatbridge.toml","problems":[],"confirmations":[{"room":"ops","#
+                    + #""confirmed_by":"\#(row.confirmedBy)","after_a_lost_link":"\#(meaning)"}]}"# + "\n")
+        }
+    }
+
+    @Test("an ack that the rules cannot read is told with its place and what is missing")
+    func ackMistakes() {
+        let toml = """
+            dialects = { mine = { file = "mine.json" } }
+            rooms = [{ name = "ops", url = "ws://h/", dialect = "mine" }]
+            """
+        let json = Described(
+            echo: "ack", receipt: #""ids":"/id""#, sends: "x", confirmedBy: "", withHistory: "", without: ""
+        ).json(hasHistory: false)
+        #expect(
+            check(toml, files: ["mine.json": json]) == (
+                78, "",
+                """
+                mine.json: /echo: "ack" needs "ref" in the "receipt" rule that says "sent": the id that we gave the message
+                mine.json: /echo: "ack" needs "{{id}}" in "encode.message": the ack names the message by it
+
+                """
+            ))
     }
 
     @Test("a bad one lists its problems and exits 78")

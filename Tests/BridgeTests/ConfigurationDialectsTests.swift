@@ -33,9 +33,11 @@ struct ConfigurationDialectsTests {
         let loaded = try load("[dialects.mine]\ndecode = []\n" + Self.room)
         #expect(try loaded.dialect(named: "pixar")?.traits.name == "envelope")
         #expect(try loaded.dialect(named: "nothing") == nil)
-        let options = DialectOptions(.object([.init("x", .integer(1))]))
-        #expect(throws: DialectOptionError.self) { try loaded.dialect(named: "mine", options: options) }
-        #expect(throws: DialectOptionError.self) { try loaded.dialect(named: "envelope", options: options) }
+        for name in ["mine", "envelope"] {
+            #expect(throws: DialectOptionError.self) {
+                try loaded.dialect(named: name, options: DialectOptions(.object([.init("x", .integer(1))])))
+            }
+        }
     }
 
     @Test("a description can stand in the configuration, with interpolation")

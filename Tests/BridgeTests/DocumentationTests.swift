@@ -1,7 +1,6 @@
 import Dialects
 import Foundation
 import IRCProtocol
-import JSONText
 import Testing
 
 @testable import BridgeCore
@@ -85,34 +84,5 @@ struct DocumentationTests {
             #expect(index.contains("(backends/\(name).md)"), "\(name)")
             #expect(Self.blocks.contains { $0.page == page && $0.text.contains("dialect = ") }, "\(name)")
         }
-    }
-
-    @Test("a dialect's page names every option", arguments: DialectTable.names)
-    func options(_ name: String) throws {
-        let page = try Self.text(of: "docs/backends/\(name).md")
-        do {
-            _ = try DialectTable.dialect(named: name, options: DialectOptions(.object([.init("?", .integer(1))])))
-            Issue.record("an unknown option was taken")
-        } catch {
-            #expect(error.known.filter { !page.contains("`\($0)`") } == [])
-        }
-    }
-
-    @Test("the README's table names every key of the schema")
-    func keys() throws {
-        let readme = try Self.text(of: "README.md")
-        let start = try #require(readme.range(of: "\n## Configuration\n"))
-        let end = try #require(readme.range(of: "\n## Command line\n"))
-        let words = Set(
-            readme[start.upperBound..<end.lowerBound].split { !($0.isLetter || $0.isNumber || $0 == "_") }
-                .map(String.init))
-        func names(_ shape: ConfigurationShape) -> [String] {
-            switch shape {
-            case .leaf, .list, .map: []
-            case .table(let keys), .tables(let keys, _), .named(let keys): keys.flatMap { [$0.key] + names($0.shape) }
-            }
-        }
-        let all = Set(names(ConfigurationSchema.root.shape))
-        #expect(all.filter { !words.contains($0) }.sorted() == [])
     }
 }

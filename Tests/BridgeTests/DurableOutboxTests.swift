@@ -52,8 +52,11 @@ struct DurableOutboxTests {
                     stage.restart(arrives: arrives, down: .seconds(3))
                     _ = stage.enter("bob")
                     stage.run()
-                    stage.advance(.seconds(61))
-                    stage.run()
+                    // Until no history need be asked for what only a pong confirmed.
+                    for _ in 0..<3 {
+                        stage.advance(.seconds(61))
+                        stage.run()
+                    }
                     let problems = stage.problems(accepted: accepted, order: Self.texts)
                     #expect(problems == [], "\(kind), script \(number), \(end) steps, arrives: \(arrives)")
                 }
@@ -61,7 +64,12 @@ struct DurableOutboxTests {
         }
     }
 
-    @Test("nothing is lost, doubled or swapped, whatever happens in which order", arguments: LawSeeds.seeds(60))
+    /// Seeds that once found something. 121: whose messages came back after a crash, as somebody else's, could not have their
+    /// nick again.
+    private static let telling: [UInt64] = [121]
+
+    @Test(
+        "nothing is lost, doubled or swapped, whatever happens in which order", arguments: LawSeeds.seeds(60) + telling)
     func law(seed: UInt64) throws {
         let kind = DurableKind.all[Int(seed) % DurableKind.all.count]
         var random = SeededGenerator(seed: seed)

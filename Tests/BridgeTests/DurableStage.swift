@@ -69,6 +69,8 @@ final class DurableStage {
     /// Everything that clients heard, by client.
     private(set) var heard: [UInt64: [String]] = [:]
     private var nextClient: UInt64 = 0
+    /// Who wanted a nick that was taken.
+    private var shutOut: [String] = []
 
     init(
         _ kind: DurableKind, maxAge: Duration = .seconds(60), maxFrameBytes: Int = 1024 * 1024, maxMessages: Int = 1000
@@ -110,6 +112,8 @@ final class DurableStage {
             harness.send(client, line)
         }
         look()
+        // What a client says that was not let in is nobody's message.
+        if !lines(client, with: " 433 ").isEmpty { shutOut.append(nick) }
         return client
     }
 
@@ -171,8 +175,6 @@ final class DurableStage {
         harness.store.commits = commits
         harness.start()
         look()
-        // What the process before wrote last is given time to arrive.
-        if !isLinked { advance(Room.lastWordsWait) }
         answerQuestions()
     }
 
@@ -283,7 +285,7 @@ final class DurableStage {
     /// What is wrong in the end, where `accepted` are the texts that the bridge said it had.
     func problems(accepted: [String], order: [String]) -> [String] {
         look()
-        var problems = harness.violations
+        var problems = harness.violations + shutOut.map { "\($0) was not let in" }
         for text in accepted where !texts.contains(text) && !isTold(text) { problems.append("\(text) is lost") }
         for text in Set(texts) where texts.filter({ $0 == text }).count > 1 { problems.append("\(text) is doubled") }
         let ranks = texts.compactMap { order.firstIndex(of: $0) }

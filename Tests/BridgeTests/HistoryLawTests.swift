@@ -110,48 +110,62 @@ private final class RandomRoom {
         return found
     }
 
-    private func limit() -> Int { 1 + Int(random.next() % 60) }
-
-    /// Every page in turn, from the newest message back.
-    func backwards() -> (found: [String], short: Int) {
-        var limit = limit()
-        var last = page("LATEST #lobby * \(limit)")
-        var (found, short) = (last.map(\.words), last.count < limit ? 1 : 0)
-        while let first = last.first {
-            limit = self.limit()
-            let end =
-                random.next() % 4 == 0 ? "BETWEEN #lobby msgid=\(first.msgid) timestamp=1990-01-01T00:00:00.000Z" : nil
-            last = page((end ?? "BEFORE #lobby msgid=\(first.msgid)") + " \(limit)")
-            found = last.map(\.words) + found
-            if last.count < limit { short += 1 }
-        }
-        return (found, short)
+    /// A line, a screen, a page as clients ask for it, and the most that there is.
+    private func limit() -> Int {
+        [1, 2, 1 + Int(random.next() % 60), 100, 500].randomElement(using: &random) ?? 1
     }
 
-    /// Every page in turn, from the oldest message on.
-    func forwards() -> (found: [String], short: Int) {
-        var limit = limit()
-        var last = page("AFTER #lobby timestamp=1990-01-01T00:00:00.000Z \(limit)")
-        var (found, short) = (last.map(\.words), last.count < limit ? 1 : 0)
-        while let end = last.last {
-            limit = self.limit()
-            last = page("AFTER #lobby msgid=\(end.msgid) \(limit)")
-            found += last.map(\.words)
-            if last.count < limit { short += 1 }
+    private struct Walk {
+        /// Words and ids, oldest first.
+        var found: [(words: String, msgid: String)] = []
+        /// Pages that were not full though there was more.
+        var shortPages: [String] = []
+        private var last: String?
+
+        /// - Returns: there may be more.
+        mutating func add(_ page: [(words: String, msgid: String, time: String)], limit: Int, isOlder: Bool) -> Bool {
+            // What came before it was no last page.
+            if !page.isEmpty, let last { shortPages.append(last) }
+            last = page.count < limit ? "\(page.count) of \(limit)" : nil
+            let rows = page.map { (words: $0.words, msgid: $0.msgid) }
+            found = isOlder ? rows + found : found + rows
+            return !page.isEmpty
         }
-        return (found, short)
     }
 
-    /// Whatever is around a message is what stands around it.
-    func around() -> Bool {
-        let all = page("LATEST #lobby * 500")
-        guard let middle = all.randomElement(using: &random) else { return false }
+    /// The whole room by pages of all sizes, from the newest message back or from the oldest one on, told how by a client that
+    /// knows ids.
+    func walk(back: Bool) -> (found: [(words: String, msgid: String)], shortPages: [String]) {
+        var walk = Walk()
+        var line = back ? "LATEST #lobby *" : "AFTER #lobby timestamp=1990-01-01T00:00:00.000Z"
+        var limit = limit()
+        while walk.add(page(line + " \(limit)"), limit: limit, isOlder: back), walk.found.count <= expected.count {
+            let isBetween = random.next() % 4 == 0
+            let end = "msgid=" + ((back ? walk.found.first : walk.found.last)?.msgid ?? "")
+            line =
+                back
+                ? isBetween
+                    ? "BETWEEN #lobby \(end) timestamp=1990-01-01T00:00:00.000Z" : "BEFORE #lobby \(end)"
+                : isBetween
+                    ? "BETWEEN #lobby \(end) timestamp=2090-01-01T00:00:00.000Z" : "AFTER #lobby \(end)"
+            limit = self.limit()
+        }
+        return (walk.found, walk.shortPages)
+    }
+
+    /// Asks for what is around a message, and gives that beside what stands around it.
+    func around(_ middle: (words: String, msgid: String)) -> (found: [String], expected: [String]) {
         let limit = limit()
         let found = page("AROUND #lobby msgid=\(middle.msgid) \(limit)").map(\.words)
-        guard let place = expected.firstIndex(of: middle.words) else { return false }
+        guard let place = expected.firstIndex(of: middle.words) else { return (found, []) }
         let least = min(expected.count - place, limit - limit / 2)
         let first = place - min(place, limit - least)
-        return found == Array(expected[first..<min(first + limit, expected.count)])
+        return (found, Array(expected[first..<min(first + limit, expected.count)]))
+    }
+
+    /// Some of the room's messages, whatever their place.
+    func some(_ count: Int, of found: [(words: String, msgid: String)]) -> [(words: String, msgid: String)] {
+        (0..<count).compactMap { _ in found.randomElement(using: &random) }
     }
 }
 
@@ -170,13 +184,17 @@ struct HistoryLawTests {
         arguments: cases)
     func leafing(_ row: Case) throws {
         let room = try RandomRoom(row.place, seed: row.seed)
-        let back = room.backwards()
-        #expect(back.found == room.expected, "\(row)")
-        #expect(back.short <= 2, "\(row)")
-        let on = room.forwards()
-        #expect(on.found == room.expected, "\(row)")
-        #expect(on.short <= 2, "\(row)")
-        for _ in 0..<5 { #expect(room.around(), "\(row)") }
+        let back = room.walk(back: true)
+        #expect(back.found.map(\.words) == room.expected, "\(row)")
+        #expect(back.shortPages == [], "\(row)")
+        let on = room.walk(back: false)
+        #expect(on.found.map(\.words) == room.expected, "\(row)")
+        #expect(on.found.map(\.msgid) == back.found.map(\.msgid), "\(row)")
+        #expect(on.shortPages == [], "\(row)")
+        for middle in room.some(5, of: back.found) {
+            let (found, expected) = room.around(middle)
+            #expect(found == expected, "\(row), around \(middle.words)")
+        }
         #expect(room.stage.harness.violations == [], "\(row)")
     }
 

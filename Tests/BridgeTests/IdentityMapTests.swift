@@ -57,6 +57,19 @@ struct IdentityMapTests {
         #expect(map.refusal(nick: "*bridge", holder: nil) == .erroneous)
     }
 
+    @Test(
+        "whoever speaks upstream under an IRC user's id leaves that user's nick free, whether the user is here or not")
+    func ownID() {
+        let id = map.puppetID(nick: "alice", backend: "chat").rawValue
+        #expect(nick(meet(id, "Alice").id) == "Alice2")
+        #expect(map.refusal(nick: "alice", holder: nil) == nil)
+        let alice = addLocal("alice")
+        #expect(nick(meet(id, "Alice").id) == "Alice2" && nick(alice) == "alice")
+        map.remove(alice)
+        // Another's id is a name like any other.
+        #expect(nick(meet(map.puppetID(nick: "bob", backend: "chat").rawValue, "carol").id) == "carol")
+    }
+
     @Test("a newcomer never takes the nick of somebody present")
     func presentKeepsNick() {
         let first = meet("1", "Remy")

@@ -22,7 +22,7 @@ struct OutboxTests {
     private static func outbox(_ ids: String..., written: Int = 0) -> Outbox {
         var outbox = Outbox()
         for id in ids { outbox.append(entry(id)) }
-        for _ in 0..<written { outbox.markNextWritten(at: at(1)) }
+        for number in 0..<written { outbox.markNextWritten(at: at(1), frameCount: UInt64(number + 1)) }
         return outbox
     }
 
@@ -32,14 +32,14 @@ struct OutboxTests {
     func order() {
         var outbox = Self.outbox("a", "b")
         #expect(outbox.next?.message.id == ChatID("a"))
-        outbox.markNextWritten(at: Self.at(1))
+        outbox.markNextWritten(at: Self.at(1), frameCount: 1)
         #expect(outbox.next?.message.id == ChatID("b"))
         #expect(outbox.entries[0].state == .written(at: Self.at(1)))
-        outbox.markNextWritten(at: Self.at(1))
+        outbox.markNextWritten(at: Self.at(1), frameCount: 1)
         #expect(outbox.next == nil)
         let hasQueued = outbox.hasQueued
         #expect(!hasQueued)
-        outbox.markNextWritten(at: Self.at(1))
+        outbox.markNextWritten(at: Self.at(1), frameCount: 1)
         #expect(outbox.nextToWrite == 2)
     }
 
@@ -47,7 +47,7 @@ struct OutboxTests {
     func linkLost() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
         _ = outbox.takeDoubtful(now: Self.at(20))
-        outbox.linkLost()
+        outbox.linkLost(now: Self.at(20))
         #expect(outbox.entries.allSatisfy { $0.state == .queued })
         #expect(outbox.next?.message.id == ChatID("a"))
     }
@@ -76,8 +76,8 @@ struct OutboxTests {
             outbox.append(entry)
         }
         #expect(outbox.confirm(sender: ChatID("S"), text: "ok") == nil)
-        outbox.markNextWritten(at: Self.at(0))
-        outbox.markNextWritten(at: Self.at(0))
+        outbox.markNextWritten(at: Self.at(0), frameCount: 1)
+        outbox.markNextWritten(at: Self.at(0), frameCount: 1)
         #expect(outbox.confirm(sender: ChatID("T"), text: "ok") == nil)
         #expect(outbox.confirm(sender: ChatID("S"), text: "ok")?.message.id == ChatID("a"))
         #expect(outbox.confirm(sender: nil, text: "ok")?.message.id == ChatID("b"))
@@ -89,7 +89,7 @@ struct OutboxTests {
         var outbox = Outbox()
         outbox.append(Self.entry("a", at: 0))
         outbox.append(Self.entry("b", at: 5))
-        outbox.markNextWritten(at: Self.at(0))
+        outbox.markNextWritten(at: Self.at(0), frameCount: 1)
         #expect(outbox.expire(maxAge: .seconds(10), now: Self.at(9.9)).isEmpty)
         let expired = outbox.expire(maxAge: .seconds(10), now: Self.at(10))
         #expect(expired.map { $0.message.id } == [ChatID("a")])
@@ -132,49 +132,120 @@ struct OutboxTests {
     @Test("the next deadline is the nearest of announcement, doubt and age")
     func deadlines() {
         var outbox = Outbox()
-        func next(confirms: Bool = true) -> MonotonicInstant? {
-            outbox.nextDeadline(maxAge: .seconds(900), confirms: confirms)
-        }
+        func next() -> MonotonicInstant? { outbox.nextDeadline(maxAge: .seconds(900)) }
         #expect(next() == nil)
         outbox.append(Self.entry("a"))
         #expect(next() == Self.at(3))
         _ = outbox.takeWaitAnnouncements(now: Self.at(3))
         #expect(next() == Self.at(900))
-        outbox.markNextWritten(at: Self.at(4))
+        outbox.markNextWritten(at: Self.at(4), frameCount: 1)
         #expect(next() == Self.at(14))
-        #expect(next(confirms: false) == Self.at(900))
         _ = outbox.takeDoubtful(now: Self.at(14))
         #expect(next() == Self.at(900))
     }
 
-    @Test("where the server makes the ids a lost link leaves what was written unsettled until a history tells")
+    @Test("where the server makes the ids, what a lost link leaves goes again when two histories apart lack it")
     func unsettled() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
-        outbox.linkLost(mayRepeat: false)
+        outbox.linkLost(mayRepeat: false, now: Self.at(1))
         #expect(outbox.entries.map(\.state) == [.unsettled, .unsettled, .queued])
         #expect(outbox.next?.message.id == ChatID("c"))
-        outbox.markNextWritten(at: Self.at(2))
+        outbox.markNextWritten(at: Self.at(2), frameCount: 1)
         #expect(outbox.takeDoubtful(now: Self.at(5)) == false)
         #expect(outbox.confirm(sender: ChatID("S"), text: "text a")?.message.id == ChatID("a"))
-        outbox.requeueUnsettled()
+        func look(_ seconds: Double, reaches: Bool = true) -> [String] {
+            outbox.settleMissing(asked: Self.at(seconds), patience: .seconds(10), isOnce: true) { _ in reaches }
+                .compactMap { $0.message.id?.rawValue }
+        }
+        #expect(look(0.5) == [], "asked for before the link was lost")
+        #expect(outbox.nextLook(patience: .seconds(10)) == nil)
+        #expect(look(3) == [])
+        #expect(outbox.nextLook(patience: .seconds(10)) == Self.at(13))
+        #expect(look(12) == [])
+        #expect(outbox.entries.map(\.state).first == .unsettled)
+        #expect(look(13) == [])
         #expect(ids(outbox) == ["c", "b"])
         #expect(outbox.next?.message.id == ChatID("b"))
-        outbox.requeueUnsettled()
-        #expect(ids(outbox) == ["c", "b"])
+        // The second sending is lost too.
+        outbox.markNextWritten(at: Self.at(14), frameCount: 2)
+        outbox.linkLost(mayRepeat: false, now: Self.at(15))
+        #expect(look(16) == [])
+        #expect(look(26) == ["b"])
+        #expect(ids(outbox) == ["c"])
+        #expect(outbox.next?.message.id == ChatID("c"))
+        #expect(outbox.next?.isRepeated == true)
+        #expect(outbox.takeLate(ref: ChatID("b"))?.message.id == ChatID("b"))
     }
 
-    @Test("a refusal takes out what it names, or the oldest, or the newest of late, and remembers it")
+    @Test("what a history does not reach is given up")
+    func unreachable() {
+        var outbox = Self.outbox("a", "b", written: 2)
+        outbox.linkLost(mayRepeat: false, now: Self.at(1))
+        let given = outbox.settleMissing(asked: Self.at(2), patience: .seconds(10), isOnce: true) { $0.message.id == ChatID("b") }
+        #expect(given.compactMap(\.message.id) == [ChatID("a")])
+        #expect(ids(outbox) == ["b"])
+    }
+
+    @Test("a lost link makes what only pongs confirmed unsettled, in front of what was not confirmed")
+    func reopened() {
+        for mayRepeat in [false, true] {
+            var outbox = Self.outbox("a", "b", "c", written: 3)
+            var shown = outbox.takeWritten(upTo: 1)
+            shown?.isShown = true
+            if let shown { outbox.delivered.append(shown, until: Self.at(70)) }
+            outbox.linkLost(mayRepeat: mayRepeat, now: Self.at(2))
+            #expect(outbox.delivered.isEmpty)
+            #expect(outbox.unsettled.first?.message.id == ChatID("a"))
+            #expect(outbox.unsettled.first?.isShown == true)
+            #expect(outbox.unsettled.count == (mayRepeat ? 1 : 3))
+        }
+    }
+
+    @Test("a pong confirms the frames that it covers, and nothing of an earlier link")
+    func pongs() {
+        var outbox = Self.outbox("a", "b", "c", "d")
+        outbox.markNextWritten(at: Self.at(1), frameCount: 3)
+        outbox.linkLost(mayRepeat: false, now: Self.at(2))
+        for frameCount in 1...3 { outbox.markNextWritten(at: Self.at(3), frameCount: UInt64(frameCount)) }
+        _ = outbox.takeDoubtful(now: Self.at(13))
+        func taken(_ frameCount: UInt64) -> [String] {
+            var ids: [String] = []
+            while let entry = outbox.takeWritten(upTo: frameCount) { ids += [entry.message.id?.rawValue ?? ""] }
+            return ids
+        }
+        #expect(taken(0) == [])
+        #expect(taken(2) == ["b", "c"])
+        #expect(taken(2) == [])
+        #expect(taken(9) == ["d"])
+        #expect(ids(outbox) == ["a"])
+    }
+
+    @Test("a refusal takes out what it names, or the only one in flight, and remembers it")
     func refusals() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
         #expect(outbox.refuse(id: ChatID("x")) == nil)
-        #expect(outbox.refuseNewest(within: .seconds(2), now: Self.at(4)) == nil)
-        #expect(outbox.refuseNewest(within: .seconds(2), now: Self.at(3))?.message.id == ChatID("b"))
-        #expect(outbox.refuseOldest()?.message.id == ChatID("a"))
-        #expect(outbox.refuseOldest() == nil, "what was not written was not refused")
+        func only(_ seconds: Double) -> ChatID? { outbox.refuseOnly(since: Self.at(seconds))?.message.id }
+        #expect(only(0) == nil, "two are in flight")
+        #expect(outbox.refuse(id: ChatID("b"))?.message.id == ChatID("b"))
+        #expect(only(1.5) == nil, "written before")
+        #expect(only(1) == ChatID("a"))
+        #expect(only(0) == nil, "what was not written was not refused")
         #expect(outbox.refuse(id: ChatID("c"))?.message.id == ChatID("c"))
         #expect(outbox.takeLate(ref: ChatID("b"))?.message.id == ChatID("b"))
         #expect(outbox.takeLate(sender: ChatID("S"), text: "text a")?.message.id == ChatID("a"))
         #expect(outbox.takeLate(ref: ChatID("a")) == nil)
+    }
+
+    @Test("a put-off without a name means all in flight where sending twice is harmless, else the only one")
+    func putOffUnnamed() {
+        var outbox = Self.outbox("a", "b", "c", written: 2)
+        func putOff(_ mayRepeat: Bool) -> Bool { outbox.putOffUnnamed(mayRepeat: mayRepeat) }
+        #expect(putOff(false) == false)
+        #expect(putOff(true) == true)
+        #expect(ids(outbox) == ["a", "b", "c"] && outbox.entries.allSatisfy { $0.state == .queued })
+        #expect(putOff(true) == false)
+        outbox.markNextWritten(at: Self.at(2), frameCount: 1)
+        #expect(putOff(false) == true)
     }
 
     @Test("an entry that cannot be sent is taken out where the writing stands")

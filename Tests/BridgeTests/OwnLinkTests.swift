@@ -234,6 +234,7 @@ struct OwnLinkTests {
     @Test("a complaint over the own link is about what went over it")
     func complaint() throws {
         let stage = try stage()
+        for link in [0, OwnLinkStage.own] { stage.harness.upstream(link).isSilent = true }
         stage.harness.send(2, "PRIVMSG #lobby :bob's")
         stage.harness.send(1, "PRIVMSG #lobby :alice's")
         stage.backend(#"{"kind":"error","code":"x","text":"too rude"}"#, over: OwnLinkStage.own)
@@ -312,6 +313,10 @@ struct OwnLinkTests {
         let found = ChatMessage(
             id: ChatID("8"), sender: ChatPerson(name: "Alice B"), text: "perhaps", at: stage.harness.clock.now.wall)
         stage.harness.answerHistory(.success(hasArrived ? [found] : []), isComplete: true)
+        #expect(stage.sent() == [])
+        stage.harness.advance(by: CatchUp.patience)
+        #expect(stage.harness.takeHistoryQueries().count == (hasArrived ? 0 : 1))
+        if !hasArrived { stage.harness.answerHistory(.success([]), isComplete: true) }
         #expect(stage.sent() == (hasArrived ? [] : ["-1 message Alice B: perhaps"]))
         if !hasArrived {
             #expect(stage.said(2).isEmpty)

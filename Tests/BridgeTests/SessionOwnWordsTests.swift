@@ -101,6 +101,9 @@ struct SessionOwnWordsTests {
         stage.harness.send(2, "PRIVMSG #lobby :mine")
         #expect(stage.sent().compactMap { $0["text"]?.string } == ["<eve> mine"])
         stage.backend(S.history([one]))
+        #expect(stage.sent().compactMap { $0["text"]?.string } == [])
+        stage.harness.advance(by: CatchUp.patience)
+        stage.backend(S.history([one]))
         #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> first", "<bob> second"])
     }
 }

@@ -8,7 +8,7 @@ import WireBytes
 
 @testable import BridgeCore
 
-/// One room, a stub's wire and a few IRC users, told in short words.
+/// One room, a stub's wire or a described one, and a few IRC users, told in short words.
 final class SessionStage {
     let harness: BridgeHarness
     private var lines: [UInt64: [String]] = [:]
@@ -18,11 +18,14 @@ final class SessionStage {
 
     /// - Parameter change: what the room is beside its dialect.
     init(
-        _ dialect: StubDialect, socket: ChatCredentials? = nil, rooms: Int = 1,
+        _ dialect: any Dialect, socket: ChatCredentials? = nil, rooms: Int = 1,
         _ change: (inout RoomSettings) -> Void = { _ in }
     ) throws {
         var dialect = dialect
-        if dialect.traits.history == .call { dialect.calls = StubCalls() }
+        if var stub = dialect as? StubDialect, stub.traits.history == .call {
+            stub.calls = StubCalls()
+            dialect = stub
+        }
         let settings = try (0..<rooms).map { index in
             var room = RoomSettings(
                 name: index == 0 ? "lobby" : "room\(index)", backend: "b", dialect: dialect,

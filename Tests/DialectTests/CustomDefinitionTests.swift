@@ -20,6 +20,13 @@ struct CustomDefinitionTests {
     }
 
     private static func rule(_ text: String) -> String { #"{"decode":[{\#(text)}]}"# }
+    private static let acks = acknowledges("sent")
+
+    /// A receipt with the backend's id and, as `ref`, ours.
+    private static func acknowledges(_ state: String, ref: String = #","ref":"/cid""#) -> String {
+        #""decode":[{"event":"receipt","fields":{"state":{"const":"\#(state)"},"ids":"/id"\#(ref)}}]"#
+    }
+
     private static func sends(_ text: String) -> String { #"{"decode":[],"encode":{"message":\#(text)}}"# }
 
     static let mistakes = [
@@ -39,6 +46,16 @@ struct CustomDefinitionTests {
         Mistake(#"{"decode":[],"frames":"bin"}"#, "/frames", "is none of \"text\", \"binary\""),
         Mistake(#"{"decode":[],"identity":"both"}"#, "/identity", "is none of"),
         Mistake(#"{"decode":[],"echo":true}"#, "/echo", "must be a string"),
+        Mistake(
+            #"{"echo":"ack",\#(acks),"encode":{"message":["{{text}}"]}}"#, "/echo",
+            "needs \"{{id}}\" in \"encode.message\""),
+        Mistake(
+            #"{"echo":"ack",\#(acknowledges("sent", ref: "")),"encode":{"message":["{{id}}"]}}"#, "/echo",
+            "needs \"ref\" in the \"receipt\" rule that says \"sent\""),
+        Mistake(
+            #"{"echo":"ack",\#(acknowledges("read")),"encode":{"message":["{{id}}"]}}"#, "/echo",
+            "needs a \"receipt\" rule that can say \"sent\""),
+        Mistake(#"{"echo":"ack","decode":[]}"#, "/echo", "needs a \"receipt\" rule that can say \"sent\""),
         Mistake(#"{"decode":[],"on_open":{}}"#, "/on_open", "must be a list"),
         Mistake(#"{"decode":[],"on_open":["{{text}}"]}"#, "/on_open/0/text", "unknown value"),
         Mistake(#"{"decode":[],"ready_when":{"op":1}}"#, "/ready_when/op", "is no pointer"),
@@ -171,6 +188,7 @@ struct CustomDefinitionTests {
     }
 
     private static let reads = #""decode":[{"event":"message","fields":{"text":"/t","id":"/id"}}]"#
+    private static let refs = #""decode":[{"event":"message","fields":{"text":"/t","id":"/id","ref":"/c"}}]"#
     private static let sent =
         #""decode":[{"event":"receipt","fields":{"state":{"ptr":"/s","map":{"ok":"sent"}},"ids":"/id"}}]"#
 
@@ -189,13 +207,49 @@ struct CustomDefinitionTests {
         Trait(#"{\#(reads),"encode":{"message":["{{id}}"]}}"#, "ids both ways: echo by id") {
             $0.confirmation == .echoByID && $0.echoesOwnMessages && $0.messageIDOrigin == .client
         },
+        Trait(#"{\#(reads),"echo":"auto","encode":{"message":["{{id}}"]}}"#, "what auto finds is a guess") {
+            $0.confirmation == .echoByID && $0.confirmationIsGuess
+        },
+        Trait(#"{\#(sent),"encode":{"message":["{{id}}"]}}"#, "what is left out is a guess, too") {
+            $0.confirmation == .receipt && $0.confirmationIsGuess
+        },
+        Trait(#"{\#(reads),"echo":"by-id","encode":{"message":["{{id}}"]}}"#, "what is written is none") {
+            $0.confirmation == .echoByID && !$0.confirmationIsGuess
+        },
         Trait(#"{\#(reads),"echo":"none","encode":{"message":["{{id}}"]}}"#, "echo none") {
             $0.confirmation == .none && !$0.echoesOwnMessages
         },
         Trait(#"{\#(reads),"echo":"by-text","encode":{"message":["{{text}}"]}}"#, "echo by text") {
             $0.confirmation == .echoByText && $0.echoesOwnMessages && $0.messageIDOrigin == .server
         },
-        Trait(#"{\#(sent)}"#, "a receipt that says sent") { $0.confirmation == .receipt },
+        Trait(#"{\#(sent),"encode":{"message":["{{id}}"]}}"#, "a receipt that says sent and has our id") {
+            $0.confirmation == .receipt && $0.messageIDOrigin == .client
+        },
+        Trait(#"{\#(sent),"encode":{"message":["{{text}}"]}}"#, "a receipt cannot name what was given no id") {
+            $0.confirmation == .none && $0.messageIDOrigin == .server
+        },
+        Trait(#"{\#(acks),"encode":{"message":["{{id}}"]}}"#, "ids and ref: an ack, found by itself") {
+            $0.confirmation == .receipt && $0.messageIDOrigin == .server && !$0.echoesOwnMessages
+                && $0.confirmationIsGuess
+        },
+        Trait(#"{"echo":"ack",\#(acks),"encode":{"message":["{{id}}"]}}"#, "ids and ref: an ack, written") {
+            $0.confirmation == .receipt && $0.messageIDOrigin == .server && !$0.echoesOwnMessages
+                && !$0.confirmationIsGuess
+        },
+        Trait(#"{"echo":"none",\#(acks),"encode":{"message":["{{id}}"]}}"#, "an ack where nothing comes back") {
+            $0.confirmation == .receipt && $0.messageIDOrigin == .server
+        },
+        Trait(#"{\#(acks),"encode":{"message":["{{text}}"]}}"#, "nor can an ack") { $0.confirmation == .none },
+        Trait(#"{\#(refs),"encode":{"message":["{{id}}"]}}"#, "ref of a message: whose it is, by our id") {
+            $0.returnsClientIDs && $0.confirmation == .echoByID && $0.messageIDOrigin == .server
+        },
+        Trait(#"{\#(refs),"encode":{"message":["{{text}}"]}}"#, "the same where we give none") {
+            !$0.returnsClientIDs
+        },
+        Trait(
+            #"{\#(acks),"history":{"get":"/h","fields":{"text":"/t","ref":"/c"}},"encode":{"message":["{{id}}"]}}"#,
+            "the history alone has our ids"
+        ) { $0.returnsClientIDs },
         Trait(#"{\#(sent),"echo":"by-id"}"#, "a receipt, but echo by id is written") { $0.confirmation == .echoByID },
         Trait(#"{"decode":[{"event":"receipt","fields":{"state":{"const":"read"},"ids":"/i"}}]}"#, "read is not sent") {
             $0.confirmation == .none

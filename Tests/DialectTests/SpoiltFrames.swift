@@ -99,7 +99,7 @@ struct OptionRow: Sendable, CustomTestStringConvertible {
 
     /// What `make` finds wrong with the options.
     func failure(
-        of make: (DialectOptions) throws(DialectOptionError) -> Void
+        of make: (consuming DialectOptions) throws(DialectOptionError) -> Void
     ) throws -> DialectOptionError? {
         let options = DialectOptions(try JSONValue(parsing: json))
         do throws(DialectOptionError) { try make(options) } catch { return error }

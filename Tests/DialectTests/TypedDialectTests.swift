@@ -17,7 +17,7 @@ struct RefusedOptions: Sendable, CustomTestStringConvertible {
     var testDescription: String { json }
 
     /// The path of the error that `make` throws for the options; nil when it throws none.
-    func errorPath(_ make: (DialectOptions) throws(DialectOptionError) -> Void) throws -> [String]? {
+    func errorPath(_ make: (consuming DialectOptions) throws(DialectOptionError) -> Void) throws -> [String]? {
         let options = DialectOptions(try JSONValue(parsing: json))
         do throws(DialectOptionError) {
             try make(options)
@@ -221,6 +221,7 @@ struct TypedDialectTests {
         let dialect = try Self.dialect(#"{"fallback_text":true}"#)
         #expect(dialect.traits.identity == .single)
         #expect(dialect.traits.confirmation == .none)
+        #expect(!dialect.traits.confirmationIsGuess)
         let context = DialectContext(room: "reef")
         let file = ChatAttachment(kind: .image, url: "https://f/1")
         #expect(

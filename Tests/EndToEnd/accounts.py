@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import peer
+from marks import alone
 from peer import IRC
 from world import scenario
 
@@ -84,6 +85,7 @@ def a_long_password_comes_in_pieces(world):
 
 
 @scenario
+@alone("compares how long two refusals take")
 def wrong_passwords_and_unknown_names_take_equally_long(world):
     start(world, account("alice", "secret", iterations=400_000))
     slow = []
@@ -100,6 +102,7 @@ def wrong_passwords_and_unknown_names_take_equally_long(world):
 
 
 @scenario
+@alone("measures how long others wait under load")
 def checking_passwords_does_not_stop_the_relay(world):
     start(world, account("alice", "secret", iterations=600_000))
     bob, remy = world.irc("bob"), world.person("Remy")

@@ -91,8 +91,8 @@ WIRES = [
     Wire("envelope", typing_in="start", typing_out="start", receipts_in="frame", receipts_out="frame", settles=True),
     Wire(
         "jwt-rooms", identity="single", ids="server", typing_in="start_stop", typing_out="start_stop",
-        receipts_out="call", joins_in=True, media=True, reactions=True, history="call", refuses=True, login=True,
-        account="liaison", room="General"),
+        receipts_out="call", joins_in=True, media=True, reactions=True, history="call", refuses=True, settles=True,
+        login=True, account="liaison", room="General"),
     Wire(
         "typed", typing_in="start_stop", typing_out="start_stop", receipts_in="frame", receipts_out="frame",
         joins_in=True, leaves_in=True, joins_out=True, media=True, edits=True, deletes_in=True, deletes_out=True,
@@ -229,7 +229,7 @@ class Backend:
             return [text[len(nick) + 3 :] for text in texts if text.startswith("<%s> " % nick)]
         seen, out = set(), []
         for frame in self.frames():
-            if frame["kind"] != "message":
+            if frame["kind"] != "message" or not frame["taken"]:
                 continue
             if self.wire.ids == "client":
                 if frame["id"] in seen:
@@ -266,10 +266,10 @@ def read(dialect, record):
     """One frame of the bridge in a form that is the same for all dialects."""
     frame = record.get("json")
     if not isinstance(frame, dict):
-        return {"kind": "unreadable", "raw": record["text"]}
+        return {"kind": "unreadable", "raw": record["text"], "taken": True}
     found = READERS[dialect](frame)
     found.setdefault("kind", "other")
-    return {**found, "raw": frame, "op": record["op"], "conn": record["conn"]}
+    return {**found, "raw": frame, "op": record["op"], "conn": record["conn"], "taken": record.get("taken", True)}
 
 
 def _envelope(f):
@@ -398,15 +398,18 @@ class Setting:
         self.stack.callback(self.backend.stop)
         return self.backend
 
-    def start(self, linked=True, room_extra=CALM, auth="", log='level = "debug"', more="", room="", **options):
-        """A bridge with #lobby on the backend. `auth` stands for what the table would say of logging in.
+    def start(
+        self, linked=True, room_extra=CALM, auth="", log='level = "debug"', more="", room="", describe=None, **options
+    ):
+        """A bridge with #lobby on the backend. `auth` stands for what the table would say of logging in; `describe`
+        changes the description of the parlour.
 
         Started again, it finds the state that an earlier one left.
         """
         if self.backend is None:
             self.serve()
         wire = dataclasses.replace(self.wire, room=room or self.wire.room)
-        text = tables(wire, self.backend, room_extra, auth, self.directory) + more
+        text = tables(wire, self.backend, room_extra, auth, self.directory, describe) + more
         self.bridge = Bridge({}, tables=text, log_extra=log, directory=self.directory, **options)
         self.stack.callback(self.bridge.stop)
         if linked:
@@ -435,7 +438,7 @@ class Setting:
         return self.irc(nick, join, caps=())
 
 
-def tables(wire, backend, room_extra, auth, directory):
+def tables(wire, backend, room_extra, auth, directory, describe=None):
     """The configuration of one room, #lobby, on that backend; the room's own table comes last."""
     host = "127.0.0.1:%d" % backend.port
     scheme = "wss" if backend.origin.startswith("https") else "ws"
@@ -452,6 +455,8 @@ def tables(wire, backend, room_extra, auth, directory):
     if wire.name == "custom":
         with open(os.path.join(HERE, "parlour.json"), encoding="utf-8") as file:
             definition = file.read().replace("BASE", backend.origin)
+        if describe:
+            definition = json.dumps(describe(json.loads(definition)))
         with open(os.path.join(directory, "parlour.json"), "w", encoding="utf-8") as file:
             file.write(definition)
         return (
@@ -469,20 +474,19 @@ def tables(wire, backend, room_extra, auth, directory):
 # MARK: - Scenarios over several wires
 
 
-def on_wires(choose=lambda wire: True, quick=False):
-    """A scenario that runs once for each wire of the table that `choose` likes; `quick` is part of `make test`."""
+def on_wires(choose=lambda wire: True):
+    """A scenario that runs once for each wire of the table that `choose` likes."""
 
     def mark(function):
         function.wires = [wire for wire in WIRES if choose(wire)]
         assert function.wires, function.__name__
-        function.is_quick = quick
         return function
 
     return mark
 
 
-def on(*names, quick=False):
-    return on_wires(lambda wire: wire.name in names, quick)
+def on(*names):
+    return on_wires(lambda wire: wire.name in names)
 
 
 def run_on(function, wire):

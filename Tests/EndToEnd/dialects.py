@@ -30,7 +30,7 @@ def introduce(setting, client, *users):
 # MARK: - Messages
 
 
-@on_wires(quick=True)
+@on_wires()
 def messages_cross_both_ways_with_identity(setting):
     setting.start()
     ann, bob = setting.irc("ann"), setting.plain("bob")
@@ -51,7 +51,7 @@ def messages_cross_both_ways_with_identity(setting):
     assert nick_of(line) == "ann" and not line.tags, line.raw
 
 
-@on_wires(quick=True)
+@on_wires()
 def everybody_sees_each_message_exactly_once(setting):
     setting.start()
     ann, bob = setting.irc("ann"), setting.irc("bob")
@@ -95,7 +95,7 @@ def wait_line(client, text):
     return [line for line in client.lines if line.command == "PRIVMSG" and line.params[-1] == text]
 
 
-@on_wires(quick=True)
+@on_wires()
 def several_lines_are_one_message_each_way(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -140,7 +140,7 @@ def one_account_speaks_for_all_where_so_configured(setting):
 # MARK: - Typing
 
 
-@on_wires(lambda wire: wire.typing_in, quick=True)
+@on_wires(lambda wire: wire.typing_in)
 def typing_comes_down(setting):
     setting.start()
     ann, bob = setting.irc("ann"), setting.plain("bob")
@@ -160,7 +160,7 @@ def typing_comes_down(setting):
     assert not [line for line in bob.lines if line.command == "TAGMSG"], "TAGMSG to a client without message-tags"
 
 
-@on_wires(lambda wire: wire.typing_out, quick=True)
+@on_wires(lambda wire: wire.typing_out)
 def typing_goes_up(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -212,7 +212,7 @@ def typing_that_nobody_ends_ends_by_itself(setting):
 # MARK: - Receipts
 
 
-@on_wires(lambda wire: wire.receipts_in, quick=True)
+@on_wires(lambda wire: wire.receipts_in)
 def receipts_come_down(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -225,7 +225,7 @@ def receipts_come_down(setting):
     assert seen.tags["+draft/read"] == msgid and nick_of(seen) == "Remy", seen.raw
 
 
-@on_wires(lambda wire: wire.receipts_out == "frame", quick=True)
+@on_wires(lambda wire: wire.receipts_out == "frame")
 def receipts_go_up(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -244,7 +244,7 @@ def receipts_go_up(setting):
     assert all(f["sender"] in (me, None) for f in receipts), (me, receipts)
 
 
-@on_wires(lambda wire: wire.receipts_out == "call", quick=True)
+@on_wires(lambda wire: wire.receipts_out == "call")
 def reading_is_told_by_a_call(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -259,7 +259,7 @@ def reading_is_told_by_a_call(setting):
 # MARK: - Who is there
 
 
-@on_wires(lambda wire: wire.joins_in, quick=True)
+@on_wires(lambda wire: wire.joins_in)
 def joins_and_leaves_come_down(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -289,7 +289,7 @@ def joins_and_leaves_go_up(setting):
 # MARK: - Media
 
 
-@on_wires(lambda wire: wire.media, quick=True)
+@on_wires(lambda wire: wire.media)
 def a_file_is_a_line_with_a_link(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -327,7 +327,7 @@ def a_file_within_the_frame_is_never_printed(setting):
 # MARK: - What changes a message
 
 
-@on_wires(lambda wire: wire.edits, quick=True)
+@on_wires(lambda wire: wire.edits)
 def an_edit_shows_the_new_text(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -338,7 +338,7 @@ def an_edit_shows_the_new_text(setting):
     assert line.tags.get("+reply") == msgid and nick_of(line) == "Remy", line.raw
 
 
-@on_wires(lambda wire: wire.deletes_in, quick=True)
+@on_wires(lambda wire: wire.deletes_in)
 def a_deletion_is_a_redaction(setting):
     setting.start()
     ann, bob = setting.irc("ann", more=["draft/message-redaction"]), setting.plain("bob")
@@ -353,7 +353,7 @@ def a_deletion_is_a_redaction(setting):
     ann.expect_text("end")
 
 
-@on_wires(lambda wire: wire.deletes_out, quick=True)
+@on_wires(lambda wire: wire.deletes_out)
 def a_redaction_is_a_deletion(setting):
     setting.start()
     ann = setting.irc("ann", more=["draft/message-redaction"])
@@ -418,7 +418,7 @@ def a_redaction_that_cannot_be_is_refused_aloud(setting):
     assert failure.params[:2] == ["REDACT", "REDACT_FORBIDDEN"], failure.raw
 
 
-@on_wires(lambda wire: wire.reactions, quick=True)
+@on_wires(lambda wire: wire.reactions)
 def reactions_cross_both_ways(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -458,7 +458,7 @@ def irc_users_see_each_others_reactions_once(setting):
         assert ":ann!" in seen[0], seen
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def only_six_emoji_are_taken_and_the_others_named(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -481,7 +481,7 @@ def a_reaction_that_cannot_be_is_refused_aloud(setting):
     assert failure.params[0] == "TAGMSG", failure.raw
 
 
-@on_wires(quick=True)
+@on_wires()
 def a_reply_names_what_it_answers(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -524,7 +524,7 @@ JUNK = [
 ]
 
 
-@on_wires(quick=True)
+@on_wires()
 def junk_from_the_backend_harms_nothing(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -558,7 +558,7 @@ def names_and_texts_that_break_lines_do_not(setting):
 # MARK: - History
 
 
-@on_wires(lambda wire: wire.history, quick=True)
+@on_wires(lambda wire: wire.history)
 def what_was_said_before_the_start_is_not_news(setting):
     setting.serve()
     for n in range(3):
@@ -571,7 +571,7 @@ def what_was_said_before_the_start_is_not_news(setting):
     assert ann.texts() == ["new"], ann.texts()
 
 
-@on_wires(lambda wire: wire.history, quick=True)
+@on_wires(lambda wire: wire.history)
 def what_was_said_meanwhile_is_shown_once_in_order(setting):
     setting.start()
     ann, bob = setting.irc("ann"), setting.irc("bob")
@@ -647,7 +647,7 @@ def a_long_absence_is_caught_up_whole(setting):
 # MARK: - Words of the backend
 
 
-@on("plainjson", quick=True)
+@on("plainjson")
 def words_of_the_backend_itself_are_notices(setting):
     setting.start()
     ann = setting.irc("ann")

@@ -124,7 +124,7 @@ def who_has_a_login_of_their_own_uploads_with_it(setting):
     assert owners[0] != me and owners[1] == me, (owners, me)
 
 
-@on("jwt-rooms", "directus", quick=True)
+@on("jwt-rooms", "directus")
 def an_upload_before_a_restart_is_the_file_after_it(setting):
     start(setting)
     link = upload(setting, base64.b64decode(PNG)).headers["Location"]

@@ -6,7 +6,7 @@ import resource
 
 from history import ASKING, ask, texts
 from peer import wait_until
-from restarts import folder, kill, settle, settle_and_see
+from restarts import folder, kill, log_in_as, settle, settle_and_see, with_alice
 from world import scenario
 
 
@@ -114,6 +114,64 @@ def a_full_disk(world):
     return "%d of %d refused" % (len(refused), len(said))
 
 
+@scenario
+def pages_while_the_disk_is_full(world):
+    """What was shown belongs to pages at once, and to who comes back; and it stays so, with room and over a restart."""
+    options = dict(
+        directory=folder(world), tables=with_alice() + '\n[[http]]\nbind = "http://127.0.0.1:0"',
+        log_extra='level = "info"')
+    world.start(**options)
+    port = http_port(world)
+    ann, remy = world.irc("ann", caps=ASKING), world.person("Remy")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    settle_and_see(ann, "before")
+    alice.expect_text("before")
+    alice.barrier()
+    alice.close()
+
+    fill_disk(world.bridge.process.pid)
+    said, shown = ["m%d" % n for n in range(12)], {}
+    for text in said:
+        remy.say(text)
+        shown[text] = ann.expect_text(text).tags
+    wait_until(lambda: readiness(port)[0] == 503, lambda: "failing: %s" % readiness(port)[1])
+
+    def pages(client):
+        def page(line):
+            return [(line.tags["msgid"], line.tags["time"], line.params[-1]) for line in ask(client, line)]
+
+        def around(reference):
+            return [
+                page("CHATHISTORY %s #lobby %s %d" % (question, reference, limit))
+                for question, limit in (("AFTER", 3), ("BEFORE", 5), ("AROUND", 5), ("LATEST", 4))]
+
+        return [around(name + "=" + shown["m5"][tag]) for name, tag in (("msgid", "msgid"), ("timestamp", "time"))] + [
+            page("CHATHISTORY LATEST #lobby * 12"),
+            page("CHATHISTORY BETWEEN #lobby msgid=%s msgid=%s 50" % (shown["m2"]["msgid"], shown["m9"]["msgid"])),
+            page("SEARCH in=#lobby;text=m1")]
+
+    def words(found):
+        return [words(page) if isinstance(page[0], list) else [row[-1] for row in page] for page in found]
+
+    full = pages(ann)
+    by_place = [said[6:9], said[:5], said[3:8], said[8:]]
+    assert words(full) == [by_place, by_place, said, said[3:9], ["m1", "m10", "m11"]], words(full)
+    # Who does not ask is told all the same.
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    alice.expect_text(said[-1])
+    assert alice.texts("Remy") == said, alice.texts("Remy")
+    alice.close()
+
+    empty_disk(world.bridge.process.pid)
+    wait_until(lambda: readiness(port)[0] == 200, lambda: "ready again: %s" % readiness(port)[1])
+    assert pages(ann)[:2] == full[:2], "other pages with room"
+    kill(world)
+    world.start(**options)
+    ann = world.irc("ann", caps=ASKING)
+    # The newest is a gap now: nobody listened during the restart.
+    assert [found[:3] for found in pages(ann)[:2]] == [found[:3] for found in full[:2]], "other pages after a restart"
+
+
 def starts_on_a_full_disk(world, end):
     """What was accepted before is sent, what cannot be kept is refused aloud, and all is well again when there is room."""
     directory = folder(world)
@@ -137,9 +195,9 @@ def starts_on_a_full_disk(world, end):
     port = http_port(world)
     remy.expect_message("accepted")
     ann = world.irc("ann", caps=ASKING)
-    # What is on disk; the rest waits for room.
+    # What is on disk, and what waits for room.
     known = texts(ask(ann, "CHATHISTORY LATEST #lobby * 10"))
-    assert known == ["before"], known
+    assert known[0] == "before" and known[1].startswith("*** What was said between") and known[2:] == ["accepted"], known
     status, body = wait_until(lambda: readiness(port) if readiness(port)[0] == 503 else None, "it says what is full")
     assert "storage: " in body, body
     said, refused = talk_until_refused(world, ann)

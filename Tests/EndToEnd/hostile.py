@@ -2,10 +2,10 @@
 
 import re
 import socket
-import subprocess
 import threading
 import time
 
+from marks import alone, slow
 from peer import IRC, TEXT, envelope, frame, new_id, wait_until
 from world import scenario
 
@@ -84,20 +84,17 @@ def bytes_that_come_one_by_one_are_lines_all_the_same(world):
 
 @scenario
 def half_closed_clients_are_heard_to_the_end(world):
-    """`printf ... | nc`: everything comes in one piece, and then the sender's side is closed."""
+    """`printf ... | nc -N`: everything comes in one piece, and then the sender's side is closed."""
     world.start()
-    for name, command in (
-        ("nc", ["nc", "-N", "-w", "5", "127.0.0.1", str(world.bridge.port)]),
-        ("nc-q", ["nc", "-q", "2", "-w", "5", "127.0.0.1", str(world.bridge.port)]),
-    ):
-        said = "from a pipe " + name
-        script = "NICK p\r\nUSER p 0 * :P\r\nJOIN #lobby\r\nPRIVMSG #lobby :%s\r\nQUIT\r\n" % said
-        done = subprocess.run(command, input=script.encode(), stdout=subprocess.PIPE, timeout=20, check=False)
-        assert b" 001 p " in done.stdout and b" 366 p #lobby " in done.stdout, done.stdout[-300:]
-        wait_until(
-            lambda: said in [f["body"] for f in world.relay.messages_from_bridge()],
-            "what was piped (%s) reaches the backend" % name,
-        )
+    sock = socket.create_connection(("127.0.0.1", world.bridge.port), timeout=20)
+    sock.sendall(b"NICK p\r\nUSER p 0 * :P\r\nJOIN #lobby\r\nPRIVMSG #lobby :from a pipe\r\nQUIT\r\n")
+    sock.shutdown(socket.SHUT_WR)
+    received = b"".join(iter(lambda: sock.recv(65536), b""))
+    sock.close()
+    assert b" 001 p " in received and b" 366 p #lobby " in received, received[-300:]
+    wait_until(
+        lambda: "from a pipe" in [f["body"] for f in world.relay.messages_from_bridge()],
+        "what was piped reaches the backend")
 
 
 @scenario
@@ -410,6 +407,8 @@ def a_body_of_a_mebibyte_is_bounded_lines(world):
 
 
 @scenario
+@slow("a hundred thousand JOINs")
+@alone("measures how long others wait under load")
 def a_hundred_thousand_invented_people_are_bounded(world):
     world.start(rooms=("lobby", "flood"))
     ann, remy = world.irc("ann"), world.person("Remy")
@@ -440,6 +439,7 @@ def a_hundred_thousand_invented_people_are_bounded(world):
 
 
 @scenario
+@alone("measures how long others wait under load")
 def invented_people_of_one_name_cost_no_more(world):
     """Twenty thousand people who are all called Remy."""
     world.start(rooms=("lobby", "flood"))

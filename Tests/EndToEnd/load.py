@@ -6,6 +6,7 @@ import selectors
 import socket
 import time
 
+from marks import alone, slow
 from peer import envelope, new_id
 from world import scenario
 
@@ -93,6 +94,8 @@ def allow_files(count):
 
 
 @scenario
+@slow("five thousand JOINs, each told to all before it")
+@alone("its clients are thousands")
 def a_crowd_in_one_room_gets_every_line_once_in_order(world):
     allow_files(CROWD)
     world.start(limits=LIMITS % (CROWD + 10))
@@ -131,6 +134,7 @@ def a_crowd_in_one_room_gets_every_line_once_in_order(world):
 
 
 @scenario
+@alone("its clients are thousands")
 def many_rooms_with_two_clients_each(world):
     allow_files(ROOMS * 4)
     names = ["r%d" % n for n in range(ROOMS)]

@@ -19,8 +19,8 @@ LOGIN = {"jwt-rooms": "/api/auth/login", "directus": "/auth/login"}
 REFRESH = {"jwt-rooms": "/api/auth/refresh", "directus": "/auth/refresh"}
 
 
-def with_login(quick=False):
-    return on_wires(lambda wire: wire.login, quick)
+def with_login():
+    return on_wires(lambda wire: wire.login)
 
 
 def logins(setting):
@@ -42,7 +42,7 @@ def check_talk(setting, client, text):
 # MARK: - Tokens
 
 
-@with_login(quick=True)
+@with_login()
 def one_login_serves_socket_and_calls(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -53,7 +53,7 @@ def one_login_serves_socket_and_calls(setting):
     assert len(logins(setting)) == 1 and not refreshes(setting), (logins(setting), refreshes(setting))
 
 
-@with_login(quick=True)
+@with_login()
 def a_token_is_renewed_before_it_ends(setting):
     """60 s before, or after half of a shorter life: no link is lost over it."""
     setting.serve(access_ttl=6)
@@ -69,7 +69,7 @@ def a_token_is_renewed_before_it_ends(setting):
     assert len(logins(setting)) == 1, logins(setting)
 
 
-@on("directus", quick=True)
+@on("directus")
 def tokens_that_end_while_connected(setting):
     """The server says so on the open socket, and sends no events until it is shown a new one."""
     setting.start()
@@ -101,7 +101,7 @@ def every_token_ends_while_connected(setting):
     assert len(logins(setting)) == 2, logins(setting)
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def a_call_with_an_ended_token_is_tried_once_more(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -117,7 +117,7 @@ def a_call_with_an_ended_token_is_tried_once_more(setting):
     assert setting.backend.connections() == connections, "the link was lost over it"
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def a_backend_that_closes_with_1008_at_the_end_of_a_token(setting):
     setting.serve(close_on_expiry=True)
     setting.start()
@@ -129,7 +129,7 @@ def a_backend_that_closes_with_1008_at_the_end_of_a_token(setting):
     assert len(refreshes(setting)) == 1, refreshes(setting)
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def a_backend_that_closes_with_1008_again_and_again(setting):
     """No token lives for a moment only: the second time it is about something else, and one try in 15 minutes is enough."""
     setting.serve(close_on_expiry=True)
@@ -168,19 +168,19 @@ def away(setting, **expire):
     assert setting.backend.heard("ann") == ["up before", "while away", "up after"], setting.backend.heard("ann")
 
 
-@with_login(quick=True)
+@with_login()
 def tokens_that_end_while_away(setting):
     away(setting)
     assert len(refreshes(setting)) == 1 and len(logins(setting)) == 1, (refreshes(setting), logins(setting))
 
 
-@with_login(quick=True)
+@with_login()
 def every_token_ends_while_away(setting):
     away(setting, refresh=True)
     assert len(refreshes(setting)) <= 1 and len(logins(setting)) == 2, (refreshes(setting), logins(setting))
 
 
-@with_login(quick=True)
+@with_login()
 def a_restart_goes_on_with_the_saved_tokens(setting):
     setting.start()
     files = glob.glob(os.path.join(setting.directory, "state", "backends", "*.tokens.json"))
@@ -192,7 +192,7 @@ def a_restart_goes_on_with_the_saved_tokens(setting):
     assert len(logins(setting)) == 1, "logged in again: %r" % logins(setting)
 
 
-@with_login(quick=True)
+@with_login()
 def a_kill_in_the_middle_of_a_renewal_locks_nobody_out(setting):
     """Refresh tokens are single use: the new one is saved before anything else is done with it."""
     setting.serve(access_ttl=4)
@@ -204,7 +204,7 @@ def a_kill_in_the_middle_of_a_renewal_locks_nobody_out(setting):
     check_talk(setting, setting.irc("ann"), "again")
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def two_rooms_of_one_backend_share_one_login(setting):
     setting.serve()
     setting.start(
@@ -252,7 +252,7 @@ def another_login_of_the_account_takes_the_refresh_token(setting):
 # MARK: - Logins that fail
 
 
-@with_login(quick=True)
+@with_login()
 def a_wrong_password_is_tried_once_and_said(setting):
     setting.serve()
     user = "liaison" if setting.wire.name == "jwt-rooms" else "liaison@example.com"
@@ -282,7 +282,7 @@ def a_login_answered_with_500(setting):
     return failing_login(setting, 500)
 
 
-@with_login(quick=True)
+@with_login()
 def a_login_answered_with_503_and_retry_after(setting):
     failing_login(setting, 503, 1, {"Retry-After": "2"})
     first, second = (r["at"] for r in logins(setting))
@@ -304,7 +304,7 @@ def a_login_that_takes_its_time(setting):
     assert len(logins(setting)) == 1, logins(setting)
 
 
-@on("jwt-rooms", "plainjson", "custom", quick=True)
+@on("jwt-rooms", "plainjson", "custom")
 def a_history_that_fails_blocks_nobody(setting):
     """500 for ever: live talk goes on, and the calls are no storm."""
     path = {"jwt-rooms": "/api/messages", "plainjson": "/messages", "custom": "/places"}[setting.wire.name]
@@ -321,7 +321,7 @@ def a_history_that_fails_blocks_nobody(setting):
     assert tries <= 6, "%d calls for the history in %.1f s" % (tries, time.monotonic() - began)
 
 
-@on("jwt-rooms", "plainjson", "custom", quick=True)
+@on("jwt-rooms", "plainjson", "custom")
 def a_history_that_hangs_blocks_nobody(setting):
     """The room is let go after ten seconds at the most, with all that came meanwhile, in order."""
     setting.start()
@@ -357,7 +357,7 @@ def a_history_answered_with_401_is_asked_again_with_a_new_token(setting):
 # MARK: - Handshakes that are refused
 
 
-@with_login(quick=True)
+@with_login()
 def a_handshake_refused_with_403_renews_the_token_once(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -375,14 +375,14 @@ def a_handshake_refused_with_403_renews_the_token_once(setting):
 # MARK: - Tokens by other ways
 
 
-@on("typed", "plainjson", quick=True)
+@on("typed", "plainjson")
 def a_token_in_a_header(setting):
     setting.serve(auth="token", tokens=["tk-header-55aa"])
     setting.start(auth='auth = { type = "bearer", token = "tk-header-55aa" }\n')
     check_talk(setting, setting.irc("ann"), "one")
 
 
-@on("typed", "plainjson", quick=True)
+@on("typed", "plainjson")
 def a_token_in_the_query(setting):
     setting.serve(auth="token", tokens=["tk-query-55aa"])
     setting.start(auth='auth = { type = "query", param = "token", token = "tk-query-55aa" }\n')
@@ -415,7 +415,7 @@ def a_public_server_wants_none(setting):
     ann.expect_text("down")
 
 
-@on("custom", quick=True)
+@on("custom")
 def a_key_in_a_header_of_its_own(setting):
     setting.serve(keys=["tk-parlour-55aa"])
     setting.start(
@@ -437,7 +437,7 @@ LOGIN_IN_WORDS = """
 """
 
 
-@on("custom", quick=True)
+@on("custom")
 def a_login_described_in_the_configuration(setting):
     """Nothing in the program knows this backend: how to log in stands in the configuration alone."""
     setting.serve(accounts={"bridge": PASSWORD}, key_ttl=6)
@@ -459,7 +459,7 @@ def a_login_described_in_the_configuration(setting):
 # MARK: - Any room of a backend
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def any_room_of_the_backend_can_be_joined(setting):
     setting.serve()
     setting.start(more='\n[[rooms]]\nname = "*"\nbackend = "main"\n' + CALM)
@@ -560,7 +560,7 @@ def look_for(secrets, places):
                 assert at < 0, "a secret (%s…) stands in %s: …%s<here>" % (secret[:4], name, text[max(0, at - 80) : at])
 
 
-@on("typed", "plainjson", "jwt-rooms", "directus", "custom", quick=True)
+@on("typed", "plainjson", "jwt-rooms", "directus", "custom")
 def secrets_are_nowhere_to_be_read(setting):
     """The log at its loudest, IRC lines, the command line, files that others can read; failures included."""
     auth = {

@@ -70,7 +70,7 @@ def safe(answer):
 # MARK: - Uploading
 
 
-@on("jwt-rooms", "directus", quick=True)
+@on("jwt-rooms", "directus")
 def an_upload_is_said_as_the_backends_attachment(setting):
     start(setting)
     ann, bob = setting.irc("ann"), setting.irc("bob")
@@ -254,7 +254,7 @@ def a_large_file_comes_whole_to_a_slow_reader(setting):
 # MARK: - Files within messages
 
 
-@on("envelope", quick=True)
+@on("envelope")
 def a_file_within_a_message_has_a_link(setting):
     start(setting)
     ann = setting.irc("ann")

@@ -13,7 +13,7 @@ from peer import wait_until
 # MARK: - jwt-rooms
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def jwt_typing_as_the_published_backend_wants_it(setting):
     """It knows `typing` alone, and ignores `typing_start` and `typing_stop`."""
     setting.serve(typing="head")
@@ -60,7 +60,7 @@ def jwt_a_room_number_that_is_not_there(setting):
     assert setting.backend.state()["handshakes"] - handshakes < 8, "a storm"
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def jwt_a_reaction_to_ones_own_message(setting):
     """Nobody tells its id: it is looked up in the history when somebody needs it."""
     setting.start()
@@ -149,7 +149,7 @@ def plainjson_asks_for_what_it_missed_and_gets_frames(setting):
     plainjson_replay(setting, "frames")
 
 
-@on("plainjson", quick=True)
+@on("plainjson")
 def plainjson_frames_of_another_conversation_are_ignored(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -188,7 +188,7 @@ def plainjson_without_anybody_to_acknowledge(setting):
 # MARK: - directus
 
 
-@on("directus", quick=True)
+@on("directus")
 def directus_names_in_a_column_of_their_own(setting):
     """No prefix then: who speaks stands beside the text."""
     setting.start(room_extra=CALM + "options = { send_sender_name = true, send_client_id = true }\n")
@@ -233,7 +233,7 @@ def directus_keys_that_are_uuids(setting):
     assert ann.texts("ann") == ["up one", "up two"], ann.texts("ann")
 
 
-@on("directus", quick=True)
+@on("directus")
 def directus_a_filter_of_ones_own(setting):
     setting.start(room_extra=CALM + 'options = { filter = { status = { _eq = "published" } } }\n')
     ann = setting.irc("ann")
@@ -266,7 +266,7 @@ def directus_that_limits_how_fast_one_speaks(setting):
 # MARK: - typed
 
 
-@on("typed", quick=True)
+@on("typed")
 def typed_with_names_of_the_servers_own(setting):
     setting.start(room_extra=CALM + 'options = { types = { "chat.message" = "msg", "chat.typing" = "dots" } }\n')
     ann = setting.irc("ann")

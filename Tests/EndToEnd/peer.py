@@ -32,8 +32,8 @@ from relay import (  # noqa: F401
 class _Link:
     """A blocking socket read by polling."""
 
-    def __init__(self, host, port):
-        self.sock = socket.create_connection((host, port), timeout=PATIENCE)
+    def __init__(self, host, port, source=None):
+        self.sock = socket.create_connection((host, port), PATIENCE, source and (source, 0))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.closed = False
 
@@ -179,8 +179,8 @@ MODERN = (
 class IRC(_Link):
     """A client that keeps every line, answers PING, and can wait for what it wants."""
 
-    def __init__(self, port, nick=None, caps=(), join=(), host="127.0.0.1"):
-        super().__init__(host, port)
+    def __init__(self, port, nick=None, caps=(), join=(), host="127.0.0.1", source=None):
+        super().__init__(host, port, source)
         self.nick = nick
         self.lines = []
         self.cursor = 0
@@ -339,6 +339,14 @@ class Bridge:
                 except ValueError:
                     pass
         return found
+
+    def logged(self, event, level, *metadata):
+        """The first entry of an event, which has this level and these keys beside those of every entry."""
+        entry = wait_until(
+            lambda: self.log_entries(event), lambda: "the log has %s; it says:\n%s" % (event, self.log()[-2000:]))[0]
+        keys = set(entry) - {"ts", "level", "subsystem", "event", "msg"}
+        assert entry["level"] == level and keys == set(metadata), entry
+        return entry
 
     def check_alive(self):
         status = self.process.poll()

@@ -1,10 +1,12 @@
-"""What a backend refuses of what is done to messages: nobody is told that it was done."""
+"""What a backend refuses: of what is done to messages, nobody is told that it was done; of messages, only their author is told."""
 
 from backends import on
 from history import ask, refused, texts
+from relay import wait_until
+from scripted import Broadcast, JWTRooms, Stage, Typed, for_each, holds_for, told
 
 
-@on("directus", quick=True)
+@on("directus")
 def directus_that_lets_nobody_delete(setting):
     """A message is taken back when the server has done it: refused, it stands for everybody, and its author hears why."""
     setting.serve(deletes=False)
@@ -24,3 +26,106 @@ def directus_that_lets_nobody_delete(setting):
     assert line.params[:2] == ["#lobby", msgid], line
     assert bob.expect("REDACT").params == ["#lobby", msgid]
     assert "said once" not in texts(ask(bob, "CHATHISTORY LATEST #lobby * 10"))
+
+
+# MARK: - Errors that do not say which message they are about
+
+# "Without `ref`, it belongs to no message unless only one is in flight."
+
+
+class _Wire:
+    """How a message is left in flight, confirmed, and refused without a word of which."""
+
+    def __init__(self, name):
+        self.name = name
+        self.backend = {"typed": Typed, "custom": Broadcast, "jwt-rooms": JWTRooms}[name]()
+
+    def error(self, link, text):
+        if self.name == "jwt-rooms":
+            self.backend.refuse_message(link, text)
+        else:
+            self.backend.error(link, text)
+
+    def hold(self, link):
+        link.processing = "hold"
+        # There a pong confirms; elsewhere it says that the link is alive.
+        link.answers_pings = self.name != "jwt-rooms"
+
+    def confirm(self, link):
+        self.backend.work(link)
+        link.processing, link.answers_pings = "now", True
+        self.backend.pong(link)
+
+
+def error_stage(name):
+    wire = _Wire(name)
+    stage = Stage(wire.backend)
+    stage.how = wire
+    stage.start()
+    stage.ann, stage.bob = stage.irc("ann"), stage.irc("bob")
+    # One that is confirmed, so that the room knows how.
+    for client in (stage.ann, stage.bob):
+        client.say("#lobby", "hello of " + client.nick)
+        for reader in (stage.ann, stage.bob):
+            reader.expect_text("hello of " + client.nick)
+    return stage
+
+
+ERRORS = ("typed", "custom", "jwt-rooms")
+
+
+@for_each(error_stage, *ERRORS)
+def an_error_without_ref_while_two_are_in_flight(stage):
+    """Another person's message is not reported as refused, nor "it arrived after all"."""
+    link = stage.backend.wait_link()
+    stage.how.hold(link)
+    stage.ann.say("#lobby", "of ann")
+    stage.backend.wait_read("of ann")
+    stage.bob.say("#lobby", "of bob")
+    stage.backend.wait_read("of bob")
+    stage.how.error(link, "something went wrong")
+    holds_for(
+        2, lambda: not told(stage.ann, "of ann") and not told(stage.bob, "of bob"),
+        lambda: "blamed: %r" % (told(stage.ann, "of ann") + told(stage.bob, "of bob")), stage.ann, stage.bob)
+    stage.how.confirm(link)
+    for client in (stage.ann, stage.bob):
+        for text in ("of ann", "of bob"):
+            client.expect_text(text, patience=20)
+        client.barrier()
+        assert client.texts().count("of ann") == client.texts().count("of bob") == 1, client.texts()
+        lines = [line for words in ("after all", "of ann", "of bob") for line in told(client, words)]
+        assert not lines, lines
+    assert stage.backend.times_read("of ann") == stage.backend.times_read("of bob") == 1
+
+
+@for_each(error_stage, *ERRORS)
+def an_error_without_ref_while_one_is_in_flight(stage):
+    """Then it is that one: its author hears why, and the others never see it."""
+    link = stage.backend.wait_link()
+    stage.how.hold(link)
+    stage.ann.say("#lobby", "of ann alone")
+    stage.backend.wait_read("of ann alone")
+    stage.how.error(link, "something went wrong")
+    wait_until(lambda: told(stage.ann, "of ann alone"), "ann hears of it", 5)
+    lines = told(stage.ann, "of ann alone")
+    assert len(lines) == 1 and "something went wrong" in lines[0], lines
+    link.held.clear()
+    stage.how.confirm(link)
+    stage.bob.say("#lobby", "next")
+    stage.bob.expect_text("next")
+    stage.ann.expect_text("next")
+    assert "of ann alone" not in stage.bob.texts(), "shown to others though refused"
+    assert not told(stage.bob, "of ann alone"), told(stage.bob, "of ann alone")
+    assert stage.backend.times_read("of ann alone") == 1
+
+
+@for_each(error_stage, *ERRORS)
+def an_error_without_ref_while_none_is_in_flight(stage):
+    """What was confirmed a moment ago is not refused."""
+    stage.ann.say("#lobby", "of a moment ago")
+    stage.bob.expect_text("of a moment ago")
+    stage.ann.expect_text("of a moment ago")
+    stage.how.error(stage.backend.wait_link(), "something went wrong")
+    stage.backend.say("Remy", "end")
+    stage.ann.expect_text("end")
+    holds_for(1, lambda: not told(stage.ann, "of a moment ago"), lambda: repr(told(stage.ann, "of a moment ago")), stage.ann)

@@ -3,7 +3,9 @@
 import datetime
 import time
 
+from accounts import account
 from peer import new_id, wait_until
+from restarts import folder, kill, log_in_as
 from world import scenario
 
 
@@ -271,3 +273,44 @@ def a_new_nick_with_messages_in_flight_stays_one_person(world):
         assert client.texts() == ["as ann", "as anne"], client.texts()
     first, second = remy.expect_message("as ann"), remy.expect_message("as anne")
     assert first["sender_name"] == "ann" and second["sender_name"] == "anne", (first, second)
+
+
+@scenario
+def a_talkative_person_delays_nobody(world):
+    """Senders take turns, while the room's rate holds them up and over a restart, each one's messages in order."""
+    options = dict(
+        directory=folder(world), limits='messages_per_second = "off"\nupstream_messages_per_second = 10',
+        tables="[identity]\n" + "\n".join(account(name, "secret") for name in ("ann", "cat", "bob")))
+    world.start(**options)
+    remy = world.person("Remy")
+    clients = {name: log_in_as(world, name, "secret", name, "#lobby") for name in ("ann", "cat", "bob")}
+
+    def say(name, word, count):
+        for number in range(count):
+            clients[name].say("#lobby", "%s %s %d" % (name, word, number))
+
+    say("ann", "one", 20)
+    say("cat", "one", 20)
+    for name in ("ann", "cat"):
+        clients[name].barrier()
+    say("bob", "one", 1)
+    before = len(remy.bodies())
+    remy.expect_message("bob one 0")
+    behind = len(remy.bodies()) - before
+    assert behind <= 8, "%d messages of others came before the one that was said last" % behind
+
+    world.relay.hold_handshakes()
+    world.relay.drop()
+    clients["ann"].expect("NOTICE", lambda line: "was lost" in line.params[-1])
+    for name, count in (("ann", 10), ("cat", 10), ("bob", 2)):
+        say(name, "two", count)
+        clients[name].barrier()
+    kill(world)
+    world.relay.release_handshakes()
+    world.start(**options)
+    remy.expect_message("cat two 9", patience=20)
+    told = [body for body in remy.bodies() if " two " in body]
+    assert told.index("bob two 1") <= told.index("ann two 4"), told
+    for name, count in (("ann", 10), ("cat", 10), ("bob", 2)):
+        own = [body for body in told if body.startswith(name)]
+        assert own == ["%s two %d" % (name, number) for number in range(count)], own

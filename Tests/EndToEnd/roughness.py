@@ -64,12 +64,12 @@ def found(setting):
     setting.backend.set(refuse=0)
 
 
-@on_wires(quick=True)
+@on_wires()
 def cut_without_close(setting):
     lose_and_recover(setting, lambda: lost(setting, abort=True), lambda: found(setting))
 
 
-@on_wires(quick=True)
+@on_wires()
 def closed_with_1001(setting):
     lose_and_recover(setting, lambda: lost(setting, code=1001), lambda: found(setting))
 
@@ -93,7 +93,7 @@ def refused_three_times_with_503(setting):
     lose_and_recover(setting, lose)
 
 
-@on_wires(quick=True)
+@on_wires()
 def stalled_without_a_byte(setting):
     """The server takes everything and says nothing any more, not even a pong."""
     lose_and_recover(
@@ -116,7 +116,7 @@ def handshakes_answered_late(setting):
         recover, room_extra=QUICK)
 
 
-@on("jwt-rooms", quick=True)
+@on("jwt-rooms")
 def an_overloaded_backend_is_left_alone_for_a_while(setting):
     """Its database has fifteen connections; who comes again at once makes it worse."""
     setting.start()
@@ -131,7 +131,7 @@ def an_overloaded_backend_is_left_alone_for_a_while(setting):
     ann.expect("NOTICE", lambda line: "was lost" in line.params[-1])
 
 
-@on_wires(lambda wire: not wire.login, quick=True)
+@on_wires(lambda wire: not wire.login)
 def a_handshake_refused_with_403_is_tried_once_more_and_then_seldom(setting):
     setting.start()
     ann = setting.irc("ann")
@@ -146,7 +146,7 @@ def a_handshake_refused_with_403_is_tried_once_more_and_then_seldom(setting):
     setting.bridge.check_alive()
 
 
-@on_wires(quick=True)
+@on_wires()
 def a_room_that_is_down_at_the_start_comes_up(setting):
     setting.serve(refuse=-1)
     setting.start(linked=False)
@@ -162,7 +162,7 @@ def a_room_that_is_down_at_the_start_comes_up(setting):
     assert setting.backend.heard("ann") == ["early bird"]
 
 
-@on_wires(quick=True)
+@on_wires()
 def slow_answers_are_waited_for(setting):
     setting.serve(delay_ms=250, http_delay_ms=400)
     setting.start()
@@ -181,7 +181,7 @@ def slow_answers_are_waited_for(setting):
 # MARK: - Again and again
 
 
-@on_wires(quick=True)
+@on_wires()
 def drops_between_messages(setting):
     """Every message has been heard before the link goes: no wire has an excuse."""
     setting.start()
@@ -212,7 +212,7 @@ def drops_between_messages(setting):
     assert backend.heard("ann") == up, backend.heard("ann")
 
 
-@on_wires(lambda wire: wire.settles, quick=True)
+@on_wires(lambda wire: wire.settles)
 def drops_in_the_middle_of_talk(setting):
     """Frames on their way at the moment of the drop: each message once, in order, on both sides."""
     setting.start()
@@ -270,10 +270,51 @@ def swallowed_without_a_word(setting):
     assert backend.heard("ann") == texts, backend.heard("ann")
 
 
+def hanging(setting, is_lost):
+    """A backend reads a message, answers pings, and has not looked at it when the link is torn."""
+    if setting.wire.name == "plainjson":
+        # Nobody acknowledges anything.
+        setting.serve(auto_ack=False)
+    setting.start()
+    backend, ann, bob = setting.backend, setting.irc("ann"), setting.irc("bob")
+    backend.set(hang=True)
+    ann.say("#lobby", "in the air")
+    backend.expect_text("ann", "in the air")
+    if setting.wire.name in ("plainjson", "jwt-rooms"):
+        # On these the answer to a ping is all that the bridge has.
+        wait_line(ann, "in the air")
+    before = setting.ups()
+    backend.set(hang=False)
+    backend.control("drop", abort=True)
+    setting.wait_up(before + 1)
+    backend.control("take", drop=is_lost)
+    ann.say("#lobby", "on the ground")
+    for client in (ann, bob):
+        wait_line(client, "on the ground")
+    wait_until(
+        lambda: "on the ground" in backend.heard("ann"), lambda: "the backend heard %r" % backend.heard("ann"), 40)
+    for client in (ann, bob):
+        client.barrier()
+        assert client.texts("ann") == ["in the air", "on the ground"], "%s saw %r" % (client.nick, client.texts("ann"))
+    assert backend.heard("ann") == ["in the air", "on the ground"], backend.heard("ann")
+
+
+@on_wires(lambda wire: wire.settles)
+def what_a_hanging_backend_had_read_is_lost_with_the_link(setting):
+    """It goes again, and is shown no second time."""
+    hanging(setting, is_lost=True)
+
+
+@on_wires(lambda wire: wire.settles)
+def what_a_hanging_backend_had_read_is_taken_late(setting):
+    """After the history was asked for; it does not go again where that would make it two."""
+    hanging(setting, is_lost=False)
+
+
 # MARK: - Refused messages
 
 
-@on_wires(lambda wire: wire.refuses, quick=True)
+@on_wires(lambda wire: wire.refuses)
 def a_refused_message_is_given_back_with_the_backends_words(setting):
     setting.start()
     ann, bob = setting.irc("ann"), setting.irc("bob")
@@ -296,7 +337,7 @@ def a_refused_message_is_given_back_with_the_backends_words(setting):
 # MARK: - What a wire has of its own
 
 
-@on("swiftchat", quick=True)
+@on("swiftchat")
 def a_text_too_long_for_a_frame_is_split(setting):
     setting.start(limits='messages_per_second = "off"\nupstream_messages_per_second = "off"\n'
                   'multiline = { max_bytes = "64KiB", max_lines = 200 }')
@@ -322,7 +363,7 @@ def a_text_too_long_for_a_frame_is_split(setting):
     return "%d messages for %d bytes" % (len(parts), sum(map(len, lines)))
 
 
-@on("swiftchat", "jwt-rooms", quick=True)
+@on("swiftchat", "jwt-rooms")
 def protocol_pings_of_the_server_are_answered(setting):
     setting.serve(ping_interval=0.3)
     setting.start()
@@ -334,7 +375,7 @@ def protocol_pings_of_the_server_are_answered(setting):
     ann.expect_text("still here")
 
 
-@on("jwt-rooms", "custom", "directus", quick=True)
+@on("jwt-rooms", "custom", "directus")
 def pings_inside_the_json_are_answered(setting):
     if setting.wire.name == "jwt-rooms":
         setting.serve(json_ping=0.3)
@@ -363,7 +404,7 @@ def a_silent_link_is_tested_by_a_json_ping(setting):
     assert setting.backend.connections() == connections, "reconnected for want of a protocol pong"
 
 
-@on("directus", quick=True)
+@on("directus")
 def the_answer_and_the_event_may_come_in_either_order(setting):
     setting.serve(event_order="event_first")
     setting.start()
@@ -379,7 +420,7 @@ def the_answer_and_the_event_may_come_in_either_order(setting):
         assert len(client.texts()) == 4, client.texts()
 
 
-@on("directus", quick=True)
+@on("directus")
 def deletions_of_other_rooms_are_ignored(setting):
     setting.start()
     ann = setting.irc("ann", more=["draft/message-redaction"])
@@ -391,7 +432,7 @@ def deletions_of_other_rooms_are_ignored(setting):
     assert ann.texts() == ["end"] and not [x for x in ann.lines if x.command in ("REDACT", "FAIL")]
 
 
-@on("directus", quick=True)
+@on("directus")
 def an_older_server_without_uid_on_errors(setting):
     setting.serve(error_uid=False)
     setting.start()
@@ -430,7 +471,7 @@ def an_echo_that_nobody_promised_is_learned(setting):
         assert len(client.texts()) == 4, client.texts()
 
 
-@on("jwt-rooms", "directus", quick=True)
+@on("jwt-rooms", "directus")
 def the_account_on_another_device_is_shown(setting):
     """What the bridge's own account says elsewhere is no echo: it is shown, under the account's name."""
     setting.start()

@@ -9,6 +9,7 @@ import time
 import bearer
 from accounts import account
 from backends import on
+from marks import slow
 from media import ask, basic, start, tables
 from peer import IRC, wait_until
 
@@ -96,6 +97,7 @@ def only_a_trusted_web_server_says_for_whom_it_asks(setting):
 
 
 @on("jwt-rooms")
+@slow("waits out the delays of refused logins, up to 4 s each")
 def made_up_tokens_are_failures_of_their_visitor(setting):
     right = serve_tokens(setting)
     assert [refused_on_irc(setting) > 0.9 for _ in range(3)] == [False, True, True]

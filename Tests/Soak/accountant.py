@@ -1,47 +1,51 @@
-"""Holds what the backend logged against what the IRC clients recorded. Pure: values in, findings out.
+#!/usr/bin/env python3
+"""Holds what the backends logged against what the IRC clients recorded. Pure: values in, findings out.
 
-    logs      {room: [entry]}      what the backend has, in its order; an entry is
-                                   {"id", "sender", "sender_id", "text", "at", "sent_at", "again"}: times in
-                                   milliseconds; `sent_at` is the sender's own where the wire has that; `again`: this id
-                                   was there before, and this is no message of its own
-    records   {client: [entry]}    what a client sent and received, in order; an entry is
-                                   {"t", "c", "d", "l"}: milliseconds, number of the connection, ">" or "<", the line
-    phases    [(from, to, offset)] when the relay's clock was wrong, in milliseconds
+    accountant.py DIRECTORY [--brief]      accounts for what a run left; README.md says what that is
+
+Nothing is excused because the harness did something: a message may be missing down only in a gap that was told, with the
+times in the told line, and up only where its author was told about that very message. What the relay's clock showed is
+the one thing that it is judged by, since it cannot know better.
 
 Up, a message is what a client recorded as sent. Once the relay answered a PING that followed it on the same connection,
 it is accepted, and must be in the log, or its author must have been told by name of the message that it is not.
 
-Down, a message is an entry of the log. Every client that was in the room, and knew that the relay knew it, must have
-received it once. The same again is forgiven once after a reconnect, as long as the relay could not know: no PONG of the
-client followed the line, and after that a PONG of the relay's to a PING of the client.
+Down, a message is an entry of the log. Every client with an account that was in the room, and knew that the relay knew it,
+must have received it once. The same again is forgiven once after a reconnect, as long as the relay could not know: no PONG
+of the client followed the line, and after that a PONG of the relay's to a PING of the client. A guest must have, on each
+of its connections, all that lies between the first and the last line that it got there.
+
+In pages, what was said must stand as in the log, and as it was shown live.
 """
 
 import bisect
 import collections
 import datetime
+import json
 import os
 import re
 import sys
+import zlib
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
+from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, ROOMS, account_of, find_keys, key_text, read_key  # noqa: E402
+from plan import CLIENTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 3000
+# A line that is read may be timed by a look at the clock that was so much earlier, on a loaded machine.
+LOOK_MS = 500
 # A time that is passed on is the same, but for the rounding of seconds with a fraction.
 ROUNDING_MS = 2
-# Lines of one moment are shown a millisecond apart: a line may be later than it was said, by less than this, where another
-# line of the room stands so closely before it (two where one was left out, because it is the time of what is kept last).
-APART_MS = 1000
-APART_STEPS_MS = (1, 2)
+# A line that was set behind another one is later than that by this (two where one of the ends was rounded).
+STEPS_MS = (1, 2)
+# So much at most is a line raised to stand behind those before it.
+RAISE_MS = 60_000
 # The log has no time twice, so in a burst it is ahead by this at most.
 BUMP_MS = 100
-# The relay takes the place of a time so far ahead of its own clock.
-CREDIBLE_LEAD_MS = 5 * 60 * 1000
-
-# A gap is told this long after what it is about at the latest.
-GAP_SLACK_MS = 120_000
+# A guest is told what became of a message for as long as it stays; so long it must have stayed, beyond the longest wait.
+GUEST_MS = 15_000
 
 # Kinds of findings that break a promise, with what they mean.
 BROKEN = {
@@ -54,9 +58,29 @@ BROKEN = {
 }
 # Counted beside them.
 COUNTED_UP = ("sent", "accepted", "delivered", "told")
-COUNTED_DOWN = ("said", "expected", "delivered", "in gaps", "gaps told", "re-sent")
+COUNTED_DOWN = ("said", "expected", "delivered", "in gaps", "gaps told", "came late", "re-sent")
+COUNTED_PAGES = ("read", "expected", "delivered", "in gaps")
 
 Finding = collections.namedtuple("Finding", "kind wire direction room who what")
+# What a run left. clock: [(t, offset)], rising. stops: [(from, to)], when the relay stood still.
+Run = collections.namedtuple("Run", "logs records clock stops max_age", defaults=((), (), 20))
+
+
+def load(directory):
+    with open(os.path.join(directory, "plan.json"), encoding="utf-8") as file:
+        plan = json.load(file)
+    stops = []
+    for entry in read(os.path.join(directory, "relay.jsonl")):
+        if entry["what"] == "stopped":
+            stops.append((entry["t"], float("inf")))
+        elif stops and stops[-1][1] == float("inf"):
+            stops[-1] = (stops[-1][0], entry["t"])
+    return Run(
+        # Clients first: what they have seen is in the logs then.
+        records={name: read(os.path.join(directory, "records", name.replace("@", "."))) for name in plan["clients"]},
+        logs={name: read(os.path.join(directory, "logs", name + ".log")) for name in plan["rooms"]},
+        clock=[(entry["t"], entry["offset"]) for entry in read(os.path.join(directory, "clock.jsonl"))],
+        stops=stops, max_age=plan["max_age"])
 
 
 class Account:
@@ -66,12 +90,12 @@ class Account:
         self.tallies = collections.defaultdict(collections.Counter)
 
     def find(self, kind, direction, room, who, what):
-        wire = ROOMS[room].name
+        wire = ROOMS[room].wire.name
         self.findings.append(Finding(kind, wire, direction, room, who, what))
         self.tallies[wire, direction][kind] += 1
 
     def count(self, kind, direction, room, number=1):
-        self.tallies[ROOMS[room].name, direction][kind] += number
+        self.tallies[ROOMS[room].wire.name, direction][kind] += number
 
     def of(self, kind):
         return [finding for finding in self.findings if finding.kind == kind]
@@ -95,13 +119,95 @@ def misplaced(numbers):
     return [index for index in range(len(numbers)) if index not in kept]
 
 
+class Clock:
+    """What the relay's clock showed. It is as exact as the record of what was done to it."""
+
+    # Between writing down that it is wrong and its being so.
+    doubt = 200
+
+    def __init__(self, changes, stops, begin):
+        # Before the first line of a record, the relay did not see anything.
+        self.begin = begin
+        self.times, self.offsets = [change[0] for change in changes], [0] + [change[1] for change in changes]
+        self.stops = stops
+
+    def between(self, start, end):
+        """By how much it was wrong at any moment of these."""
+        first = bisect.bisect_right(self.times, start - self.doubt)
+        last = bisect.bisect_right(self.times, end + self.doubt)
+        return set(self.offsets[first:last + 1])
+
+    def moments(self, shown, until):
+        """When it showed that, up to `until`."""
+        moments = {shown - offset: offset for offset in self.offsets}
+        return [
+            when for when, offset in moments.items()
+            if self.begin - SLACK_MS <= when <= until + SLACK_MS and offset in self.between(when, when)]
+
+    def looked(self, at):
+        """When the relay may have looked at its clock for something that came at `at`: before it was stopped, too."""
+        return min([at] + [begin for begin, end in self.stops if begin <= at + SLACK_MS and end >= at - SLACK_MS])
+
+    def shown(self, start, end, slack=SLACK_MS):
+        """[(from, to)]: what it showed between these moments."""
+        start = self.looked(start)
+        return [(start + offset - slack, end + offset + slack) for offset in self.between(start, end)]
+
+
+# MARK: - What the log says
+
+_PREFIX = re.compile(r"<([^> ]+)> ")
+
+
+def key_of(entry, room):
+    """(key, text as it was said, nick under which) of what the backend has; no key: nobody of the soak said it."""
+    plan, text, nick = ROOMS[room], entry["text"], entry["sender"]
+    if plan.account is not None and entry["sender"] == plan.account:
+        if entry.get("alias") is not None:
+            nick = entry["alias"]
+        elif plan.spoken != "{text}" and (prefix := _PREFIX.match(text)):
+            nick, text = prefix[1], text[prefix.end():]
+    return read_key(text), text, nick
+
+
+class Log:
+    """The log of one room, without repetitions."""
+
+    def __init__(self, room, entries):
+        self.room, self.wire = room, ROOMS[room].wire
+        # Shown to IRC, and then told to its author as not delivered.
+        self.withdrawn = set()
+        self.entries, self.strangers = [], []
+        # What each message is in the log, and in its order; a double counts where it first stands.
+        self.order, self.first, self.copies = {}, {}, collections.Counter()
+        self.texts, self.nicks = {}, {}
+        for entry in entries:
+            if entry.get("again"):
+                continue
+            key, text, nick = key_of(entry, room)
+            if key is None:
+                self.strangers.append(entry)
+                continue
+            self.entries.append((key, entry))
+            self.copies[key] += 1
+            if key not in self.order:
+                self.order[key], self.first[key] = len(self.order), entry
+                self.texts[key], self.nicks[key] = text, nick
+
+
 # MARK: - What a client's record says
 
-Sent = collections.namedtuple("Sent", "key text at")
+Sent = collections.namedtuple("Sent", "key text at connection")
 Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
-Gap = collections.namedtuple("Gap", "place start end")
+Gap = collections.namedtuple("Gap", "place start end told")
+# Where a room was told that what was said before may come late.
+Late = collections.namedtuple("Late", "place at")
+# How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
+# and places of all lines.
+Page = collections.namedtuple("Page", "why room place connection lines gaps all refusal")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
+_LATE_SENTENCE = "so older messages may come late"
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
@@ -118,18 +224,22 @@ def _milliseconds(text):
 class Reading:
     """One client's record, read once from front to back. Places are indices of its lines."""
 
-    def __init__(self, client, record, full=()):
-        self.client = client
-        # When nothing could be kept, in milliseconds: what is known then is known until the relay is killed, and no longer.
-        self._full = full
-        self.caps = CLIENTS[client].caps if client in CLIENTS else ()
+    def __init__(self, client, record):
+        self.client, self.plan = client, CLIENTS[client]
+        self.caps = self.plan.caps
+        self.is_guest = self.plan.account is None
         self.sent = []
         # Keys that the relay certainly took, and those that came back.
         self.accepted = set()
-        self.told = set()
-        # {room: [Seen]}, {room: [Gap]}
+        # {key: connections}
+        self.told = collections.defaultdict(set)
+        # {room: [Seen]}, {room: [Gap]}: what came by itself.
         self.seen = collections.defaultdict(list)
         self.gaps = collections.defaultdict(list)
+        self.late = collections.defaultdict(list)
+        self.pages = []
+        # {(connection, room)}: read from the end to the beginning.
+        self.whole = set()
         # {room: milliseconds}: when the relay certainly knew that the client is there.
         self.member_since = {}
         # {connection: (places, other places)}: at one of the first, what the connection brought before the other was
@@ -137,6 +247,7 @@ class Reading:
         self._settled = collections.defaultdict(lambda: ([], []))
         self._connections = [entry["c"] for entry in record]
         self._times = [entry["t"] for entry in record]
+        self.last_of = {entry["c"]: entry["t"] for entry in record}
         self._read(record)
 
     def _read(self, record):
@@ -145,13 +256,14 @@ class Reading:
             if entry["c"] != connection:
                 connection = entry["c"]
                 unanswered, waiting, joined = {}, [], set()
-                tested_at = pong_for = None
+                tested_at = pong_for = why = None
+                self._asked, self._batches = {}, {}
             line = entry["l"]
             if entry["d"] == ">":
                 if line.startswith("PRIVMSG "):
                     _, channel, text = line.split(" ", 2)
                     key = read_key(text[1:])
-                    self.sent.append(Sent(key, text[1:], entry["t"]))
+                    self.sent.append(Sent(key, text[1:], entry["t"], connection))
                     waiting.append(key)
                 elif line.startswith("PING "):
                     unanswered[line.split(" :", 1)[1]] = (waiting, joined, pong_for)
@@ -159,6 +271,9 @@ class Reading:
                 elif line.startswith("PONG "):
                     # It stands for the lines before the relay's PING.
                     pong_for = tested_at
+                elif line.startswith("@label="):
+                    label, _, rest = line[7:].partition(" ")
+                    self._asked[label] = (why, rest.split()[2].lstrip("#"), place)
             elif entry["d"] == "<":
                 parsed = parse_irc(line)
                 if parsed.command == "PING":
@@ -167,8 +282,15 @@ class Reading:
                     self._answered(parsed.params[-1], unanswered, place, entry["t"])
                 elif parsed.command == "366":
                     joined.add(parsed.params[1].lstrip("#"))
+                elif parsed.command == "BATCH":
+                    self._batch(parsed, connection)
                 else:
                     self._said(parsed, place)
+            elif entry["d"] == "#":
+                words, _, room = line.rpartition(" #")
+                why = words
+                if words == "paged":
+                    self.whole.add((connection, room))
 
     def _answered(self, token, unanswered, place, at):
         # Answers come in order, so one stands for those before it as well.
@@ -179,7 +301,7 @@ class Reading:
             self.accepted.update(taken)
             for room in joined:
                 self.member_since.setdefault(room, at)
-            if pong_for is not None and not any(begin <= at <= end for begin, end in self._full):
+            if pong_for is not None:
                 settled_at, settled_to = self._settled[self._connections[pong_for]]
                 if not settled_to or pong_for > settled_to[-1]:
                     settled_at.append(place)
@@ -187,32 +309,59 @@ class Reading:
             if earlier == token:
                 break
 
+    def _batch(self, line, connection):
+        name = line.params[0][1:]
+        if line.params[0].startswith("+"):
+            asked = self._asked.pop(line.tags.get("label"), None)
+            if asked:
+                self._batches[name] = Page(*asked, connection, [], [], [], None)
+        elif name in self._batches:
+            self.pages.append(self._batches.pop(name))
+
     def _said(self, line, place):
+        page = self._batches.get(line.tags.get("batch"))
+        if page:
+            page.all.append(place)
         if line.command == "PRIVMSG" and len(line.params) == 2:
             room, text = line.params[0].lstrip("#"), line.params[1]
             minutes = _MINUTES.match(text)
             if minutes and "server-time" not in self.caps:
                 text = text[minutes.end():]
-            key = read_key(text)
-            if key is None or room not in ROOMS:
+            keys = [read_key(text)] if read_key(text) else find_keys(text)
+            if not keys or room not in ROOMS:
                 return
+            key = keys[0]
             time = _milliseconds(line.tags["time"]) if "time" in line.tags else None
             nick = line.source.split("!")[0]
-            self.seen[room].append(
-                Seen(key, text, place, line.tags.get("msgid"), nick, line.tags.get("account"), time))
+            seen = Seen(key, text, place, line.tags.get("msgid"), nick, line.tags.get("account"), time)
+            if page:
+                page.lines.append(seen)
+                return
+            self.seen[room].append(seen)
             if key.author == self.client:
                 self.accepted.add(key)
+        elif line.command == "FAIL" and line.params[0] == "CHATHISTORY":
+            asked = self._asked.pop(line.tags.get("label"), None)
+            if asked:
+                self.pages.append(Page(*asked, self._connections[place], None, [], [], line.raw))
         elif line.command in ("FAIL", "WARN", "NOTE") and not any(code in line.params[1:2] for code in _STILL_ALIVE):
-            self.told.update(find_keys(line.params[-1]))
+            self._tell(line.params[-1], place)
         elif line.command == "NOTICE":
             text = line.params[-1]
             tag = line.tags.get("chatbridge/gap")
             room = line.params[0].lstrip("#")
             if room in ROOMS and (tag or _GAP_SENTENCE.search(text)):
                 start, _, end = (tag or "").partition(",")
-                self.gaps[room].append(Gap(place, _milliseconds(start), _milliseconds(end)))
+                gap = Gap(place, _milliseconds(start), _milliseconds(end), self._times[place])
+                (page.gaps if page else self.gaps[room]).append(gap)
+            elif room in ROOMS and _LATE_SENTENCE in text:
+                self.late[room].append(Late(place, self._times[place]))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
-                self.told.update(find_keys(text))
+                self._tell(text, place)
+
+    def _tell(self, text, place):
+        for key in find_keys(text):
+            self.told[key].add(self._connections[place])
 
     def time_of(self, place):
         return self._times[place]
@@ -226,58 +375,76 @@ class Reading:
         index = bisect.bisect_left(at, later) - 1
         return index >= 0 and to[index] > place
 
+    def fetched(self, room):
+        """Lines that a client that asks got by asking while it was there: all pages but those of the very end."""
+        return [seen for page in self.pages if page.room == room and page.why != "pages" and page.lines
+                for seen in page.lines]
+
+    def all_gaps(self, room):
+        return self.gaps[room] + [gap for page in self.pages if page.room == room for gap in page.gaps]
+
 
 # MARK: - The account
 
 
-def account(logs, records, phases=(), full=()):
+def account(run):
     result = Account()
-    readings = {client: Reading(client, record, full) for client, record in records.items()}
-    messages = {room: [entry for entry in logs.get(room, []) if not entry.get("again")] for room in ROOMS}
+    clock = Clock(run.clock, run.stops, min((record[0]["t"] for record in run.records.values() if record), default=0))
+    readings = {client: Reading(client, record) for client, record in run.records.items()}
+    logs = {room: Log(room, run.logs.get(room, [])) for room in ROOMS}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
-    for room in ROOMS:
-        _log(result, room, messages[room], sent, phases)
-    _up(result, messages, readings)
-    for room in ROOMS:
-        lines = _lines(room, messages[room], readings)
-        for client, reading in readings.items():
-            _down(result, room, messages[room], client, reading, sent, phases, lines)
+    for room, log in logs.items():
+        _log(result, room, log, sent, clock)
+    _up(result, logs, readings, run)
+    failed = {key for reading in readings.values() for key in reading.told}
+    for room, log in logs.items():
+        # What a pong confirmed is shown, and may turn out to be missing: then its author is told, or gone, if a guest.
+        if not log.wire.confirms and log.wire.ids == "server":
+            log.withdrawn = {
+                key for key in failed if key.room == room
+            } | {one.key for reading in readings.values() if reading.is_guest for one in reading.sent if one.key.room == room}
+        told = _told_gaps(room, readings)
+        late = _late(log, readings)
+        result.count("came late", "down", room, len(late))
+        for reading in readings.values():
+            _down(result, log, reading, clock, told, late)
+            _pages(result, log, reading, readings, clock, told, late)
+        _times(result, log, readings, sent, clock)
         _agreement(result, room, readings)
     return result
 
 
-def _is_ours(key):
-    return "@" in key.author
-
-
-def _clock_was_wrong(phases, start, end, least=0):
-    return any(begin <= end and finish >= start and abs(offset) >= least for begin, finish, offset in phases)
-
-
-def _log(result, room, messages, sent, phases):
+def _log(result, room, log, sent, clock):
     """What the log says by itself: authors, texts, times and order of what came from IRC."""
-    ids, order, doubled = {}, collections.defaultdict(list), set()
-    for entry in messages:
-        key = read_key(entry["text"])
-        if key is None:
-            result.find("wrong text", "up", room, entry["sender"], "logged %r, which nobody said" % entry["text"][:80])
+    for entry in log.strangers:
+        result.find("wrong text", "up", room, entry["sender"], "logged %r, which nobody said" % entry["text"][:80])
+    ids, order, known = {}, collections.defaultdict(list), {}
+    plan = ROOMS[room]
+    for key, entry in log.entries:
+        if not is_from_irc(key):
             continue
-        if not _is_ours(key):
-            continue
-        name = key_text(key)
+        name, person = key_text(key), nick_of(key.author)
         if key in ids:
-            doubled.add(key)
             result.find("doubled", "up", room, key.author, "%s is logged as %s and %s" % (name, ids[key], entry["id"]))
             continue
         ids[key] = entry["id"]
         order[key.author].append(key)
         said = sent.get(key)
-        if said is None or said.text != entry["text"] or key.room != room:
+        expected = plan.said_by(person, said.text) if said else None
+        if entry["text"] != expected or key.room != room:
             result.find("wrong text", "up", room, key.author, "%s is logged as %r" % (name, entry["text"][:80]))
-        if entry["sender"] != account_of(key.author):
-            result.find("wrong author", "up", room, key.author, "%s is logged as said by %s" % (name, entry["sender"]))
-        if said and entry.get("sent_at") is not None and not _clock_was_wrong(phases, said.at, entry["at"]):
-            if not said.at - SLACK_MS <= entry["sent_at"] <= entry["at"] + SLACK_MS:
+        if entry["sender"] != (plan.account or person) or log.nicks[key] != person:
+            result.find(
+                "wrong author", "up", room, key.author, "%s is logged as said by %s" % (name, log.nicks[key]))
+        # One account is one person upstream, under one id.
+        if known.setdefault(person, entry["sender_id"]) != entry["sender_id"]:
+            result.find(
+                "wrong author", "up", room, key.author,
+                "%s is logged with the id %s, those before with %s" % (name, entry["sender_id"], known[person]))
+            known[person] = entry["sender_id"]
+        if said and entry.get("sent_at") is not None:
+            shown = clock.shown(said.at, entry["at"])
+            if not any(low <= entry["sent_at"] + log.wire.second - 1 and entry["sent_at"] <= high for low, high in shown):
                 result.find(
                     "wrong time", "up", room, key.author,
                     "%s was said at %d and bears %d" % (name, said.at, entry["sent_at"]))
@@ -286,85 +453,72 @@ def _log(result, room, messages, sent, phases):
             before = key_text(keys[index - 1]) if index else "nothing"
             result.find(
                 "reordered", "up", room, author, "%s is logged behind %s" % (key_text(keys[index]), before))
-    # One account is one person upstream, under one id.
-    known = {}
-    for entry in messages:
-        key = read_key(entry["text"])
-        if key is None or not _is_ours(key):
-            continue
-        person = account_of(key.author)
-        if known.setdefault(person, entry["sender_id"]) != entry["sender_id"]:
-            result.find(
-                "wrong author", "up", room, key.author,
-                "%s is logged with the id %s, those before with %s"
-                % (key_text(key), entry["sender_id"], known[person]))
-            known[person] = entry["sender_id"]
 
 
-def _up(result, messages, readings):
-    logged = {read_key(entry["text"]) for entries in messages.values() for entry in entries}
+def _up(result, logs, readings, run):
+    logged = {key for log in logs.values() for key in log.order}
     told = collections.defaultdict(set)
-    for client, reading in readings.items():
-        told[account_of(client)] |= reading.told
+    for reading in readings.values():
+        if not reading.is_guest:
+            told[reading.plan.account] |= set(reading.told)
     for client, reading in readings.items():
         for one in reading.sent:
             key = one.key
             result.count("sent", "up", key.room)
-            is_told = key in told[account_of(client)]
+            is_told = key in (reading.told if reading.is_guest else told[reading.plan.account])
             if key in logged:
                 result.count("delivered", "up", key.room)
             if is_told:
                 result.count("told", "up", key.room)
-            if key in reading.accepted:
-                result.count("accepted", "up", key.room)
-                if key not in logged and not is_told:
-                    result.find(
-                        "lost", "up", key.room, client,
-                        "%s of %d was accepted, is not in the log, and nobody was told" % (key_text(key), one.at))
+            if key not in reading.accepted:
+                continue
+            result.count("accepted", "up", key.room)
+            if key in logged or is_told:
+                continue
+            if reading.is_guest and reading.last_of[one.connection] < one.at + run.max_age * 1000 + GUEST_MS:
+                # Nobody is there to be told.
+                continue
+            result.find(
+                "lost", "up", key.room, client,
+                "%s of %d was accepted, is not in the log, and nobody was told" % (key_text(key), one.at))
 
 
-def _lines(room, messages, readings):
-    """{time: keys}: what the room's lines bear, whoever saw them; None is the key of a gap."""
-    lines = collections.defaultdict(set)
-    for entry in messages:
-        # The relay may know what nobody was shown: what was said before anybody came.
-        key = read_key(entry["text"])
-        for time in (entry["at"], entry.get("sent_at")):
-            if key is not None and time is not None:
-                lines[time].add(key)
+# MARK: - Gaps
+
+
+def _told_gaps(room, readings):
+    """{(start, end): when it was first told}"""
+    told = {}
     for reading in readings.values():
-        for seen in reading.seen[room]:
-            lines[seen.time].add(seen.key)
-        for gap in reading.gaps[room]:
-            lines[gap.end].add(None)
-    return lines
+        for gap in reading.all_gaps(room):
+            if gap.start is not None and gap.end is not None:
+                told[gap.start, gap.end] = min(told.get((gap.start, gap.end), gap.told), gap.told)
+    return told
 
 
-def _is_apart(seen, told, lines):
-    """Whether the line is late because another one is right before it."""
-    return ROUNDING_MS < seen.time - told < APART_MS and any(
-        lines.get(seen.time - step, set()) - {seen.key} for step in APART_STEPS_MS)
+def _covers(gap, at, clock, told):
+    """Whether the times of a told gap, which are the relay's clock's, are about the moment `at`."""
+    if gap.start is None or gap.end is None:
+        # A client without tags: it was told of one that others were told with its times.
+        return any(_covers(Gap(0, start, end, at_told), at, clock, told) for (start, end), at_told in told.items())
+    # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
+    at_told = told.get((gap.start, gap.end), gap.told)
+    start, end = min(clock.moments(gap.start, at_told), default=None), max(clock.moments(gap.end, at_told), default=None)
+    spans = [] if start is None or end is None else [(start, end)]
+    spans += [(gap.start - offset, gap.end - offset) for offset in clock.between(at_told - SLACK_MS, at_told)]
+    return any(start - ROUNDING_MS <= at and at - BUMP_MS <= end for start, end in spans)
 
 
-def _down(result, room, messages, client, reading, sent, phases, lines):
-    wire = ROOMS[room]
-    # The order of the log, and how many messages a text is there.
-    order, entries, copies = {}, {}, collections.Counter()
-    for entry in messages:
-        key = read_key(entry["text"])
-        if key is None:
-            continue
-        copies[key] += 1
-        if key not in order:
-            order[key], entries[key] = len(order), entry
+# MARK: - Down
+
+
+def _down(result, log, reading, clock, told, late):
+    room, client = log.room, reading.client
     first, last, again = {}, {}, collections.Counter()
     for seen in reading.seen[room]:
         key = seen.key
-        if key not in order:
-            result.find(
-                "wrong text", "down", room, client, "got %r, which the backend does not have" % seen.text[:80])
+        if not _judge(result, log, reading, seen, "down"):
             continue
-        _judge(result, room, client, reading, seen, entries[key], sent, phases, lines)
         if key.author == client and "echo-message" not in reading.caps:
             result.find(
                 "doubled", "down", room, client, "%s came back to a client that shows its own" % key_text(key))
@@ -374,13 +528,15 @@ def _down(result, room, messages, client, reading, sent, phases, lines):
             continue
         before, last[key] = last[key], seen
         again[key] += 1
-        if again[key] < copies[key] and (seen.msgid is None or seen.msgid != before.msgid):
+        if again[key] < log.copies[key] and (seen.msgid is None or seen.msgid != before.msgid):
             # The backend has it twice, which is counted there.
             continue
         if seen.msgid != before.msgid:
             result.find(
                 "doubled", "down", room, client,
                 "%s came as %s and as %s" % (key_text(key), before.msgid, seen.msgid))
+        elif reading.is_guest:
+            result.find("doubled", "down", room, client, "%s came to a guest twice" % key_text(key))
         elif reading.was_settled(before.place, seen.place) or _same_connection(reading, before, seen):
             result.find(
                 "doubled", "down", room, client,
@@ -388,113 +544,329 @@ def _down(result, room, messages, client, reading, sent, phases, lines):
                 % (key_text(key), before.place + 1, seen.place + 1))
         else:
             result.count("re-sent", "down", room)
-    _missing(result, room, wire, client, reading, order, entries, first, phases)
-    _order(result, room, client, order, first)
     result.count("gaps told", "down", room, len(reading.gaps[room]))
+    result.count("said", "down", room, len(log.order))
+    if reading.is_guest:
+        _missing_guest(result, log, reading, first, clock, told)
+    else:
+        _missing(result, log, reading, first, clock, told)
+    _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down", late)
 
 
 def _same_connection(reading, before, seen):
     return reading.connection_of(before.place) == reading.connection_of(seen.place)
 
 
-def _judge(result, room, client, reading, seen, entry, sent, phases, lines):
-    """Author, text and time of one line."""
-    key, name = seen.key, key_text(seen.key)
-    if seen.text != entry["text"]:
-        result.find("wrong text", "down", room, client, "%s came as %r" % (name, seen.text[:80]))
-    author = account_of(key.author) if _is_ours(key) else key.author
-    if seen.nick != author or seen.nick != entry["sender"]:
-        result.find("wrong author", "down", room, client, "%s came from %s" % (name, seen.nick))
+def _judge(result, log, reading, seen, direction):
+    """Author and text of one line; whether the backend has it at all."""
+    key, name, room, client = seen.key, key_text(seen.key), log.room, reading.client
+    if key not in log.order:
+        if key in log.withdrawn:
+            return False
+        result.find(
+            "wrong text", direction, room, client, "got %r, which the backend does not have" % seen.text[:80])
+        return False
+    if seen.text != log.texts[key]:
+        result.find("wrong text", direction, room, client, "%s came as %r" % (name, seen.text[:80]))
+    author = nick_of(key.author) if is_from_irc(key) else ROOMS[room].people[key.author]
+    if seen.nick != author or seen.nick != log.nicks[key]:
+        result.find("wrong author", direction, room, client, "%s came from %s" % (name, seen.nick))
     if "account-tag" in reading.caps:
-        expected = author if _is_ours(key) else None
+        expected = CLIENTS[key.author].account if is_from_irc(key) else None
         # What a backend vouches for bears its name and is no account here.
-        if seen.account != expected and not (expected is None and "@" in seen.account):
-            result.find("wrong author", "down", room, client, "%s came with the account %s" % (name, seen.account))
-    if "server-time" not in reading.caps:
-        return
-    what = "%s bears %s" % (name, seen.time)
-    if seen.time is None:
-        result.find("wrong time", "down", room, client, what)
-    elif not _is_ours(key) or entry.get("sent_at") is not None:
-        told = entry["sent_at"] if entry.get("sent_at") is not None else entry["at"]
-        if not -ROUNDING_MS <= seen.time - told <= ROUNDING_MS and not _is_apart(seen, told, lines):
-            # So far ahead of the relay's clock that it takes its own time instead, when it learns of it.
-            if not _clock_was_wrong(phases, entry["at"], reading.time_of(seen.place), least=CREDIBLE_LEAD_MS):
-                result.find("wrong time", "down", room, client, what + " instead of %d" % told)
-    elif key in sent and not _clock_was_wrong(phases, sent[key].at, entry["at"]):
-        # The time is the relay's own: when it took the message.
-        if not sent[key].at - SLACK_MS <= seen.time <= entry["at"] + SLACK_MS:
-            result.find(
-                "wrong time", "down", room, client,
-                what + ", said at %d and logged at %d" % (sent[key].at, entry["at"]))
+        if seen.account != expected and not (expected is None and seen.account and "@" in seen.account):
+            result.find("wrong author", direction, room, client, "%s came with the account %s" % (name, seen.account))
+    return True
 
 
-def _missing(result, room, wire, client, reading, order, entries, first, phases):
+def _missing(result, log, reading, first, clock, told):
+    """What a client with an account did not get."""
+    room, client = log.room, reading.client
     since = reading.member_since.get(room)
     has_echo = "echo-message" in reading.caps
-    keys = list(order)
-    result.count("said", "down", room, len(keys))
     if since is None:
         return
+    have = set(first)
+    if reading.plan.asks:
+        have |= {seen.key for seen in reading.fetched(room)}
     # Where the neighbours are in the record: the last one seen before each, the first one seen after it. People upstream
     # only: what IRC users say stands where the relay heard that it arrived, which may be behind the gap.
     after, place = {}, float("inf")
-    for key in reversed(keys):
+    for key in reversed(log.order):
         after[key] = place
-        if key in first and not _is_ours(key):
+        if key in first and not is_from_irc(key):
             place = min(place, first[key].place)
-    gaps, before = reading.gaps[room], -1
-    for key in keys:
-        if key in first and not _is_ours(key):
+    before = -1
+    for key, entry in log.first.items():
+        if key in first and not is_from_irc(key):
             before = max(before, first[key].place)
-        if entries[key]["at"] <= since + BUMP_MS or (key.author == client and not has_echo):
+        if entry["at"] <= since + BUMP_MS or (key.author == client and not has_echo):
             continue
         result.count("expected", "down", room)
-        if key in first:
+        if key in have:
             result.count("delivered", "down", room)
-        elif not wire.history and (between := _gaps_between(gaps, before, after[key])):
-            result.count("in gaps", "down", room)
-            _judge_gap(result, room, client, key, entries[key]["at"], between, phases)
-        else:
+            continue
+        gaps = [] if log.wire.history else reading.all_gaps(room)
+        covering = [gap for gap in gaps if _covers(gap, entry["at"], clock, told)]
+        if not covering:
             result.find(
-                "lost", "down", room, client, "%s, logged at %d, never came" % (key_text(key), entries[key]["at"]))
+                "lost", "down", room, client, "%s, logged at %d, never came%s" % (
+                    key_text(key), entry["at"], _near(gaps, entry["at"])))
+            continue
+        result.count("in gaps", "down", room)
+        # What came out of the log's order is counted elsewhere.
+        low, high = min(before, after[key]), max(before, after[key])
+        if not reading.plan.asks and not any(low < gap.place < high for gap in covering):
+            result.find(
+                "reordered", "down", room, client,
+                "the gap in which %s is missing was told at another place" % key_text(key))
 
 
-def _gaps_between(gaps, before, after):
-    # What came out of the log's order is counted elsewhere.
-    low, high = min(before, after), max(before, after)
-    return [gap for gap in gaps if low < gap.place < high]
-
-
-def _judge_gap(result, room, client, key, at, gaps, phases):
-    """The room was told of a gap; were its times right?"""
+def _near(gaps, at):
+    """For whoever looks for the reason: the gap that is nearest to what is missing."""
     timed = [gap for gap in gaps if gap.start is not None and gap.end is not None]
-    # They are the relay's own.
-    if not timed or _clock_was_wrong(phases, at - GAP_SLACK_MS, at + GAP_SLACK_MS):
-        return
-    if not any(gap.start - SLACK_MS <= at <= gap.end + SLACK_MS for gap in timed):
-        result.find(
-            "wrong time", "down", room, client,
-            "%s of %d is missing, and the gap was told as %s"
-            % (key_text(key), at, ", ".join("%d to %d" % (gap.start, gap.end) for gap in timed)))
+    if not timed:
+        return ""
+    gap = min(timed, key=lambda gap: max(gap.start - at, at - gap.end))
+    return "; nearest gap %+d to %+d ms" % (gap.start - at, gap.end - at)
 
 
-def _order(result, room, client, order, first):
+def _missing_guest(result, log, reading, first, clock, told):
+    """Between the first and the last line of a connection that people upstream said, there is nothing missing."""
+    room, client = log.room, reading.client
+    spoken = [key for key in log.order if not is_from_irc(key)]
+    number = {key: index for index, key in enumerate(spoken)}
+    by_connection = collections.defaultdict(list)
+    for key, seen in first.items():
+        if key in number:
+            by_connection[reading.connection_of(seen.place)].append(number[key])
+    for connection, numbers in by_connection.items():
+        low, high = min(numbers), max(numbers)
+        gaps = [gap for gap in reading.gaps[room] if reading.connection_of(gap.place) == connection]
+        for index in range(low, high + 1):
+            key = spoken[index]
+            result.count("expected", "down", room)
+            if key in first:
+                # What came late lies before what an earlier connection brought.
+                result.count("delivered", "down", room)
+            elif not log.wire.history and any(
+                    _covers(gap, log.first[key]["at"], clock, told) for gap in gaps):
+                result.count("in gaps", "down", room)
+            else:
+                result.find(
+                    "lost", "down", room, client, "%s, logged at %d, never came to a guest who was there%s" % (
+                        key_text(key), log.first[key]["at"], _near(gaps, log.first[key]["at"])))
+
+
+def _late(log, readings):
+    """Keys of what came after a room was told that what was said before may come late."""
+    late = set()
+    for reading in readings.values():
+        for told in reading.late[log.room]:
+            shown = {seen.key for seen in reading.seen[log.room] if seen.place < told.place}
+            late.update(
+                seen.key for seen in reading.seen[log.room]
+                if seen.place > told.place and seen.key in log.first and seen.key not in shown
+                and log.first[seen.key]["at"] <= told.at)
+    return late
+
+
+def _order(result, log, client, in_order, direction, late):
     """Each author's messages in the order of the log, and those of all people upstream among each other."""
-    in_order = sorted(first.values(), key=lambda seen: seen.place)
     voices = collections.defaultdict(list)
     for seen in in_order:
-        voices[seen.key.author if _is_ours(seen.key) else "people upstream"].append(seen)
+        if seen.key in log.order and seen.key not in late:
+            voices[seen.key.author if is_from_irc(seen.key) else "people upstream"].append(seen)
     for voice in voices.values():
-        for index in misplaced([order[seen.key] for seen in voice]):
+        for index in misplaced([log.order[seen.key] for seen in voice]):
             before = key_text(voice[index - 1].key) if index else "nothing"
             result.find(
-                "reordered", "down", room, client, "%s came behind %s" % (key_text(voice[index].key), before))
+                "reordered", direction, log.room, client,
+                "%s came behind %s" % (key_text(voice[index].key), before))
+
+
+# MARK: - Pages
+
+
+def _pages(result, log, reading, readings, clock, told, late):
+    room, client = log.room, reading.client
+    shown = {}
+    for other in readings.values():
+        for seen in other.seen[room]:
+            if seen.msgid is not None:
+                shown.setdefault(seen.key, seen.msgid)
+    for page in reading.pages:
+        if page.room != room:
+            continue
+        if page.refusal is not None:
+            # Every question is about a room in which the client is, and a msgid that it was shown.
+            result.find("lost", "pages", room, client, "a page was refused: " + page.refusal[-160:])
+            continue
+        for seen in page.lines:
+            if _judge(result, log, reading, seen, "pages") and log.copies[seen.key] == 1:
+                if shown.setdefault(seen.key, seen.msgid) != seen.msgid:
+                    result.find(
+                        "doubled", "pages", room, client,
+                        "%s came as %s and as %s" % (key_text(seen.key), shown[seen.key], seen.msgid))
+        for key, count in collections.Counter(seen.key for seen in page.lines).items():
+            if count > log.copies[key] and key in log.order:
+                result.find("doubled", "pages", room, client, "%s stands twice in a page" % key_text(key))
+        if page.why == "look":
+            _look(result, log, reading, page)
+        if page.why != "pages":
+            _order(result, log, client, page.lines, "pages", late)
+    for connection in {connection for connection, name in reading.whole if name == room}:
+        _whole(result, log, reading, connection, readings, clock, told, late)
+
+
+def _look(result, log, reading, page):
+    """The newest lines: none of those that the client was shown before it asked may be left out."""
+    room = log.room
+    in_page = {seen.key for seen in page.lines}
+    before = [seen for seen in reading.seen[room] if seen.place < page.place]
+    result.count("read", "pages", room)
+    if len(page.all) >= _LOOK:
+        # Behind the page's oldest line, where that was shown as well.
+        places = [index for index, seen in enumerate(before) if page.lines and seen.key == page.lines[0].key]
+        before = before[places[0]:] if places else []
+    for seen in before:
+        if seen.key in log.order and seen.key not in in_page:
+            result.find(
+                "lost", "pages", room, reading.client,
+                "%s was shown and is not in the newest %d lines" % (key_text(seen.key), _LOOK))
+
+
+_LOOK = 20
+
+
+def _whole(result, log, reading, connection, readings, clock, told, late):
+    """A room that was read from its end to its beginning."""
+    room, client = log.room, reading.client
+    pages = [page for page in reading.pages
+             if page.room == room and page.why == "pages" and page.connection == connection and page.lines]
+    lines = [seen for page in reversed(pages) for seen in page.lines]
+    gaps = [gap for page in pages for gap in page.gaps] + [
+        gap for other in readings.values() for gap in other.gaps[room]]
+    result.count("read", "pages", room)
+    counted = collections.Counter(seen.key for seen in lines)
+    in_pages = collections.Counter(seen.key for page in pages for seen in {seen.key: seen for seen in page.lines}.values())
+    for key, count in in_pages.items():
+        if key in log.order and count > log.copies[key]:
+            result.find("doubled", "pages", room, client, "%s stands in %d pages" % (key_text(key), count))
+    since = reading.member_since.get(room)
+    for key, entry in log.first.items():
+        if since is None or entry["at"] <= since + BUMP_MS:
+            continue
+        result.count("expected", "pages", room)
+        if counted[key]:
+            result.count("delivered", "pages", room)
+        elif not log.wire.history and any(_covers(gap, entry["at"], clock, told) for gap in gaps):
+            result.count("in gaps", "pages", room)
+        else:
+            result.find(
+                "lost", "pages", room, client, "%s, logged at %d, is in no page%s" % (
+                    key_text(key), entry["at"], _near(gaps if not log.wire.history else [], entry["at"])))
+    _order(result, log, client, lines, "pages", late)
+    _rising(result, log, client, lines, "pages")
+
+
+# MARK: - Times
+
+
+def _times(result, log, readings, sent, clock):
+    """Each message bears one time, its own, or the one behind the newest that was shown before it."""
+    room = log.room
+    times, heard, who = collections.defaultdict(set), {}, {}
+    bases = {None}
+    for _, entry in log.entries:
+        # The relay may know what nobody was shown: what was said before anybody came.
+        bases.update((entry["said_at"], entry.get("sent_at")))
+    for client, reading in sorted(readings.items()):
+        if "server-time" not in reading.caps:
+            continue
+        pages = [seen for page in reading.pages if page.room == room and page.lines for seen in page.lines]
+        for seen in reading.seen[room] + pages:
+            if seen.key not in log.order:
+                # Counted elsewhere; others stand behind it all the same.
+                bases.add(seen.time)
+                continue
+            at = reading.time_of(seen.place)
+            if seen.key not in heard or at < heard[seen.key]:
+                heard[seen.key] = at
+            if seen.time not in times[seen.key]:
+                times[seen.key].add(seen.time)
+                who.setdefault(seen.key, client)
+        for gap in reading.all_gaps(room):
+            bases.update((gap.start, gap.end))
+        if not reading.plan.asks:
+            _rising(result, log, client, reading.seen[room], "down")
+    lines = collections.defaultdict(set)
+    for key, found in times.items():
+        for time in found:
+            lines[time].add(key)
+    for time in bases - {None}:
+        lines[time].add(None)
+    for key, found in times.items():
+        if len(found) > log.copies[key]:
+            result.find(
+                "wrong time", "down", room, who[key],
+                "%s bears different times: %s" % (key_text(key), ", ".join(map(str, sorted(found, key=str)))))
+        for time in found:
+            if time is None:
+                result.find("wrong time", "down", room, who[key], "%s bears no time" % key_text(key))
+            elif log.copies[key] == 1:
+                own = _own_times(log, key, sent, clock, heard[key])
+                if not _is_right(time, key, own, lines):
+                    result.find(
+                        "wrong time", "down", room, who[key], "%s bears %d, its own is %s" % (
+                            key_text(key), time, " or ".join(
+                                "%+d to %+d ms of that" % (low - time, high - time) for low, high in own)))
+
+
+def _own_times(log, key, sent, clock, heard):
+    """[(from, to)]: which time is the message's own, before it is set behind others."""
+    entry = log.first[key]
+    said = entry["said_at"]
+    # When the relay learnt of it, by its own clock: what claims to be later is of then.
+    learnt = [(low, min(high, said)) for low, high in clock.shown(entry["at"], heard, LOOK_MS) if low < said]
+    own = [(said - ROUNDING_MS, said + ROUNDING_MS)] + learnt
+    if is_from_irc(key):
+        if entry.get("sent_at") is not None:
+            own.append((entry["sent_at"] - ROUNDING_MS, entry["sent_at"] + ROUNDING_MS + log.wire.second - 1))
+        if key in sent:
+            own += clock.shown(sent[key].at, entry["at"])
+    return own
+
+
+def _is_right(time, key, own, lines):
+    for low, high in own:
+        if low <= time <= high:
+            return True
+        # Raised: right behind another line, and not by too much.
+        if high < time <= high + RAISE_MS and any(lines.get(time - step, set()) - {key} for step in STEPS_MS):
+            return True
+    return False
+
+
+def _rising(result, log, client, lines, direction):
+    """Each line is later than those before it, unless it would have to be raised by too much."""
+    newest, newest_key, first = None, None, set()
+    for seen in lines:
+        if seen.key in first or seen.key not in log.order or seen.time is None:
+            continue
+        first.add(seen.key)
+        if newest is not None and seen.time <= newest and newest + 1 - seen.time <= RAISE_MS:
+            result.find(
+                "wrong time", direction, log.room, client,
+                "%s bears a time %d ms before %s, behind which it stands" % (
+                    key_text(seen.key), newest - seen.time, key_text(newest_key)))
+        if newest is None or seen.time > newest:
+            newest, newest_key = seen.time, seen.key
 
 
 def _agreement(result, room, readings):
     """A room has one order: what two clients got, they got in the same."""
-    clients = sorted(readings)
+    clients = sorted(client for client in readings if not CLIENTS[client].asks)
     firsts = {}
     for client in clients:
         firsts[client] = {}
@@ -505,3 +877,29 @@ def _agreement(result, room, readings):
             common = sorted(firsts[client].keys() & firsts[other].keys(), key=firsts[client].get)
             for at in misplaced([firsts[other][key] for key in common]):
                 result.count("other order", "down", room)
+
+
+# MARK: - The command
+
+
+def main():
+    import report
+    directory = sys.argv[1] if len(sys.argv) > 1 else ""
+    try:
+        run = load(directory)
+    except (OSError, ValueError, KeyError) as error:
+        print("accountant: %s: %s" % (directory, error), file=sys.stderr)
+        return 2
+    result = account(run)
+    if "--brief" in sys.argv:
+        # For the soak, which waits until nothing is missing any more.
+        lost = sorted(map(str, result.of("lost")))
+        print(json.dumps({"lost": len(lost), "which": zlib.crc32("\n".join(lost).encode())}))
+        return 0
+    report.print_tables(result)
+    broken = report.promises(result, [])
+    return 1 if report.print_broken(broken) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """An IRC client of the soak, one process. Its record is ahead of everything that it does.
 
-    client.py --name alice@one --password … --port N --record FILE --seed N [--bare] [--silent]
+    client.py --name alice@one --password … --port N --record FILE --seed N [--silent]
 
-Logs in, enters all rooms, says numbered things, and sends a PING behind them: the answer says that they were taken.
-Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that goes
-is on file before it goes. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`.
+Logs in, or is a guest; enters all rooms, says numbered things, and sends a PING behind them: the answer says that they were
+taken. Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that
+goes is on file before it goes. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`,
+`pages` (read every room from its end to its beginning, once).
 """
 
 import argparse
 import asyncio
 import base64
+import collections
 import os
 import random
 import sys
@@ -19,14 +21,17 @@ import time
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import Journal, read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, ROOMS, Key, account_of, compose, read_key  # noqa: E402
+from plan import CLIENTS, ROOMS, Key, compose, nick_of, read_key  # noqa: E402
 
 # Seconds between two things that it says, and how often it is a burst.
-PAUSE, BURST_SHARE, BURST = 0.6, 0.08, 10
+PAUSE, BURST_SHARE, BURST = 0.7, 0.08, 10
 # It asks for a sign of life so often, and gives up when none has come for so long, in seconds.
 ASK, GIVE_UP = 1.0, 8
 # Before another attempt, in seconds.
 RETRY = (0.1, 1.0)
+# Lines of a page, and of a look back; seconds between two looks.
+PAGE, LOOK, LOOK_PAUSE = 100, 20, 6
+CHATHISTORY = "draft/chathistory"
 
 
 class Gone(Exception):
@@ -37,20 +42,38 @@ class Client:
     def __init__(self, chosen):
         self.chosen = chosen
         self.name = chosen.name
-        self.account = account_of(chosen.name)
-        self.caps = CLIENTS[chosen.name].caps
+        self.plan = CLIENTS[chosen.name]
+        self.nick = nick_of(chosen.name)
+        self.caps = self.plan.caps
         record = read(chosen.record)
         self.connection = max((entry["c"] for entry in record), default=0)
         self.numbers = dict.fromkeys(ROOMS, 1)
+        # {room: msgid}: up to there a client that fetches by itself has everything, and what came last.
+        self.known, self.newest, self.whole_rooms = {}, {}, set()
+        connection = 0
         for entry in record:
+            if entry["c"] != connection:
+                connection = entry["c"]
+                self.begin()
             if entry["d"] == ">" and entry["l"].startswith("PRIVMSG "):
                 key = read_key(entry["l"].split(" :", 1)[1])
                 self.numbers[key.room] = max(self.numbers[key.room], key.number + 1)
+            elif entry["d"] == "<" and self.plan.asks:
+                self.follow(parse_irc(entry["l"]))
+            elif entry["d"] == "#" and entry["l"].startswith("caught up "):
+                self.whole_rooms.add(entry["l"].rpartition("#")[2])
         self.journal = Journal(chosen.record)
         self.random = random.Random("%d %s %d" % (chosen.seed, chosen.name, len(record)))
         self.talks = not chosen.silent
-        self.tokens = 0
+        self.wants_pages = False
+        self.tokens = self.labels = 0
         self.rooms = set()
+
+    def begin(self):
+        """Another connection: in the rooms where nothing was missing, it has everything up to what came last."""
+        for room in self.whole_rooms:
+            self.known[room] = self.newest.get(room)
+        self.whole_rooms.clear()
 
     def note(self, direction, line):
         self.journal.append(t=time.time_ns() // 1_000_000, c=self.connection, d=direction, l=line)
@@ -74,15 +97,21 @@ class Client:
             await asyncio.sleep(self.random.uniform(*RETRY))
 
     async def connected(self):
-        self.rooms = set()
+        self.begin()
+        self.rooms, self.caught_up = set(), set()
+        # (what, room): questions, one at a time; and the page that is under way.
+        self.questions, self.page, self.batches = collections.deque(), None, {}
+        self.has_pages, self.read_pages = CHATHISTORY in self.caps, False
         reader, self.writer = await asyncio.open_connection("127.0.0.1", self.chosen.port, limit=1 << 20)
         self.heard = time.monotonic()
-        tasks = [asyncio.create_task(task) for task in (self.read(reader), self.talk(), self.ask())]
+        tasks = [
+            asyncio.create_task(task) for task in (self.read(reader), self.talk(), self.ask(), self.look(), self.fetch())
+        ]
         try:
             name = self.name.partition("@")[2]
             self.send("CAP LS 302")
-            self.send("NICK " + self.account)
-            self.send("USER %s 0 * :%s" % (name, self.account))
+            self.send("NICK " + self.nick)
+            self.send("USER %s 0 * :%s" % (name, self.nick))
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
@@ -109,11 +138,15 @@ class Client:
         elif command == "CAP" and line.params[1] == "LS" and line.params[2] != "*":
             self.send("CAP REQ :" + " ".join(self.caps))
         elif command == "CAP" and line.params[1] == "ACK":
-            self.send("AUTHENTICATE PLAIN")
+            if self.rooms:
+                self.has_pages = True
+            elif self.plan.account:
+                self.send("AUTHENTICATE PLAIN")
+            else:
+                self.send("CAP END")
         elif command == "AUTHENTICATE":
-            login = self.account if self.chosen.bare else self.name
             self.send("AUTHENTICATE " + base64.b64encode(
-                b"\0%s\0%s" % (login.encode(), self.chosen.password.encode())).decode())
+                b"\0%s\0%s" % (self.name.encode(), self.chosen.password.encode())).decode())
         elif command == "903":
             self.send("CAP END")
         elif command in ("904", "905", "433", "ERROR") or command == "CAP" and line.params[1] == "NAK":
@@ -121,8 +154,102 @@ class Client:
         elif command == "001":
             self.send("JOIN " + ",".join("#" + room for room in ROOMS))
         elif command == "366":
-            self.rooms.add(line.params[1].lstrip("#"))
+            room = line.params[1].lstrip("#")
+            self.rooms.add(room)
+            if self.plan.asks and room not in self.caught_up:
+                self.caught_up.add(room)
+                self.questions.append((self.catch_up, room))
             self.ping()
+        elif command == "BATCH":
+            self.batch(line)
+        elif command == "FAIL" and line.params[0] == "CHATHISTORY" and self.page and not self.page.done():
+            self.page.set_result(None)
+        if self.plan.asks and not self.read_pages:
+            self.follow(line)
+        if line.tags.get("batch") in self.batches:
+            self.batches[line.tags["batch"]].append(line)
+
+    # -- Old lines
+
+    def follow(self, line):
+        """Which line came last in each room."""
+        if line.command == "PRIVMSG" and "msgid" in line.tags:
+            self.newest[line.params[0].lstrip("#")] = line.tags["msgid"]
+
+    def batch(self, line):
+        sign, name = line.params[0][0], line.params[0][1:]
+        if sign == "+":
+            # What was asked for has the question's label.
+            if "label" in line.tags:
+                self.batches[name] = []
+        elif name in self.batches:
+            page = self.batches.pop(name)
+            if self.page and not self.page.done():
+                self.page.set_result(page)
+
+    async def question(self, words):
+        """The lines of a page; None: refused."""
+        self.labels += 1
+        self.page = asyncio.get_running_loop().create_future()
+        self.send("@label=%d CHATHISTORY %s" % (self.labels, words))
+        return await self.page
+
+    async def fetch(self):
+        while True:
+            await asyncio.sleep(0.05)
+            if self.wants_pages and self.rooms and not self.read_pages and "batch" in self.caps:
+                if not self.has_pages:
+                    self.send("CAP REQ :" + CHATHISTORY)
+                    while not self.has_pages:
+                        await asyncio.sleep(0.05)
+                self.read_pages = True
+                self.questions.extend((self.whole, room) for room in sorted(self.rooms))
+            while self.questions:
+                what, room = self.questions.popleft()
+                await what(room)
+
+    async def catch_up(self, room):
+        self.note("#", "catch up #" + room)
+        known = self.known.get(room)
+        while True:
+            page = await self.question(
+                "AFTER #%s msgid=%s %d" % (room, known, PAGE) if known else "LATEST #%s * %d" % (room, PAGE))
+            if page is None:
+                # As good as any other time.
+                await asyncio.sleep(1)
+                continue
+            shown = [line.tags["msgid"] for line in page if line.command == "PRIVMSG"]
+            if not shown or not known:
+                break
+            known = self.known[room] = shown[-1]
+        self.note("#", "caught up #" + room)
+        self.whole_rooms.add(room)
+
+    async def whole(self, room):
+        """From the end to the beginning."""
+        self.note("#", "pages #" + room)
+        words = "LATEST #%s * %d" % (room, PAGE)
+        while True:
+            page = await self.question(words)
+            shown = [line.tags["msgid"] for line in page or () if line.command == "PRIVMSG"]
+            if page is None or not shown:
+                break
+            words = "BEFORE #%s msgid=%s %d" % (room, shown[0], PAGE)
+        if page is not None:
+            self.note("#", "paged #" + room)
+
+    async def look(self):
+        while True:
+            await asyncio.sleep(self.random.expovariate(1 / LOOK_PAUSE))
+            if self.plan.asks and self.rooms and self.talks:
+                self.questions.append((self.look_back, self.random.choice(sorted(self.rooms))))
+
+    async def look_back(self, room):
+        self.note("#", "look #" + room)
+        await self.question("LATEST #%s * %d" % (room, LOOK))
+        self.note("#", "looked #" + room)
+
+    # -- Talk
 
     async def talk(self):
         while True:
@@ -151,7 +278,6 @@ async def main():
         parser.add_argument(name, required=True)
     for name in ("--port", "--seed"):
         parser.add_argument(name, type=int, required=True)
-    parser.add_argument("--bare", action="store_true", help="log in as the account alone; the ident names the client")
     parser.add_argument("--silent", action="store_true")
     client = Client(parser.parse_args())
     loop = asyncio.get_running_loop()
@@ -161,7 +287,10 @@ async def main():
         if not words:
             loop.remove_reader(0)
         for word in words:
-            client.talks = word == "talk"
+            if word == "pages":
+                client.wants_pages = True
+            else:
+                client.talks = word == "talk"
 
     loop.add_reader(0, command)
     await client.run()

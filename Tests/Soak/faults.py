@@ -1,6 +1,7 @@
 """Which faults come when, all of it from the seed; and the faults that are more than a signal or a cut.
 
-The schedule is a deck of cards that is shuffled and dealt again and again: every kind comes in a short run as well.
+Each part of the run has a track of its own, drawn independently, so that faults lie over each other as chance will have it.
+Combinations that chance would bring too seldom are scripts, each of which comes at least once in every run.
 """
 
 import collections
@@ -9,55 +10,120 @@ import os
 import random
 import resource
 import subprocess
+import time
 
-# Between two faults, in seconds: 4.5 on average, so that 20 minutes have more than 200.
-PAUSE = (3.0, 6.0)
+from plan import WIRES
 
-# One deck: kind, and how many cards of it.
-DECK = {
-    "kill relay": 4,
-    "kill backend": 3,
-    "kill client": 3,
-    "cut with FIN": 2,
-    "cut with RST": 2,
-    "cut silently": 3,
-    "stall relay": 2,
-    "stall backend": 1,
-    "stall client": 2,
-    "full disk": 2,
-    "clock jump": 2,
+# at: seconds after the beginning; length: seconds, where it lasts; dice: 0 to 1, for whoever carries it out; whom: names of
+# wires, where the fault is of certain ones.
+Fault = collections.namedtuple("Fault", "at track kind length dice whom")
+
+# {track: (seconds between two faults on average, {kind: how often})}
+TRACKS = {
+    "relay": (20, {"kill relay": 2, "stall relay": 1}),
+    "backends": (8, {"kill backend": 3, "stall backend": 2, "hang late": 1, "hang drop": 1}),
+    "links": (6, {"cut with FIN": 1, "cut with RST": 1, "cut silently": 2, "stall link": 2}),
+    "clients": (8, {"kill client": 2, "stall client": 1, "cut client": 2}),
+    "disk": (30, {"full disk": 1}),
+    "clock": (25, {"clock jump": 1}),
+    "tokens": (30, {"expire": 2, "expire-all": 1}),
 }
+# So far apart are two of one track at least, in seconds.
+LEAST = 1.5
 
 # Seconds by which the relay's clock is wrong.
 JUMPS = (-86400, -3600, -45, -4, 4, 45, 3600, 86400)
 
-# at: seconds after the beginning; length: seconds, where it lasts; dice: 0 to 1, for whoever carries it out.
-Fault = collections.namedtuple("Fault", "at kind length dice")
+# The relay is not killed any more when this share of the time is over, so that its memory can be watched.
+WATCHED_FROM = 0.6
+
+EVERY = tuple(WIRES)
+_SILENT = tuple(name for name, wire in WIRES.items() if not wire.history)
+_TOKENS = tuple(name for name, wire in WIRES.items() if wire.logs_in)
+_HISTORY = tuple(name for name, wire in WIRES.items() if wire.history)
+
+# {what: [(seconds after its beginning, kind, length, whom)]}
+SCRIPTS = {
+    "the backends die while the relay stands still": [
+        (0, "stall relay", 9, ()), (1, "say", 0, EVERY), (2, "kill backend", 2.5, EVERY), (6, "say", 0, EVERY),
+        (7, "say", 0, EVERY)],
+    "a link stalls, and its backend dies meanwhile": [
+        (0, "stall link", 18, _SILENT), (1, "say", 0, _SILENT), (6, "kill backend", 1, _SILENT), (9, "say", 0, _SILENT)],
+    "links stall while the disk is full": [
+        (0, "full disk", 9, ()), (1, "stall link", 6, EVERY), (3, "cut client", 0, ()), (8, "cut with RST", 0, EVERY)],
+    "two deaths within a second": [
+        (0, "kill relay", 0.4, ()), (0.6, "kill backend", 0.3, EVERY), (1.2, "kill relay", 0.2, ())],
+    "tokens end while the links stall": [(0, "stall link", 5, _TOKENS), (2, "expire", 0, _TOKENS)],
+    "backends hang, links are torn, and what lay about is taken late": [
+        (0, "hang late", 7, _HISTORY), (3, "cut with RST", 0, _HISTORY)],
+    "backends hang, and what lay about is gone": [(0, "hang drop", 3, EVERY)],
+    "tokens end as messages go out": [(0, "hang drop", 2.5, _TOKENS), (0.5, "expire-all", 0, _TOKENS)],
+    "the relay dies as backends hang": [(0, "hang late", 4, _HISTORY), (2, "kill relay", 0.3, ())],
+}
+# All scripts come once in so many seconds, or in the time there is.
+ROUND = 240
+# Around a script, chance leaves the relay as it is, for so many seconds.
+CALM = 3
+
+
+def _length(kind, source):
+    if kind.startswith("stall"):
+        # Short ones more often: links survive those.
+        return source.uniform(1, 18) if source.random() < 0.6 else source.uniform(1, 3)
+    if kind.startswith("kill"):
+        # Until it is started again.
+        return source.choice((0.05, 0.5, 2, 6))
+    if kind == "full disk":
+        return source.uniform(3, 9)
+    if kind == "clock jump":
+        return source.uniform(2, 9)
+    if kind.startswith("hang"):
+        return source.uniform(1, 7)
+    return 0
+
+
+def _chance(seed, seconds):
+    for track, (pause, kinds) in TRACKS.items():
+        source = random.Random("%s %d" % (track, seed))
+        at = source.uniform(1, pause)
+        while at < seconds:
+            kind = source.choices(list(kinds), list(kinds.values()))[0]
+            yield Fault(at, track, kind, _length(kind, source), source.random(), ())
+            at += LEAST + source.expovariate(1 / (pause - LEAST))
+
+
+def _scripted(seed, seconds):
+    source = random.Random("scripts %d" % seed)
+    begin = 0
+    while begin < seconds:
+        length = min(ROUND, seconds - begin)
+        names = sorted(SCRIPTS)
+        source.shuffle(names)
+        # While the relay may be killed.
+        names.sort(key=lambda name: not any(step[1] == "kill relay" for step in SCRIPTS[name]))
+        step = (length - 8) / len(names)
+        if begin and step < 5:
+            break
+        for index, name in enumerate(names):
+            at = begin + 3 + (index + 0.3 * source.random()) * step
+            yield at, name, [
+                Fault(at + offset, "script", kind, lasts, source.random(), whom)
+                for offset, kind, lasts, whom in SCRIPTS[name]
+            ]
+        begin += ROUND
 
 
 def schedule(seed, seconds):
-    source = random.Random("faults %d" % seed)
-    faults, deck, at = [], [], source.uniform(*PAUSE)
-    while at < seconds:
-        if not deck:
-            deck = [kind for kind, count in DECK.items() for _ in range(count)]
-            source.shuffle(deck)
-        kind = deck.pop()
-        if kind.startswith("stall"):
-            # Short ones more often: links survive those.
-            length = source.uniform(1, 15) if source.random() < 0.6 else source.uniform(1, 3)
-        elif kind.startswith("kill"):
-            # Until it is started again.
-            length = source.choice((0.05, 0.5, 2, 6))
-        elif kind == "full disk":
-            length = source.uniform(3, 9)
-        elif kind == "clock jump":
-            length = source.uniform(2, 9)
-        else:
-            length = 0
-        faults.append(Fault(at, kind, length, source.random()))
-        at += source.uniform(*PAUSE)
-    return faults
+    """[Fault], and [(at, name)] of the scripts."""
+    scripts = list(_scripted(seed, seconds))
+    calm = [(steps[0].at - CALM, max(step.at + step.length for step in steps) + 1) for _, _, steps in scripts]
+    faults = [step for _, _, steps in scripts for step in steps]
+    for fault in _chance(seed, seconds):
+        is_alone = fault.track not in ("relay", "disk")
+        if is_alone or not any(begin <= fault.at <= end for begin, end in calm):
+            faults.append(fault)
+    faults = [fault for fault in faults if fault.kind != "kill relay" or fault.at < WATCHED_FROM * seconds]
+    return sorted(faults), [(at, name) for at, name, _ in scripts]
 
 
 # MARK: - The disk
@@ -145,8 +211,8 @@ def small_disk(directory, mebibytes, refuse=False):
 class Clock:
     """The relay's time of day, by libfaketime. Its monotonic clock stays right, as on a machine whose clock is set."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, journal):
+        self.path, self.journal = path, journal
         self.library = next(
             (
                 found for found in (
@@ -154,9 +220,13 @@ class Clock:
                     for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib", "/usr/lib64")
                 ) if os.path.exists(found)
             ), None)
-        self.set(0)
+        self._write(0)
 
     def set(self, seconds):
+        self.journal.append(t=time.time_ns() // 1_000_000, offset=seconds * 1000)
+        self._write(seconds)
+
+    def _write(self, seconds):
         with open(self.path + ".new", "w", encoding="ascii") as file:
             file.write("%+d\n" % seconds)
         os.rename(self.path + ".new", self.path)

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import time
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
@@ -20,18 +21,18 @@ class Process:
     """
 
     def __init__(
-        self, name, command, environment=lambda: None, on_line=lambda line: None, on_end=lambda pid: None,
-        directory=None,
+        self, name, command, environment=lambda: None, on_line=lambda line: None, on_end=lambda pid, code, own: None,
+        directory=None, on_start=lambda pid: None,
     ):
         self.name, self.command, self.environment = name, command, environment
-        self.on_line, self.on_end = on_line, on_end
+        self.on_line, self.on_start, self.on_end = on_line, on_start, on_end
         self.directory = directory
         self.process = None
         self.is_wanted = False
         self.is_stopped = False
         self.was_killed = False
         self.pause = 0.0
-        self.starts = 0
+        self.began = 0.0
         self.ends = []
         self.task = None
 
@@ -55,8 +56,9 @@ class Process:
                 *self.command(), env=self.environment(), stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, preexec_fn=_die_with_us,
                 limit=1 << 20, cwd=self.directory)
-            self.starts += 1
+            self.began = time.monotonic()
             pid = self.process.pid
+            self.on_start(pid)
             while True:
                 try:
                     line = await self.process.stdout.readline()
@@ -66,8 +68,9 @@ class Process:
                     break
                 self.on_line(line.decode("utf-8", "replace").rstrip("\n"))
             code = await self.process.wait()
-            self.on_end(pid)
-            if not self.was_killed and self.is_wanted:
+            is_own = not self.was_killed and self.is_wanted
+            self.on_end(pid, code, is_own)
+            if is_own:
                 self.ends.append(code)
             await asyncio.sleep(self.pause)
 
@@ -109,5 +112,5 @@ class Process:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
         if self.process is not None:
-            await self.process.wait()
-            self.on_end(self.process.pid)
+            code = await self.process.wait()
+            self.on_end(self.process.pid, code, False)

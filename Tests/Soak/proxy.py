@@ -3,12 +3,16 @@
     fin      both ends are told, what was on its way is gone
     rst      both ends are torn off
     silent   nobody is told anything: bytes vanish, or wait for ever, in one direction or in both
+    stall    bytes wait, and go on their way when it is over; what an end has left behind that went away meanwhile follows,
+             unless it went longer ago than the proxy's `stale`
 """
 
 import asyncio
 import contextlib
+import select
 import socket
 import struct
+import time
 
 # A silent connection that neither end gives up is torn off after so long, in seconds.
 SILENCE = 90
@@ -17,8 +21,8 @@ SILENCE = 90
 class Proxy:
     """Listens on a port of its own for as long as the soak runs; `target()` is the port behind it, or None."""
 
-    def __init__(self, target):
-        self.target = target
+    def __init__(self, target, stale=0):
+        self.target, self.stale = target, stale
         self.connections = set()
         self.tasks = set()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
@@ -88,9 +92,10 @@ class Connection:
         loop = asyncio.get_running_loop()
         try:
             while True:
-                while self.fate[source] == "frozen":
-                    await asyncio.sleep(1)
                 data = await loop.sock_recv(source, 1 << 16)
+                # What was being waited for comes in although bytes wait here from now on.
+                while self.fate[source] == "frozen":
+                    await asyncio.sleep(0.1)
                 if self.fate[source]:
                     if not data:
                         # One end has given up; the other is not told.
@@ -142,6 +147,27 @@ class Connection:
         if far:
             self.fate[self.far] = fate
         self.proxy._spawn(self._close_later(SILENCE))
+
+    async def stall(self, seconds):
+        self.fate = dict.fromkeys(self.fate, "frozen")
+        gone, poll = {}, select.poll()
+        ends = {end.fileno(): end for end in self.fate}
+        for number in ends:
+            poll.register(number, select.POLLRDHUP)
+        begin = time.monotonic()
+        while time.monotonic() < begin + seconds:
+            await asyncio.sleep(0.2)
+            if self not in self.proxy.connections:
+                return
+            for number, _ in poll.poll(0):
+                gone.setdefault(number, time.monotonic())
+        if any(time.monotonic() - when >= self.proxy.stale for when in gone.values()):
+            self.tear()
+        elif all(fate == "frozen" for fate in self.fate.values()):
+            self.fate = dict.fromkeys(self.fate, "")
+
+    def stall_for(self, seconds):
+        self.proxy._spawn(self.stall(seconds))
 
     async def _close_later(self, seconds):
         await asyncio.sleep(seconds)

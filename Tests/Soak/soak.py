@@ -9,7 +9,6 @@ soak could not run.
 
 import argparse
 import asyncio
-import base64
 import collections
 import json
 import os
@@ -22,26 +21,40 @@ import sys
 import tempfile
 import time
 
+import accountant
 import faults
+import plan
 import report
-from accountant import account
 from faults import Clock, SizeLimit, small_disk
-from journal import read
-from plan import CLIENTS, ROOMS, account_of
+from journal import Journal, read
+from memory import Memory
+from plan import ACCOUNTS, CLIENTS, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
+from wires import PASSWORD as UPSTREAM_PASSWORD
+from wires import WIRE_CLASSES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.abspath(os.environ["CHATBRIDGE"]) if os.environ.get("CHATBRIDGE") else ""
 PASSWORD = "soak-5b1d"
 # How long a message may wait for the backend. Short, so that outages pass it and authors must be told.
 MAX_AGE = 20
-# Bounds of the waiting at the end, in seconds: for what is on its way, and for the last words.
-SETTLE, FINALE = MAX_AGE + 70, 40
+# Bounds of the waiting at the end, in seconds: for what is on its way, for the last words, and for the pages.
+SETTLE, FINALE, PAGES = MAX_AGE + 70, 40, 60
+# What a lost link left behind reaches the backend after so long at the latest, in seconds: sooner than the relay stops
+# waiting for it, beyond which it is not told from what was lost.
+STALE = 3
 # What is still unsettled a moment after the talk ended says nothing.
 LEAST = 5
-# Milliseconds after which a relay keeps things again whose disk has room again: it tries each second.
-FULL_DISK_AFTER = 2000
+# What is missing for so long without a change is missing, in seconds: the longest wait, and the longest pause between two
+# tries of a link that was overloaded.
+UNCHANGED = MAX_AGE + 15
+# A second accountant, by somebody who does not know the first.
+AUDITOR = os.path.join(HERE, "auditor.py")
+
+
+def milliseconds():
+    return time.time_ns() // 1_000_000
 
 
 class Trouble(Exception):
@@ -55,63 +68,83 @@ class Soak:
         for name in ("state", "logs", "records"):
             os.mkdir(self.path(name))
         self.began = time.monotonic()
-        self.relay_port = self.backend_port = None
+        self.relay_port = None
+        self.backend_ports = dict.fromkeys(WIRES)
         self.is_silent = False
-        self.ran = collections.Counter()
+        self.moments = {"began": None, "peace": None, "silence": None}
+        # What was done how often: kinds of faults, and scripts.
+        self.ran, self.scripts = collections.Counter(), collections.Counter()
         self.happened = []
-        self.phases = []
-        # While the relay is stopped between looking at the clock and reading a message, its time is as old as that.
-        self.stalls = []
-        # [from, to]: when the relay could keep nothing.
-        self.full = []
-        self.jump = None
+        self.jumps, self.is_jumping = [], False
         self.relay_words = collections.deque(maxlen=40)
         self.notes = []
         self.later = set()
+        self.write_plan()
 
     def path(self, *names):
         return os.path.join(self.directory, *names)
+
+    def write_plan(self):
+        with open(self.path("plan.json.new"), "w", encoding="utf-8") as file:
+            json.dump({
+                "seed": self.chosen.seed, "seconds": self.chosen.seconds, "max_age": MAX_AGE, **self.moments,
+                **plan.described()}, file, indent=1)
+        os.rename(self.path("plan.json.new"), self.path("plan.json"))
+
+    def moment(self, name):
+        self.moments[name] = milliseconds()
+        self.write_plan()
 
     # MARK: - The processes
 
     def build(self):
         chosen = self.chosen
+        # A client that came again must not be overtaken by what it said before: nobody could know that.
         self.downstream = Proxy(lambda: self.relay_port)
-        self.upstream = Proxy(lambda: self.backend_port)
-        mebibytes = 48 + 2 * round(chosen.seconds / 60)
+        self.upstream = {
+            wire: Proxy(lambda wire=wire: self.backend_ports[wire], 0 if WIRE_CLASSES[wire].forgets_the_gone else STALE)
+            for wire in WIRES
+        }
+        mebibytes = 64 + 4 * round(chosen.seconds / 60)
         self.disk = small_disk(self.path("state"), mebibytes, refuse=chosen.no_mount)
         if isinstance(self.disk, SizeLimit):
             self.notes.append("full disk: " + self.disk.how)
-        self.clock = Clock(self.path("clock"))
+        self.clock = Clock(self.path("clock"), Journal(self.path("clock.jsonl")))
         if not self.clock.library:
             self.notes.append("no libfaketime here: the relay's clock does not jump (apt-get install libfaketime)")
         self.hash = subprocess.run(
             [BINARY, "hash-password", "--iterations=4096"], input=PASSWORD + "\n", capture_output=True, text=True,
             check=True).stdout.strip()
-        self.configure(with_storage=True)
+        self.configure()
         checked = subprocess.run(
             [BINARY, "check", "--config", self.path("chatbridge.toml")], capture_output=True, text=True, check=False)
-        if checked.returncode and "storage" in checked.stdout + checked.stderr:
-            self.notes.append("this chatbridge has no [storage]: it forgets everything when it is killed")
-            self.configure(with_storage=False)
-        elif checked.returncode:
+        if checked.returncode:
             raise Trouble("the configuration is refused:\n" + checked.stdout + checked.stderr)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CHATBRIDGE")}
+        self.relay_story = Journal(self.path("relay.jsonl"))
         self.relay = Process(
             # Swift loses a program's arguments where a preloaded library changes the environment, as libfaketime does:
             # `run` with ./chatbridge.toml is what none at all mean.
             "relay", lambda: [BINARY], directory=self.directory,
             environment=lambda: {**environment, **self.clock.environment()}, on_line=self.relay_said,
-            on_end=self.relay_ended)
+            on_start=lambda pid: self.tell_relay("started", pid=pid), on_end=self.relay_ended)
         self.relay_log = open(self.path("relay.log"), "a", encoding="utf-8")
-        self.backend = Process("backend", self.backend_command, on_line=self.backend_said, on_end=self.backend_ended)
-        self.clients = {name: Process(name, lambda name=name: self.client_command(name)) for name in CLIENTS}
+        self.memory = Memory(self.path("samples.jsonl"))
+        self.backends = {
+            wire: Process(
+                "backend of " + wire, lambda wire=wire: self.backend_command(wire),
+                on_line=lambda line, wire=wire: self.backend_said(wire, line),
+                on_end=lambda pid, code, own, wire=wire: self.backend_ports.update({wire: None}))
+            for wire in WIRES
+        }
         self.client_words = collections.deque(maxlen=20)
-        for process in self.clients.values():
-            process.on_line = self.client_words.append
-        self.processes = [self.relay, self.backend, *self.clients.values()]
+        self.clients = {
+            name: Process(name, lambda name=name: self.client_command(name), on_line=self.client_words.append)
+            for name in CLIENTS
+        }
+        self.processes = [self.relay, *self.backends.values(), *self.clients.values()]
 
-    def configure(self, with_storage):
+    def configure(self):
         text = [
             '[server]\nname = "relay.soak"\nstate_dir = "%s"' % self.path("state"),
             '[[listeners]]\nbind = "irc://127.0.0.1:0"',
@@ -121,18 +154,42 @@ class Soak:
             '[limits]\nmessages_per_second = "off"\nupstream_messages_per_second = "off"\n'
             'upstream_connects_per_second = "off"\nping_interval = "5s"\nping_timeout = "5s"',
             '[log]\nformat = "json"\nlevel = "info"',
+            '[storage]\nurl = "sqlite:chatbridge.db"',
+            '[dialects.acked]\nfile = "%s"' % os.path.join(HERE, "ack.json"),
+            '[dialects.echoed]\nfile = "%s"' % os.path.join(HERE, "echo.json"),
         ]
-        if with_storage:
-            text.append('[storage]\nurl = "sqlite:chatbridge.db"')
-        for wire in {wire.name for wire in ROOMS.values()}:
-            text.append('[backends.%s]\ndialect = "%s"\nurl = "ws://127.0.0.1:%d/%s/{room}"' % (
-                wire, wire, self.upstream.port, wire))
-        for name, wire in ROOMS.items():
-            text.append('[[rooms]]\nname = "%s"\nbackend = "%s"' % (name, wire.name))
-        for name in sorted({account_of(client) for client in CLIENTS}):
+        with open(self.path("upstream.secret"), "w", encoding="utf-8") as file:
+            file.write(UPSTREAM_PASSWORD + "\n")
+        os.chmod(self.path("upstream.secret"), 0o600)
+
+        def backend(name, wire, dialect, path, *more):
+            keys = ['dialect = "%s"' % dialect, 'url = "ws://127.0.0.1:%d/%s"' % (self.upstream[wire].port, path), *more]
+            text.append("[backends.%s]\n%s" % (name, "\n".join(keys)))
+
+        def login(user):
+            return 'user = "%s"\npassword_file = "%s"' % (user, self.path("upstream.secret"))
+
+        for wire in ("typed", "envelope", "swiftchat"):
+            backend(wire, wire, wire, "{room}")
+        backend("plainjson", "plainjson", "plainjson", "{room}",
+                'options = { history_url = "/messages/{room}?since={since}&limit={limit}" }')
+        backend("jwt-rooms", "jwt-rooms", "jwt-rooms", "ws/chat/{room}", login(ACCOUNTS["jwt-rooms"]))
+        backend("directus-columns", "directus", "directus", "websocket", login(ACCOUNTS["attic"]),
+                "options = { send_sender_name = true, send_client_id = true }")
+        backend("directus-plain", "directus", "directus", "websocket", login(ACCOUNTS["vault"]),
+                'options = { fields = { sender_name = "", client_id = "" } }')
+        backend("custom-ack", "custom", "acked", "{room}", login("relay"))
+        backend("custom-echo", "custom", "echoed", "{room}", login("relay"))
+        for room in ROOMS.values():
+            name = room.wire.name + ("-" + room.kind if room.wire.name in ("directus", "custom") else "")
+            text.append('[[rooms]]\nname = "%s"\nbackend = "%s"' % (room.name, name))
+        for name in sorted({client.account for client in CLIENTS.values()} - {None}):
             text.append('[[accounts]]\nname = "%s"\npassword = "%s"' % (name, self.hash))
         with open(self.path("chatbridge.toml"), "w", encoding="utf-8") as file:
             file.write("\n\n".join(text) + "\n")
+
+    def tell_relay(self, what, **more):
+        self.relay_story.append(t=milliseconds(), what=what, **more)
 
     def relay_said(self, line):
         self.relay_words.append(line)
@@ -140,33 +197,27 @@ class Soak:
         if '"event":"listening"' in line:
             self.relay_port = int(json.loads(line)["address"].rsplit(":")[-1])
 
-    def relay_ended(self, pid):
+    def relay_ended(self, pid, code, own):
         self.relay_port = None
+        self.tell_relay("ended", pid=pid, code=code, **({"own": True} if own else {}))
         Clock.forget(pid)
 
-    def backend_command(self):
+    def backend_command(self, wire):
         return [
-            sys.executable, os.path.join(HERE, "backend.py"), "--logs", self.path("logs"),
+            sys.executable, os.path.join(HERE, "backend.py"), "--wire", wire, "--logs", self.path("logs"),
             "--seed", str(self.chosen.seed)] + ["--silent"] * self.is_silent
 
-    def backend_said(self, line):
+    def backend_said(self, wire, line):
         try:
-            said = json.loads(line)
-        except ValueError:
-            said = {"trouble": line}
-        if "port" in said:
-            self.backend_port = said["port"]
-        else:
-            self.notes.append("backend: " + line[:300])
-
-    def backend_ended(self, _pid):
-        self.backend_port = None
+            self.backend_ports[wire] = json.loads(line)["port"]
+        except (ValueError, KeyError):
+            self.notes.append("backend of %s: %s" % (wire, line[:300]))
 
     def client_command(self, name):
         return [
             sys.executable, os.path.join(HERE, "client.py"), "--name", name, "--password", PASSWORD,
             "--port", str(self.downstream.port), "--record", self.record_path(name), "--seed", str(self.chosen.seed),
-        ] + ["--bare"] * self.is_bare + ["--silent"] * self.is_silent
+        ] + ["--silent"] * self.is_silent
 
     def record_path(self, name):
         return self.path("records", name.replace("@", "."))
@@ -174,50 +225,41 @@ class Soak:
     # MARK: - From the beginning to the end
 
     async def run(self):
-        self.is_bare = False
         self.build()
-        self.downstream.start()
-        self.upstream.start()
-        self.backend.start()
-        self.relay.start()
-        await self.until(lambda: self.relay_port and self.backend_port, 60, "relay and backend listen")
-        self.is_bare = not await self.knows_client_names()
-        if self.is_bare:
-            self.notes.append("this chatbridge refuses alice@one as a login: clients are told apart by their ident")
+        for proxy in (self.downstream, *self.upstream.values()):
+            proxy.start()
+        for process in (*self.backends.values(), self.relay):
+            process.start()
+        await self.until(
+            lambda: self.relay_port and all(self.backend_ports.values()), 60, "relay and backends listen")
         for process in self.clients.values():
             process.start()
         await self.until(self.everybody_spoke, 60, "every client has said something and seen it taken")
+        self.watching = asyncio.get_running_loop().create_task(self.memory.watch(self.relay))
+        self.moment("began")
         await self.break_things()
         self.mend()
+        self.moment("peace")
         # A while of peace, so that everything has neighbours.
         await asyncio.sleep(3)
         self.is_silent = True
+        self.moment("silence")
         await self.settle(SETTLE)
-        self.backend.tell("finale")
+        for process in self.backends.values():
+            process.tell("say")
         await asyncio.sleep(1)
-        return await self.settle(FINALE)
+        await self.settle(FINALE)
+        await self.read_pages()
+        self.watching.cancel()
+        self.memory.sample(self.relay, final=True)
 
     async def until(self, condition, seconds, what):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
                 raise Trouble("not within %d s: %s\n%s" % (
-                    seconds, what, "\n".join([*self.relay_words, *self.client_words][-20:])))
+                    seconds, what, "\n".join([*self.relay_words, *self.client_words, *self.notes][-30:])))
             await asyncio.sleep(0.1)
-
-    async def knows_client_names(self):
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.relay_port)
-        login = base64.b64encode(b"\0alice@probe\0" + PASSWORD.encode()).decode()
-        writer.write((
-            "CAP LS 302\r\nNICK alice\r\nUSER probe 0 * :probe\r\nCAP REQ :sasl\r\nAUTHENTICATE PLAIN\r\n"
-            "AUTHENTICATE %s\r\n" % login).encode())
-        try:
-            while True:
-                line = (await asyncio.wait_for(reader.readline(), 10)).decode()
-                if " 903 " in line or not line or " 904 " in line:
-                    return " 903 " in line
-        finally:
-            writer.close()
 
     def everybody_spoke(self):
         return all(
@@ -225,130 +267,174 @@ class Soak:
             for path in map(self.record_path, CLIENTS))
 
     async def settle(self, seconds):
-        """Waits until nothing is missing any more, at most so long; the last account.
+        """Waits until nothing is missing any more, at most so long.
 
-        Nor for longer than a message may wait, when what is missing stays the same.
+        Nor for longer than anything may take, when what is missing stays the same.
         """
         begin = changed = time.monotonic()
         missing = None
         while True:
             # More than once: who was just being started did not hear it.
-            for process in (self.backend, *self.clients.values()):
+            for process in (*self.backends.values(), *self.clients.values()):
                 process.tell("silent")
             await asyncio.sleep(LEAST)
             counted = time.monotonic()
-            # Beside the loop: the proxies must not stand still meanwhile.
-            result = await asyncio.to_thread(self.count)
+            # In a process of its own: the proxies must not stand still meanwhile.
+            counter = await asyncio.create_subprocess_exec(
+                sys.executable, accountant.__file__, self.directory, "--brief", stdout=asyncio.subprocess.PIPE)
+            found = json.loads((await counter.communicate())[0])
             counted = time.monotonic() - counted
-            if result.of("lost") != missing:
-                missing, changed = result.of("lost"), time.monotonic()
+            if found != missing:
+                missing, changed = found, time.monotonic()
             now = time.monotonic()
-            if not missing or now - begin > seconds or now - changed > MAX_AGE + LEAST:
-                return result
+            if not missing["lost"] or now - begin > seconds or now - changed > UNCHANGED:
+                return
             # An account of an hour takes its time.
-            await asyncio.sleep(2 * counted)
+            await asyncio.sleep(counted)
 
-    def count(self):
-        # Clients first: what they have seen is in the logs then.
-        records = {name: read(self.record_path(name)) for name in CLIENTS}
-        logs = {name: read(self.path("logs", name + ".log")) for name in ROOMS}
-        return account(logs, records, self.phases + self.stalls, self.full)
+    async def read_pages(self):
+        readers = [name for name, client in CLIENTS.items() if "batch" in client.caps]
+
+        def behind():
+            return [
+                name for name in readers
+                if sum(entry["d"] == "#" and entry["l"].startswith("paged ") for entry in read(self.record_path(name)))
+                < len(ROOMS)]
+
+        end = time.monotonic() + PAGES + self.chosen.seconds / 20
+        while time.monotonic() < end and behind():
+            for name in readers:
+                self.clients[name].tell("pages")
+            await asyncio.sleep(2)
+        for name in behind():
+            ends = [entry["l"] for entry in read(self.record_path(name)) if entry["d"] == "!"]
+            self.notes.append("%s did not read every room from its end to its beginning; its connections ended with: %s" % (
+                name, ends[-1] if ends else "nothing"))
 
     # MARK: - Faults
 
     async def break_things(self):
         begin = time.monotonic()
-        dealt = faults.schedule(self.chosen.seed, self.chosen.seconds)
+        dealt, scripts = faults.schedule(self.chosen.seed, self.chosen.seconds)
+        self.scripts.update(name for _, name in scripts)
+        for at, name in scripts:
+            self.after(at, lambda name=name, at=at: self.note_fault(at, "together", name))
         for fault in dealt:
             await asyncio.sleep(max(0, begin + fault.at - time.monotonic()))
             if any(fault.kind.startswith(word) for word in self.chosen.without):
                 continue
             detail = self.carry_out(fault)
-            if detail is None:
-                continue
-            self.ran[fault.kind] += 1
-            line = "%7.1f  %-14s %s" % (fault.at, fault.kind, detail)
-            self.happened.append("%d %s" % (time.time_ns() // 1_000_000, line))
-            if self.chosen.verbose:
-                print(line, flush=True)
+            if detail is not None:
+                self.ran[fault.kind] += 1
+                self.note_fault(fault.at, fault.kind, detail)
         await asyncio.sleep(max(0, begin + self.chosen.seconds - time.monotonic()))
+
+    def note_fault(self, at, kind, detail):
+        line = "%7.1f  %-14s %s" % (at, kind, detail)
+        self.happened.append("%d %s" % (milliseconds(), line))
+        if self.chosen.verbose:
+            print(line, flush=True)
 
     def carry_out(self, fault):
         """What was done; None: it could not be done now."""
         source = random.Random(fault.dice)
-        deed, _, whom = fault.kind.partition(" ")
-        if deed in ("kill", "stall"):
-            process = self.clients[source.choice(sorted(self.clients))] if whom == "client" else getattr(self, whom)
-            if deed == "kill":
-                return "%s, back after %.2f s" % (process.name, fault.length) if process.kill(fault.length) else None
-            if process.is_stopped or not process.stall():
-                return None
-            if process is self.relay:
-                now = time.time_ns() // 1_000_000
-                length = round(fault.length * 1000)
-                self.stalls.append([now, now + length, -length])
-            self.after(fault.length, lambda pid=process.pid: self.resume(process, pid))
-            return "%s for %.1f s" % (process.name, fault.length)
-        if deed == "cut":
-            return self.cut(whom, source)
+        deed, _, what = fault.kind.partition(" ")
+        # Mostly one wire, now and then all.
+        wires = fault.whom or (tuple(WIRES) if source.random() < 0.25 else (source.choice(tuple(WIRES)),))
+        if deed in ("kill", "stall") and what in ("relay", "client"):
+            process = self.relay if what == "relay" else self.clients[source.choice(sorted(self.clients))]
+            return self.kill(process, fault) if deed == "kill" else self.stop_for(process, fault)
+        if what == "backend":
+            act = self.kill if deed == "kill" else self.stop_for
+            return _joined(act(self.backends[wire], fault) for wire in wires)
+        if deed == "hang":
+            running = [wire for wire in wires if self.backends[wire].is_running]
+            for wire in running:
+                self.backends[wire].tell("%s=%.2f" % (what, fault.length))
+            return "%s for %.1f s" % (", ".join(running), fault.length) if running else None
+        if deed in ("expire", "expire-all"):
+            wires = fault.whom or (source.choice(sorted(name for name, wire in WIRES.items() if wire.logs_in)),)
+            for wire in wires:
+                self.backends[wire].tell(deed)
+            return ", ".join(wires)
+        if deed == "say":
+            for wire in wires:
+                self.backends[wire].tell("say")
+            return ", ".join(wires)
+        if deed in ("cut", "stall"):
+            return self.cut(what, wires, fault, source)
         if fault.kind == "full disk":
             if not self.relay.is_running:
                 return None
-            self.full.append([time.time_ns() // 1_000_000, float("inf")])
             self.disk.fill(self.relay)
             if isinstance(self.disk, SizeLimit) and self.disk.is_deadly:
                 self.notes.append("the relay does not ignore SIGXFSZ: a limit on the size of files ends it")
-            self.after(fault.length, self.empty_disk)
+            self.after(fault.length, lambda: self.disk.empty(self.relay))
             return "for %.1f s" % fault.length
         if fault.kind == "clock jump":
-            if not self.clock.library or self.jump is not None:
+            if not self.clock.library or self.is_jumping:
                 return None
             offset = source.choice(faults.JUMPS)
-            self.jump = [time.time_ns() // 1_000_000, float("inf"), offset * 1000]
-            self.phases.append(self.jump)
+            self.is_jumping = True
+            self.jumps.append(offset)
             self.clock.set(offset)
             self.after(fault.length, self.set_clock_right)
             return "%+d s for %.1f s" % (offset, fault.length)
         raise Trouble("an unknown fault: " + fault.kind)
 
-    def cut(self, how, source):
-        side, name = source.choice(((self.upstream, "backend"), (self.downstream, "clients")))
-        whole = sorted((one for one in side.connections if one.is_whole), key=lambda one: one.near.fileno())
+    def kill(self, process, fault):
+        return "%s, back after %.2f s" % (process.name, fault.length) if process.kill(fault.length) else None
+
+    def stop_for(self, process, fault):
+        if process.is_stopped or not process.stall():
+            return None
+        if process is self.relay:
+            self.tell_relay("stopped", pid=process.pid)
+        self.after(fault.length, lambda pid=process.pid: self.resume(process, pid))
+        return "%s for %.1f s" % (process.name, fault.length)
+
+    def cut(self, how, wires, fault, source):
+        if how == "client":
+            side, how = [self.downstream], source.choice(("with FIN", "with RST", "silently", "link"))
+        else:
+            side = [self.upstream[wire] for wire in wires]
+        whole = sorted(
+            (one for proxy in side for one in proxy.connections if one.is_whole), key=lambda one: one.near.fileno())
         if not whole:
             return None
-        chosen = whole if source.random() < 0.4 else [source.choice(whole)]
+        chosen = whole if fault.whom or source.random() < 0.4 else [source.choice(whole)]
         fate = source.choice(("swallowed", "frozen"))
         near, far = source.choice(((True, True), (True, True), (True, False), (False, True)))
+        length = fault.length or source.uniform(2, 12)
         for connection in chosen:
             if how == "with FIN":
                 connection.finish()
             elif how == "with RST":
                 connection.tear()
-            else:
+            elif how == "silently":
                 connection.silence(fate, near, far)
+            else:
+                connection.stall_for(length)
         ways = fate + (" both ways" if near and far else " upwards" if near else " downwards")
-        return "%d of %d to the %s%s" % (len(chosen), len(whole), name, ", " + ways if how == "silently" else "")
+        whom = "clients" if side == [self.downstream] else ", ".join(wires)
+        return "%d of %d to %s%s" % (
+            len(chosen), len(whole), whom,
+            ", " + ways if how == "silently" else " for %.1f s" % length if how == "link" else ", " + how)
 
     def after(self, seconds, action):
         handle = asyncio.get_running_loop().call_later(seconds, lambda: (self.later.discard(handle), action()))
         self.later.add(handle)
 
-    @staticmethod
-    def resume(process, pid):
-        if process.is_running and process.pid == pid:
+    def resume(self, process, pid):
+        if process.is_running and process.pid == pid and process.is_stopped:
             process.resume()
-
-    def empty_disk(self):
-        self.disk.empty(self.relay)
-        now = time.time_ns() // 1_000_000
-        for phase in self.full:
-            phase[1] = min(phase[1], now + FULL_DISK_AFTER)
+            if process is self.relay:
+                self.tell_relay("continued", pid=pid)
 
     def set_clock_right(self):
-        if self.jump is not None:
+        if self.is_jumping:
             self.clock.set(0)
-            self.jump[1] = time.time_ns() // 1_000_000
-            self.jump = None
+            self.is_jumping = False
 
     def mend(self):
         """No faults any more."""
@@ -356,8 +442,9 @@ class Soak:
             handle.cancel()
         self.later.clear()
         for process in self.processes:
-            process.resume()
-        self.empty_disk()
+            if process.is_running:
+                self.resume(process, process.pid)
+        self.disk.empty(self.relay)
         self.set_clock_right()
 
     # MARK: - The end
@@ -365,11 +452,22 @@ class Soak:
     async def stop(self):
         for handle in self.later:
             handle.cancel()
+        if hasattr(self, "watching"):
+            self.watching.cancel()
         for process in getattr(self, "processes", []):
             await process.stop()
-        for proxy in ("downstream", "upstream"):
-            if hasattr(self, proxy):
-                getattr(self, proxy).stop()
+        for proxy in (getattr(self, "downstream", None), *getattr(self, "upstream", {}).values()):
+            if proxy:
+                proxy.stop()
+
+    def audited(self):
+        """What the second accountant says about the same files; None: there is none."""
+        if not os.path.exists(AUDITOR):
+            return None
+        done = subprocess.run(
+            [sys.executable, AUDITOR, self.directory], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False)
+        return done.returncode, done.stdout.strip()
 
     def clean_up(self, keep):
         if keep and hasattr(self, "disk") and os.listdir(self.path("state")):
@@ -386,6 +484,10 @@ class Soak:
     def own_ends(self):
         """Processes that ended though nobody had killed them."""
         return {process.name: process.ends for process in self.processes if process.ends}
+
+
+def _joined(details):
+    return "; ".join(filter(None, details)) or None
 
 
 # MARK: - The command
@@ -417,18 +519,23 @@ async def main():
     chosen = arguments()
     if not BINARY:
         raise Trouble("CHATBRIDGE must name the program to test")
-    print("soak: %d s with a fault every %.1f s, SEED=%d" % (
-        chosen.seconds, sum(faults.PAUSE) / 2, chosen.seed), flush=True)
+    dealt, scripts = faults.schedule(chosen.seed, chosen.seconds)
+    print("soak: %d s, %d faults, %d of them together in %d scripts, SEED=%d" % (
+        chosen.seconds, len(dealt), sum(fault.track == "script" for fault in dealt), len(scripts), chosen.seed), flush=True)
     soak = Soak(chosen)
     keep, task = True, asyncio.current_task()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        result = await soak.run()
+        await soak.run()
         await soak.stop()
         # Nothing moves any more.
-        result = soak.count()
+        result = accountant.account(accountant.load(soak.directory))
         broken = report.show(result, soak)
+        audit = soak.audited()
+        if audit is not None:
+            print("\nThe second accountant says:\n" + audit[1], flush=True)
+            broken = broken or audit[0] != 0
         keep = chosen.keep or bool(broken)
         if keep:
             report.write_details(result, soak)

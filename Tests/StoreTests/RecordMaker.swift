@@ -65,7 +65,7 @@ struct RecordMaker {
     mutating func message(sequence: Int64) -> StoredMessage {
         StoredMessage(
             kind: StoredMessage.Kind.allCases.randomElement(using: &random) ?? .message, sequence: sequence,
-            msgid: "\(sequence)" + text(), upstreamID: maybeID(), sender: person(), at: time(), backendAt: maybeTime(),
+            msgid: "\(sequence)." + text(), upstreamID: maybeID(), sender: person(), at: time(), backendAt: maybeTime(),
             gapFrom: maybeTime(), nick: text(), source: text(), account: maybeText(), text: text(),
             sentAs: maybeText(), attachments: attachments(), isEncrypted: chance(), replyTo: maybeText(),
             clientTags: tags(), author: maybeID(), client: maybeText(), isTakenBack: chance())

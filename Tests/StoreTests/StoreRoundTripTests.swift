@@ -37,15 +37,15 @@ struct StoreRoundTripTests {
                     nick: maker.text(), realname: maker.text(), lastSeen: maker.time()))
             state.cursors.append(
                 StoredCursor(
-                    account: "\(index)" + maker.text(), client: maker.text(), room: key, sequence: Int64(index)))
+                    account: "\(index)." + maker.text(), client: maker.text(), room: key, sequence: Int64(index)))
             state.accounts.append(
-                StoredAccount(name: "\(index)" + maker.text(), password: maker.text(), madeAt: maker.time()))
+                StoredAccount(name: "\(index)." + maker.text(), password: maker.text(), madeAt: maker.time()))
             state.nicks.append(
-                StoredNick(folded: "\(index)" + maker.text(), nick: maker.text(), account: maker.text()))
-            state.choices.append(maker.choices(of: "\(index)" + maker.text()))
+                StoredNick(folded: "\(index)." + maker.text(), nick: maker.text(), account: maker.text()))
+            state.choices.append(maker.choices(of: "\(index)." + maker.text()))
             state.memberships.append(
                 StoredMembership(
-                    account: "\(index)" + maker.text(),
+                    account: "\(index)." + maker.text(),
                     room: StoredRoomKey(backend: maker.text(), room: maker.text()), channel: maker.text(),
                     position: Int64(index)))
         }

@@ -22,7 +22,7 @@ enum OfflineCommands {
         return ExitCode.ok
     }
 
-    /// `chatbridge check`: every problem, or `ok`.
+    /// `chatbridge check`: every problem; or, of each room with a described dialect, what confirms its messages, and `ok`.
     ///
     /// - Returns: 0, or ``ExitCode/configuration`` when something is wrong.
     static func check(
@@ -36,15 +36,16 @@ enum OfflineCommands {
                     loaded.configuration, options, surroundings: surroundings, output: output, errors: errors)
             }
             let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
+            let reports = ConfirmationReport.reports(loaded.configuration)
             if options.json {
-                output(json(problems: [], path: loaded.path, configuration: text) + "\n")
+                output(json(problems: [], path: loaded.path, reports: reports, configuration: text) + "\n")
             } else {
-                output(text ?? "ok\n")
+                output(text ?? reports.map { $0.line + "\n" }.joined() + "ok\n")
             }
             return ExitCode.ok
         } catch {
             if options.json {
-                output(json(problems: error.problems, path: global.configPath, configuration: nil) + "\n")
+                output(json(problems: error.problems, path: global.configPath) + "\n")
             } else {
                 errors(error.description + "\n")
             }
@@ -53,13 +54,23 @@ enum OfflineCommands {
     }
 
     /// One object: `ok`, `file`, `problems` (each `at`, `file`, `line`, `column`, `variable` or `flag` as known, and
-    /// `message`), and `configuration` as TOML where it was asked for.
-    private static func json(problems: [ConfigurationProblem], path: String?, configuration: String?) -> String {
+    /// `message`), `confirmations` (each `room`, `confirmed_by`, `after_a_lost_link`) where there are described dialects,
+    /// and `configuration` as TOML where it was asked for.
+    private static func json(
+        problems: [ConfigurationProblem], path: String?, reports: [ConfirmationReport] = [],
+        configuration: String? = nil
+    ) -> String {
         var members = ["\"ok\":\(problems.isEmpty)"]
         if let path { members.append("\"file\":\(quoted(path))") }
         members.append("\"problems\":[" + problems.map(object).joined(separator: ",") + "]")
+        if !reports.isEmpty { members.append("\"confirmations\":[" + reports.map(object).joined(separator: ",") + "]") }
         if let configuration { members.append("\"configuration\":\(quoted(configuration))") }
         return "{" + members.joined(separator: ",") + "}"
+    }
+
+    private static func object(_ report: ConfirmationReport) -> String {
+        "{\"room\":\(quoted(report.room)),\"confirmed_by\":\(quoted(report.confirmedBy)),"
+            + "\"after_a_lost_link\":\(quoted(report.afterALostLink))}"
     }
 
     private static func object(_ problem: ConfigurationProblem) -> String {

@@ -102,6 +102,7 @@ extension ConfigurationCompletion {
             checkAuth(backend.room, at: at, whole: whole)
             checkProxy(backend.room, at: at, whole: whole)
             checkSubprotocol(backend.room, at: at, whole: whole)
+            checkIdentity(backend.room, at: at, called: "backend \"\(backend.name)\"", whole: whole)
             checkBackoff(backend.room.backoff, at: at)
             checkTLS(backend.room, at: at, called: "backend \"\(backend.name)\"", inherited: nil)
             checkOptions(backend.room, at: at, inherited: nil)
@@ -163,6 +164,21 @@ extension ConfigurationCompletion {
         case "topic": room.topic.isEmpty
         default: room.upstreamRoom.isEmpty
         }
+    }
+
+    /// Where the backend takes the sender from the login, nobody can be a person of their own: each would be the one account,
+    /// and what comes back would look like somebody else's.
+    mutating func checkIdentity(
+        _ room: RoomConfiguration, at path: String, called: String, whole: ConfigurationOrigin
+    ) {
+        // A dialect whose options are wrong has its own complaint.
+        guard room.identity == .puppet, let dialect = try? configuration.dialect(of: room), !dialect.traits.namesSenders
+        else { return }
+        reader.report(
+            origin("\(path).identity") ?? origin("room_defaults.identity") ?? whole,
+            "\(called) cannot have identity = \"puppet\": the dialect \(room.dialect) speaks as one account, whoever "
+                + "writes; write identity = \"single\", which puts the nick before the text, and give accounts that are to "
+                + "speak as themselves a login of their own ([accounts.upstream])")
     }
 
     mutating func checkSubprotocol(_ room: RoomConfiguration, at path: String, whole: ConfigurationOrigin) {

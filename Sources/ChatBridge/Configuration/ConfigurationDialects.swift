@@ -21,7 +21,7 @@ extension Configuration {
     ///
     /// - Throws: what is wrong with the options; a described dialect has none.
     func dialect(
-        named name: String, options: DialectOptions = DialectOptions()
+        named name: String, options: consuming DialectOptions = DialectOptions()
     ) throws(DialectOptionError) -> (any Dialect)? {
         guard let described = dialects.first(where: { $0.name == name }) else {
             return try DialectTable.dialect(named: name, options: options)

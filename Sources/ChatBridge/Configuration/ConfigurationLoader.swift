@@ -194,6 +194,7 @@ struct ConfigurationCompletion {
             if isOwn("auth", "headers") { checkAuth(room, at: at, whole: whole) }
             if isOwn("url", "proxy") { checkProxy(room, at: at, whole: whole) }
             if isOwn("subprotocol", "require_subprotocol") { checkSubprotocol(room, at: at, whole: whole) }
+            if isOwn("identity") { checkIdentity(room, at: at, called: called, whole: whole) }
             checkBackoff(room.backoff, at: at)
             if isOwn("url", "tls") { checkTLS(room, at: at, called: called, inherited: backend) }
             checkOptions(room, at: at, inherited: backend)

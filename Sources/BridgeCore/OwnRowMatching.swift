@@ -1,0 +1,65 @@
+import ChatModel
+
+/// Which rows of a history are messages of ours, on wires where the server makes the ids.
+///
+/// Both sides are in order, oldest first, and so are the pairs: as many as can be, and of several ways those whose times are
+/// nearest to each other. Another device of the account may have said the same words; each row is taken once.
+enum OwnRowMatching {
+    struct Text {
+        /// The hash of the text; see ``SentMessages/key(_:)``.
+        var key: Int
+        /// When it was said; nil: unknown.
+        var at: ChatTimestamp?
+    }
+
+    /// A row that is older than what was said by more than this is another one, whatever the clocks say.
+    static let clockTolerance = HistoryPage.credibleLead
+    /// One pair more outweighs any difference of times.
+    private static let pairWorth: Int64 = 1 << 40
+    private static let longestDistance: Int64 = 24 * 60 * 60 * 1000
+
+    /// Pairs of places in `sent` and `rows`.
+    static func pairs(_ sent: [Text], _ rows: [Text]) -> [(sent: Int, row: Int)] {
+        let keys = Set(rows.map(\.key))
+        let said = sent.indices.filter { keys.contains(sent[$0].key) }
+        let wanted = Set(said.map { sent[$0].key })
+        let candidates = rows.indices.filter { wanted.contains(rows[$0].key) }
+        guard !said.isEmpty, !candidates.isEmpty else { return [] }
+        // worth[i][j]: of the best pairs among said[i...] and candidates[j...].
+        let width = candidates.count + 1
+        var worth = [Int64](repeating: 0, count: (said.count + 1) * width)
+        for i in said.indices.reversed() {
+            for j in candidates.indices.reversed() {
+                var best = max(worth[(i + 1) * width + j], worth[i * width + j + 1])
+                if let pair = pairWorth(sent[said[i]], rows[candidates[j]]) {
+                    best = max(best, pair + worth[(i + 1) * width + j + 1])
+                }
+                worth[i * width + j] = best
+            }
+        }
+        var pairs: [(sent: Int, row: Int)] = []
+        var (i, j) = (0, 0)
+        while i < said.count, j < candidates.count {
+            let here = worth[i * width + j]
+            if let pair = pairWorth(sent[said[i]], rows[candidates[j]]),
+                here == pair + worth[(i + 1) * width + j + 1]
+            {
+                pairs.append((said[i], candidates[j]))
+                (i, j) = (i + 1, j + 1)
+            } else if here == worth[(i + 1) * width + j] {
+                i += 1
+            } else {
+                j += 1
+            }
+        }
+        return pairs
+    }
+
+    private static func pairWorth(_ sent: Text, _ row: Text) -> Int64? {
+        guard sent.key == row.key else { return nil }
+        guard let said = sent.at, let stored = row.at else { return pairWorth - longestDistance }
+        let (later, over) = stored.milliseconds.subtractingReportingOverflow(said.milliseconds)
+        guard !over, later >= -clockTolerance else { return nil }
+        return pairWorth - min(abs(later), longestDistance)
+    }
+}

@@ -1,0 +1,291 @@
+import ChatModel
+import Dialects
+import WireBytes
+
+// What a history tells of our own messages: those whose ids nobody told us, and those of which nobody knows whether they
+// arrived.
+//
+// | a message of ours | a history has it                  | the first history lacks it | so does one asked for 10 s later     |
+// |-------------------|-----------------------------------|----------------------------|--------------------------------------|
+// | shown, delivered  | its id is learned                 | – (the link lives)         | –                                    |
+// | shown, unsettled  | its id is learned                 | asked again                | sent again, once; not shown again    |
+// | unsettled         | shown, in the place of the row    | asked again                | sent again, once                     |
+// | unanswered for    | shown, in the place of the row    | asked again                | sent again                           |
+// | long, link alive  |                                   |                            |                                      |
+// | sent twice        | the same                          | asked again                | its author is told                   |
+// | any, and the history does not reach back to it                                  | its author is told                   |
+
+/// How far back a history reaches, as far as messages of ours are concerned.
+struct OwnReach {
+    /// There is nothing older.
+    var isAll = false
+    var oldest: ChatTimestamp?
+    /// The oldest row that was known before, by the time that it shows.
+    var known: ChatTimestamp?
+
+    func includes(_ entry: OutboxEntry, wall: ChatTimestamp) -> Bool {
+        if isAll { return true }
+        guard let said = entry.message.at.map({ min($0, wall) }) else { return false }
+        if let known, known <= said { return true }
+        return oldest.map { $0.milliseconds <= said.milliseconds &- OwnRowMatching.clockTolerance } ?? false
+    }
+}
+
+extension Room {
+    /// After this a history is asked for again that could not be had.
+    static let lookPause: Duration = .seconds(30)
+
+    // MARK: - How far a history reaches
+
+    /// A message of somebody else's from before the oldest of ours that a history must tell of: there a question begins. Nil:
+    /// nothing is to be told.
+    var ownAnchor: CatchUp.Mark? {
+        guard let said = unsettledSince else { return nil }
+        return recent.newest(before: said).map { CatchUp.Mark(id: $0.upstreamID, at: $0.at) } ?? .beginning
+    }
+
+    private var unsettledSince: ChatTimestamp? {
+        ([outbox] + ownLinks.values.map(\.outbox)).flatMap(\.unsettled).compactMap(\.message.at).min()
+    }
+
+    /// Before the rows are taken in: what was known of them then.
+    func noteReach(of rows: [ChatMessage], isAll: Bool) {
+        ownReach = OwnReach(
+            isAll: isAll || rows.isEmpty, oldest: rows.lazy.compactMap(\.at).min(),
+            known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.at } }.min())
+    }
+
+    /// Whether the history has, or would have, whatever of ours it is to tell of.
+    func reachesOwn(_ rows: [ChatMessage], _ context: BridgeContext) -> Bool {
+        let (wall, keys) = (context.now.wall, Set(rows.lazy.map { SentMessages.key($0.text) }))
+        return ([outbox] + ownLinks.values.map(\.outbox)).allSatisfy { box in
+            box.unsettled.allSatisfy {
+                keys.contains(SentMessages.key($0.message.text)) || ownReach.includes($0, wall: wall)
+            }
+        }
+    }
+
+    // MARK: - Whose rows
+
+    /// Finds our messages among the rows of a history, before any row is taken in.
+    func recogniseOwnRows(_ rows: [ChatMessage], _ context: BridgeContext) {
+        ownRows = [:]
+        guard !rows.isEmpty else { return }
+        if traits.messageIDOrigin == .client {
+            confirmShown(rows, nil, context)
+            for own in ownLinks.values { confirmShown(rows, own, context) }
+            return
+        }
+        let isNew = { (row: ChatMessage) in row.id.map { !self.duplicates.contains(self.duplicateKey($0, nil)) } ?? false }
+        for row in rows where bearsClientID(row) && isNew(row) { confirmNamed(row, context) }
+        var unknown = rows.filter { !bearsClientID($0) && isNew($0) }
+        for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender) {
+            unknown[index].isSelf = true
+        }
+        pair(unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }, nil, context)
+        for own in ownLinks.values {
+            pair(unknown.filter { ownLink(speaking: $0.sender) === own }, own, context)
+            confirmRestored(rows, own, context)
+        }
+    }
+
+    /// Before the backend had said who an account is, a row of its own was shown as somebody's: what an earlier process wrote
+    /// may be among these.
+    private func confirmRestored(_ rows: [ChatMessage], _ own: OwnLink, _ context: BridgeContext) {
+        let restored = own.outbox.unsettled.filter { $0.isRestored && !$0.isShown }
+        guard !restored.isEmpty else { return }
+        let pending = Set(ownRows.values.map(\.id))
+        let waiting = restored.filter { entry in entry.message.id.map { !pending.contains($0) } ?? false }
+        let known = rows.filter { row in
+            ownLink(speaking: row.sender) === own && row.id.map { duplicates.contains(duplicateKey($0, nil)) } ?? false
+        }
+        let pairs = OwnRowMatching.pairs(
+            waiting.map { OwnRowMatching.Text(key: SentMessages.key($0.message.text), at: $0.message.at) },
+            known.map { OwnRowMatching.Text(key: SentMessages.key($0.text), at: $0.at) })
+        for (entry, _) in pairs {
+            guard let id = waiting[entry].message.id, let arrived = own.outbox.confirm(id: id, sender: nil) else { continue }
+            leaveOutbox([arrived], own, context)
+        }
+    }
+
+    /// A row that names a message of ours which IRC has seen.
+    private func confirmNamed(_ row: ChatMessage, _ context: BridgeContext) {
+        guard let ours = row.ref.map({ ChatID($0) }) else { return }
+        for own in [nil] + ownLinks.values.map({ Optional($0) }) {
+            let box = own?.outbox ?? outbox
+            if let kept = own?.outbox.delivered.take(id: ours) ?? outbox.delivered.take(id: ours) {
+                leaveOutbox([kept], own, context)
+                return learnShown(kept, row.id, own, context)
+            }
+            guard box.unsettled.contains(where: { $0.message.id == ours && $0.isShown }),
+                let entry = own?.outbox.confirm(id: ours, sender: nil) ?? outbox.confirm(id: ours, sender: nil)
+            else { continue }
+            return confirmed(entry, upstreamID: row.id, at: row.at, own, context)
+        }
+    }
+
+    /// Where the ids are ours, a row names its message.
+    private func confirmShown(_ rows: [ChatMessage], _ own: OwnLink?, _ context: BridgeContext) {
+        let box = own?.outbox ?? outbox
+        guard !box.delivered.isEmpty || box.hasUnsettled else { return }
+        let waiting = Set((box.delivered.entries + box.unsettled).compactMap(\.message.id))
+        for case let id? in rows.map(\.id) where waiting.contains(id) {
+            if let kept = own?.outbox.delivered.take(id: id) ?? outbox.delivered.take(id: id) {
+                leaveOutbox([kept], own, context)
+            } else if let entry = own?.outbox.confirm(id: id, sender: nil) ?? outbox.confirm(id: id, sender: nil) {
+                confirmed(entry, upstreamID: id, at: nil, own, context)
+            }
+        }
+    }
+
+    private func pair(_ rows: [ChatMessage], _ own: OwnLink?, _ context: BridgeContext) {
+        // In flight too: the answer may come later than the row.
+        let unsettled = own?.outbox.unconfirmed ?? outbox.unconfirmed
+        guard !unsettled.isEmpty, !rows.isEmpty else { return }
+        let open = Set(unsettled.filter(\.isShown).map { shownID(of: $0, context) })
+        // Where each IRC user has a name upstream, the words must be theirs too.
+        let isNamed = own == nil && settings.identity == .puppet
+        let hasIDs = rows.allSatisfy { $0.sender.id != nil }
+        func key(_ words: Int, _ sender: ChatPerson?) -> Int {
+            guard isNamed else { return words }
+            var hasher = Hasher()
+            hasher.combine(words)
+            hasher.combine(hasIDs ? sender?.id?.rawValue : sender?.name)
+            return hasher.finalize()
+        }
+        let sent = (own?.sent ?? sentMessages).all.filter { !open.contains($0.msgid) }
+        let ours =
+            sent.map { OwnRowMatching.Text(key: key($0.key, $0.entry?.message.sender), at: saidAt($0, context)) }
+            // Our clock may have been ahead when it was said.
+            + unsettled.map { entry in
+                OwnRowMatching.Text(
+                    key: key(SentMessages.key(entry.message.text), entry.message.sender),
+                    at: entry.message.at.map { min($0, context.now.wall) })
+            }
+        let theirs = rows.map { OwnRowMatching.Text(key: key(SentMessages.key($0.text), $0.sender), at: $0.at) }
+        for (index, row) in OwnRowMatching.pairs(ours, theirs) {
+            let row = rows[row]
+            guard let id = row.id else { continue }
+            if index < sent.count {
+                guard own != nil || isKnownOrPrefixedAsOurs(row) else { continue }
+                _ = own?.sent.take(msgid: sent[index].msgid) ?? sentMessages.take(msgid: sent[index].msgid)
+                learn(id, of: sent[index], own, context)
+                catchUp.saw(id: id, at: row.at, wall: context.now.wall)
+                continue
+            }
+            let entry = unsettled[index - sent.count]
+            guard let ours = entry.message.id else { continue }
+            guard entry.isShown else {
+                ownRows[id] = (ours, own)
+                continue
+            }
+            guard let arrived = own?.outbox.confirm(id: ours, sender: nil) ?? outbox.confirm(id: ours, sender: nil)
+            else { continue }
+            confirmed(arrived, upstreamID: id, at: row.at, own, context)
+            catchUp.saw(id: id, at: row.at, wall: context.now.wall)
+        }
+    }
+
+    private func saidAt(_ sent: SentMessages.Entry, _ context: BridgeContext) -> ChatTimestamp? {
+        if let at = sent.entry?.message.at { return min(at, context.now.wall) }
+        let age = (context.now.monotonic - sent.writtenAt).wholeNanoseconds / 1_000_000
+        return ChatTimestamp(milliseconds: context.now.wall.milliseconds &- age)
+    }
+
+    /// A row of a history that is a message of ours: it is shown in its place. False: it is none.
+    func takeOwnRow(_ row: ChatMessage, _ context: BridgeContext) -> Bool {
+        guard !ownRows.isEmpty, let id = row.id, let ours = ownRows.removeValue(forKey: id) else { return false }
+        let entry = ours.own?.outbox.confirm(id: ours.id, sender: nil) ?? outbox.confirm(id: ours.id, sender: nil)
+        guard let entry else { return false }
+        _ = duplicates.insert(duplicateKey(id, nil))
+        if ours.own == nil { learnAccount(from: row, context) }
+        confirmed(entry, upstreamID: id, at: row.at, ours.own, context)
+        return true
+    }
+
+    /// The backend has a message that IRC has seen, under an id that is known only now.
+    func learnShown(
+        _ entry: OutboxEntry, _ upstreamID: ChatID?, _ own: OwnLink?, _ context: BridgeContext
+    ) {
+        guard let upstreamID, traits.messageIDOrigin == .server else { return }
+        let msgid = shownID(of: entry, context)
+        _ = own?.sent.take(msgid: msgid) ?? sentMessages.take(msgid: msgid)
+        learn(upstreamID, of: msgid, context)
+    }
+
+    // MARK: - What is missing
+
+    /// A history was taken in: what it lacks of ours is looked for once more, and then sent again.
+    ///
+    /// - Parameter rows: of the backend, oldest first.
+    func settleMissing(_ rows: [ChatMessage], _ context: BridgeContext) {
+        // Rows of ours that were neither shown nor passed over: they came live meanwhile.
+        for row in rows { _ = takeOwnRow(row, context) }
+        ownRows = [:]
+        let asked = catchUp.askedAt ?? context.now.monotonic
+        let reach = ownReach
+        func reaches(_ entry: OutboxEntry) -> Bool { reach.includes(entry, wall: context.now.wall) }
+        let given = outbox.settleMissing(
+            asked: asked, patience: CatchUp.patience, isOnce: confirmation == .none, reaches: reaches)
+        tellUnsettled(given, nil, context)
+        // Before the backend has said who an account is, nobody knows which rows are its.
+        for own in ownLinks.values where own.outbox.hasUnsettled && own.isIdentified {
+            let given = own.outbox.settleMissing(
+                asked: asked, patience: CatchUp.patience, isOnce: own.delivery.confirmation == .none, reaches: reaches)
+            tellUnsettled(given, own, context)
+            pump(own, context)
+        }
+        armSettling(context)
+    }
+
+    private func tellUnsettled(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
+        for entry in entries where entry.isRepeated {
+            failed(
+                entry, why: "the backend's history does not have it", own, context)
+        }
+        tellExpired(entries.filter { !$0.isRepeated }, own, context)
+    }
+
+    /// Asks once more for what a history lacked, or for the first time where a link of an account was lost alone.
+    func armSettling(after pause: Duration = CatchUp.patience, _ context: BridgeContext) {
+        var due: MonotonicInstant?
+        for box in [outbox] + ownLinks.values.map(\.outbox) where box.hasUnsettled {
+            let look = box.nextLook(patience: pause) ?? context.now.monotonic + pause
+            due = due.map { min($0, look) } ?? look
+        }
+        guard traits.history != .none, link.isUp, let due else { return context.timers.cancel(.settling(id)) }
+        context.timers.set(.settling(id), at: max(due, context.now.monotonic + .milliseconds(1)))
+    }
+
+    func settlingTimerFired(_ context: BridgeContext) {
+        guard link.isUp, outbox.hasUnsettled || ownLinks.contains(where: { $0.value.outbox.hasUnsettled }) else { return }
+        if !askAgain(context) { context.timers.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
+    }
+
+    /// Messages went unanswered for long over a link that lives: a history may tell what became of them.
+    func lookForDoubtful(_ own: OwnLink?, _ context: BridgeContext) {
+        guard traits.history != .none, !mayRepeatMessages else { return }
+        let now = context.now.monotonic
+        if own?.outbox.unsettleDoubtful(now: now) ?? outbox.unsettleDoubtful(now: now), !askAgain(context) {
+            armSettling(context)
+        }
+    }
+
+    /// The backend complained of something, and a pong confirmed messages a moment ago: a history is to tell whether it has
+    /// them. They do not go again; the author of one that is missing hears that.
+    func lookForSuspects(_ own: OwnLink?, _ context: BridgeContext) {
+        let now = context.now.monotonic
+        let since = now + (.zero - SentMessages.complaintWindow)
+        if own?.outbox.suspectDelivered(since: since, now: now) ?? outbox.suspectDelivered(since: since, now: now),
+            !askAgain(context)
+        {
+            armSettling(context)
+        }
+    }
+
+    /// Nothing tells whether what was written over the lost link arrived, and nothing will.
+    func giveUpUntellable(_ own: OwnLink?, _ context: BridgeContext) {
+        guard traits.history == .none, own?.delivery.confirmation ?? confirmation == .none else { return }
+        tellExpired(own?.outbox.giveUpUnsettled() ?? outbox.giveUpUnsettled(), own, context)
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+/// Operators search the log by its events: each that the program can write is caused by a test that looks at its level and its
+/// metadata.
+@Suite("Events in the log, all of them")
+struct LogEventCoverageTests {
+    /// Checked where its whole line is.
+    private static let elsewhere = ["log-lines-dropped": "LoggingTests.fullPipe"]
+
+    private static let repository = TranscriptTests.folder.appendingPathComponent("../../..").standardizedFileURL
+
+    private static func texts(_ folder: String, _ suffix: String) -> [String] {
+        let root = repository.appendingPathComponent(folder)
+        let paths = FileManager.default.enumerator(atPath: root.path)?.compactMap { $0 as? String } ?? []
+        return paths.filter { $0.hasSuffix(suffix) }.compactMap {
+            try? String(contentsOf: root.appendingPathComponent($0), encoding: .utf8)
+        }
+    }
+
+    /// The arguments of a call whose opening parenthesis stands before `text`.
+    private static func arguments(_ text: Substring) -> [String] {
+        var (found, depth, isQuoted, isEscaped) = ([""], 0, false, false)
+        for character in text {
+            if isQuoted {
+                if character == "\"", !isEscaped { isQuoted = false }
+                isEscaped = character == "\\" && !isEscaped
+            } else if character == "\"" {
+                isQuoted = true
+            } else if "([{".contains(character) {
+                depth += 1
+            } else if ")]}".contains(character) {
+                depth -= 1
+                if depth < 0 { break }
+            } else if character == ",", depth == 0 {
+                found.append("")
+                continue
+            }
+            found[found.count - 1].append(character)
+        }
+        return found
+    }
+
+    private struct Written {
+        var events: Set<String> = []
+        /// Calls whose event is no literal.
+        var unnamed: [String] = []
+
+        mutating func add(_ argument: String?, _ call: Substring) {
+            let names = (argument ?? "").matches(of: #/"([a-z]+(?:-[a-z]+)*)"/#).map { String($0.1) }
+            if names.isEmpty { unnamed.append(String(call.prefix(80))) }
+            events.formUnion(names)
+        }
+    }
+
+    private static let written: Written = {
+        var written = Written()
+        for text in texts("Sources", ".swift") {
+            for call in text.matches(of: #/(?:note|BridgeNote|noteSparingly)\(/#) {
+                let arguments = arguments(text[call.range.upperBound...])
+                // A level comes first, or one of two.
+                guard arguments[0].contains(#/(?:^|[ \n])\.(?:error|warn|info|debug|trace)\s*$/#) else { continue }
+                written.add(arguments.dropFirst().first, text[call.range.lowerBound...])
+            }
+            for call in text.matches(of: #/log\.(?:error|warn|info|debug|trace)\(/#) {
+                written.add(arguments(text[call.range.upperBound...]).first, text[call.range.lowerBound...])
+            }
+            // What is said in rooms has an event for each direction.
+            for call in text.matches(of: #/noteChat\("([a-z]+)"/#) { written.events.insert("message-" + call.1) }
+            for field in text.matches(of: #/event: "([a-z]+(?:-[a-z]+)+)"/#) { written.events.insert(String(field.1)) }
+        }
+        return written
+    }()
+
+    private static let caused: Set<String> = {
+        var caused = Set(LogEventTests.rows.map(\.event))
+        for text in texts("Tests/BridgeTests/Transcripts", ".txt") {
+            caused.formUnion(text.matches(of: #/(?m)^B< \[([a-z-]+): [a-z]+/#).map { String($0.1) })
+        }
+        for text in texts("Tests/EndToEnd", ".py") {
+            caused.formUnion(
+                text.matches(of: #/\.logged\(\s*"([a-z-]+)", "(?:error|warn|info|debug|trace)"/#).map { String($0.1) })
+        }
+        return caused
+    }()
+
+    @Test("every event is caused by a test, and no test waits for one that is not there")
+    func complete() {
+        #expect(Self.written.events.count > 80)
+        // One is how a note of what is said in rooms is made, see above.
+        #expect(Self.written.unnamed.count <= 1, "\(Self.written.unnamed)")
+        let missing = Self.written.events.subtracting(Self.caused).subtracting(Self.elsewhere.keys)
+        #expect(missing.sorted() == [], "no test causes them and looks at level and metadata")
+        #expect(Self.caused.subtracting(Self.written.events).sorted() == [], "the program writes no such event")
+    }
+}

@@ -1,0 +1,29 @@
+"""What the runner has to know about a scenario, written at the scenario.
+
+    @slow("waits out the 60 s of a netsplit")    left out of `make test`; the full run has it
+    @alone("measures CPU time")                  runs while no other does
+
+Both say why, so that a mark that is needless one day can be seen to be. Without marks a scenario is part of every run, beside
+others: most of its time it waits.
+"""
+
+# Longer than this on a quiet machine is slow. The runner names what takes longer and bears no mark.
+SLOW_SECONDS = 20
+
+
+def slow(reason):
+    return _mark("slow", reason)
+
+
+def alone(reason):
+    return _mark("alone", reason)
+
+
+def _mark(name, reason):
+    assert reason, "a mark says why"
+
+    def mark(function):
+        setattr(function, name, reason)
+        return function
+
+    return mark

@@ -1,0 +1,1220 @@
+#!/usr/bin/env python3
+"""A second accountant of the soak: holds the records of a run against the promises, knowing nothing of the first one.
+
+    auditor.py DIRECTORY
+
+README.md says what the records are, docs/RELIABILITY.md what is promised. Prints a line for each kind of breach and wire,
+with up to three examples. Exit code 0: no promise is broken; 1: one is; 2: the directory cannot be read.
+
+Nothing is excused by what the harness did. Where a promise can be read in two ways, the stricter one counts; those places
+are marked STRICT.
+"""
+
+import bisect
+import collections
+import datetime
+import json
+import os
+import re
+import statistics
+import sys
+
+# The relay reads its clock once for all that it does in a turn of its loop, so a time may be this old, in milliseconds.
+STALE = 500
+# From about the time on that is written in clock.jsonl the relay's clock shows another time.
+ABOUT = 100
+# The beginning of a gap may be put this much earlier than the last proof that the link was whole.
+EARLIER = 2000
+# Lines are raised by at most so much.
+MOST = 60_000
+# A guest is told of a message while its connection lasts, and that no later than this after the message got too old: the
+# minute for which a relay looks it up in the history, and half a minute for the link to come back.
+LATEST_WORD = 90_000
+# What was said so shortly before a question was asked need not have been with the relay by then.
+UNDER_WAY = 5_000
+# "A moment later" an acknowledgement is on disk.
+MOMENT = 1_000
+# The relay's longest life must have been this long, in seconds, to say anything about its memory.
+LIFE = 40
+GROWTH, GROWTH_KIB = 0.20, 16 * 1024
+
+KEY = re.compile(r"([A-Za-z]+[-@][a-z]+):([a-z]+):(\d+)(?!\d)")
+OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
+LATE = "so older messages may come late"
+GAP = re.compile(r"What was said between .* (?:is|are) missing")
+ON_ITS_WAY = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
+ON_ITS_WAY_CODES = ("QUEUED", "DELIVERED_LATE")
+
+KINDS = {
+    "lost": "nothing lost", "doubled": "nothing doubled", "reordered": "nothing reordered",
+    "wrong author": "the right authors", "wrong text": "the right texts", "wrong time": "the right times",
+    "told wrong": "nothing told that is not so", "refused": "no question refused", "order of times": "times rise",
+}
+WAYS = {
+    "up": ("lost", "doubled", "reordered", "wrong author", "wrong text", "wrong time", "told wrong"),
+    "down": ("lost", "doubled", "reordered", "wrong author", "wrong text", "wrong time", "order of times"),
+    "guests": ("lost", "doubled", "reordered", "wrong author", "wrong text", "wrong time", "order of times"),
+    "pages": (
+        "lost", "doubled", "reordered", "wrong author", "wrong text", "wrong time", "order of times", "refused"),
+}
+RELAY = ("no process ended by itself", "memory stays where it is", "descriptors stay where they are")
+
+
+class Unreadable(Exception):
+    """The directory is not what a whole run leaves."""
+
+
+# MARK: - Reading
+
+
+def json_lines(path):
+    """What happened; a line that `kill -9` cut never did."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read().split(b"\n")
+    except OSError as error:
+        raise Unreadable("%s: %s" % (path, error.strerror)) from error
+    # Behind the last newline is nothing, or a line that was cut.
+    entries = []
+    for line in lines[:-1]:
+        try:
+            entry = json.loads(line.decode("utf-8", "surrogateescape"))
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            entries.append(entry)
+    return entries
+
+
+class Line:
+    """A line of IRC."""
+
+    __slots__ = ("tags", "source", "command", "params")
+
+    def __init__(self, raw):
+        self.tags, self.source = {}, ""
+        if raw.startswith("@"):
+            tags, _, raw = raw[1:].partition(" ")
+            for tag in tags.split(";"):
+                name, _, value = tag.partition("=")
+                self.tags[name] = value
+        raw = raw.lstrip(" ")
+        if raw.startswith(":"):
+            self.source, _, raw = raw[1:].partition(" ")
+        front, colon, last = raw.partition(" :")
+        self.params = front.split()
+        self.command = self.params.pop(0).upper() if self.params else ""
+        if colon:
+            self.params.append(last)
+
+    @property
+    def nick(self):
+        return self.source.partition("!")[0]
+
+
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def milliseconds(text):
+    """Of an ISO 8601 time in UTC; None: it is none."""
+    try:
+        moment = datetime.datetime.fromisoformat(text.removesuffix("Z"))
+    except (ValueError, AttributeError):
+        return None
+    return (moment - EPOCH) // datetime.timedelta(milliseconds=1)
+
+
+class Clock:
+    """What the relay's clock showed, and when the relay stood still."""
+
+    def __init__(self, changes, story):
+        # [(from, offset)]: right before the first.
+        self.changes = [(-(1 << 62), 0)] + sorted((change["t"], change["offset"]) for change in changes)
+        self.begins = [begin for begin, _ in self.changes]
+        self.offsets = sorted({offset for _, offset in self.changes})
+        self.stops, since = [], None
+        for entry in story:
+            if entry["what"] == "stopped":
+                since = entry["t"]
+            elif since is not None:
+                self.stops.append((since, entry["t"]))
+                since = None
+        if since is not None:
+            self.stops.append((since, 1 << 62))
+
+    def wrong_by(self, begin, end):
+        """[(begin, end, offset)]: by how much the clock may have been wrong when in that time."""
+        found = []
+        index = max(0, bisect.bisect_right(self.begins, begin - ABOUT) - 1)
+        while index < len(self.changes) and self.changes[index][0] <= end + ABOUT:
+            since, offset = self.changes[index]
+            until = self.changes[index + 1][0] if index + 1 < len(self.changes) else 1 << 62
+            first, last = max(begin, since - ABOUT), min(end, until + ABOUT)
+            if first <= last:
+                found.append((first, last, offset))
+            index += 1
+        return found
+
+    def is_wrong_by(self, offset, begin, end):
+        return any(found == offset for _, _, found in self.wrong_by(begin, end))
+
+    def older(self, begin, end):
+        """The oldest time that the relay may have had in hand in this time: a standstill makes it older."""
+        begin -= STALE
+        return min([begin, *(since - STALE for since, until in self.stops if since <= end and until >= begin)])
+
+    def showed(self, begin, end):
+        """[(first, last)]: what it may have shown in this time."""
+        return [
+            (first + offset, last + offset) for first, last, offset in self.wrong_by(self.older(begin, end), end)]
+
+
+class Message:
+    """A line of a backend's log."""
+
+    def __init__(self, index, entry, key):
+        self.index, self.key, self.author = index, key, key[0]
+        self.is_from_irc = "@" in key[0]
+        self.id, self.sender, self.sender_id, self.alias = (
+            entry["id"], entry["sender"], entry["sender_id"], entry.get("alias"))
+        self.text, self.at, self.said_at, self.sent_at = (
+            entry["text"], entry["at"], entry["said_at"], entry.get("sent_at"))
+        # When it was logged at the earliest: in a burst `at` is ahead of the clock.
+        self.logged = self.at
+
+
+class Said:
+    """What a client sent."""
+
+    def __init__(self, key, text, t, connection):
+        self.key, self.text, self.t, self.connection = key, text, t, connection
+        # When the relay had it at the latest; None: it is not known that it had.
+        self.accepted = None
+
+
+class Shown:
+    """A message or a gap, as a client got it."""
+
+    __slots__ = (
+        "position", "t", "connection", "room", "key", "text", "nick", "account", "time", "msgid", "gap", "page", "stamp")
+
+
+class Page:
+    def __init__(self, purpose, room, connection, words, position, t):
+        self.purpose, self.room, self.connection, self.position, self.t = purpose, room, connection, position, t
+        self.sub = words[1].upper()
+        self.reference = words[3].removeprefix("msgid=") if words[3].startswith("msgid=") else None
+        self.limit = int(words[-1])
+        # Lines of any kind in it; messages and gaps; the answer was whole; the refusal.
+        self.count, self.lines, self.is_whole, self.refusal = 0, [], False, None
+
+
+def key_of(text):
+    match = KEY.match(text)
+    return (match[1], match[2], int(match[3])) if match else None
+
+
+def named(key):
+    return "%s:%s:%d" % key
+
+
+class Client:
+    """A record, read."""
+
+    def __init__(self, name, plan, entries):
+        self.name, self.nick, self.account = name, plan["nick"], plan["account"]
+        self.caps, self.asks = frozenset(plan["caps"]), plan["asks"]
+        self.is_guest = self.account is None
+        self.said, self.shown, self.told = {}, [], []
+        # [(room, when)]: it was told that older messages may come late.
+        self.warned = []
+        # [(purpose, room, connection, [Page], whether it was ended)]
+        self.readings = []
+        # {(connection, room): when it certainly was a member}
+        self.member = {}
+        # {connection: up to which position its lines are acknowledged, and when}
+        self.acknowledged = {}
+        # {connection: when its last line came or went}
+        self.ends = {}
+        self.connections = collections.defaultdict(list)
+        for position, entry in enumerate(entries):
+            self.connections[entry["c"]].append((position, entry["t"], entry["d"], entry["l"]))
+        self.last = max(self.connections, default=0)
+        for connection, lines in sorted(self.connections.items()):
+            self.read(connection, lines)
+        for number, one in enumerate(self.shown):
+            one.position = (one.position, number)
+
+    def read(self, connection, lines):
+        waiting = {}                        # PINGs of the client: token → position
+        unsettled, joined = [], {}          # what it said; rooms of which 366 came, and where
+        asked, proven = {}, []              # PINGs of the relay: token → position; [(position of it, of the answer)]
+        labels, batches = {}, {}            # pages: by the label of the question, by the name of the batch
+        reading = None
+        self.ends[connection] = lines[-1][1]
+        for position, t, direction, raw in lines:
+            if direction == "#":
+                words = raw.rpartition(" #")
+                if words[0] in ("catch up", "look", "pages"):
+                    reading = [words[0], words[2], connection, [], False]
+                    self.readings.append(reading)
+                elif reading:
+                    reading[4] = True
+                    reading = None
+                continue
+            if direction not in "<>":
+                continue
+            line = Line(raw)
+            if direction == ">":
+                if line.command == "PRIVMSG":
+                    key = key_of(line.params[1])
+                    if key:
+                        self.said[key] = said = Said(key, line.params[1], t, connection)
+                        unsettled.append((position, said))
+                elif line.command == "PING":
+                    waiting[line.params[-1]] = position
+                elif line.command == "PONG" and line.params[-1] in asked:
+                    proven.append((asked.pop(line.params[-1]), position))
+                elif line.command == "CHATHISTORY" and reading:
+                    page = Page(
+                        reading[0], reading[1], connection, [line.command, *line.params], position, t)
+                    labels[line.tags.get("label")] = page
+                    reading[3].append(page)
+                continue
+            # It came.
+            command = line.command
+            if command == "PING":
+                asked[line.params[-1]] = position
+            elif command == "PONG" and line.params[-1] in waiting:
+                sent = waiting.pop(line.params[-1])
+                while unsettled and unsettled[0][0] < sent:
+                    said = unsettled.pop(0)[1]
+                    said.accepted = min(said.accepted or t, t)
+                for room, there in list(joined.items()):
+                    if there < sent:
+                        self.member[connection, room] = t
+                        del joined[room]
+                while proven and proven[0][1] < sent:
+                    self.acknowledged[connection] = (proven.pop(0)[0], t)
+            elif command == "366":
+                joined[line.params[1].lstrip("#")] = position
+            elif command == "BATCH":
+                reference = line.params[0][1:]
+                if line.params[0][0] == "+":
+                    batches[reference] = labels.pop(line.tags["label"], None) if "label" in line.tags else None
+                elif batches.get(reference):
+                    batches[reference].is_whole = True
+            elif command in ("FAIL", "WARN", "NOTE"):
+                if command == "FAIL" and line.params[0] == "CHATHISTORY" and line.tags.get("label") in labels:
+                    labels.pop(line.tags["label"]).refusal = line
+                else:
+                    self.hear(line, t)
+            page = batches.get(line.tags.get("batch"))
+            if command in ("PRIVMSG", "NOTICE") and len(line.params) > 1:
+                if page:
+                    page.count += 1
+                if line.params[0].startswith("#"):
+                    self.show(line, position, t, connection, page)
+                elif command == "NOTICE":
+                    self.hear(line, t)
+
+    def hear(self, line, t):
+        text = line.params[-1]
+        if line.command != "NOTICE" and len(line.params) > 1 and line.params[1] in ON_ITS_WAY_CODES:
+            retracted = line.params[1] == "DELIVERED_LATE"
+        elif any(words in text for words in ON_ITS_WAY):
+            retracted = ON_ITS_WAY[2] in text
+        else:
+            retracted = None
+        for author, room, number in KEY.findall(text):
+            # (key, when, True: it arrived after all; False: still on its way; None: it is not, or may not be, there; text)
+            self.told.append(((author, room, int(number)), t, retracted, text))
+
+    def show(self, line, position, t, connection, page):
+        text, stamp = line.params[1], None
+        if "server-time" not in self.caps:
+            match = OLD.match(text)
+            if match:
+                stamp, text = (match[1], match[2]), text[match.end():]
+        if line.command == "NOTICE":
+            if LATE in text:
+                self.warned.append((line.params[0].lstrip("#"), t))
+            match = GAP.search(text)
+            if not match:
+                return
+            text = text[match.start():]
+        one = Shown()
+        one.position, one.t, one.connection, one.page, one.stamp = position, t, connection, page, stamp
+        one.room, one.text, one.nick = line.params[0].lstrip("#"), text, line.nick
+        one.account, one.msgid = line.tags.get("account"), line.tags.get("msgid")
+        one.time = milliseconds(line.tags.get("time"))
+        one.key = one.gap = None
+        if line.command == "NOTICE":
+            ends = [milliseconds(end) for end in line.tags.get("chatbridge/gap", "").split(",")]
+            one.gap = tuple(ends) if len(ends) == 2 and None not in ends else ()
+        else:
+            one.key = key_of(text)
+        if page:
+            page.lines.append(one)
+        self.shown.append(one)
+
+    def is_acknowledged(self, one):
+        return one.position[0] < self.acknowledged.get(one.connection, (-1,))[0]
+
+
+class Room:
+    def __init__(self, name, plan, entries):
+        self.name, self.plan = name, plan
+        self.wire, self.spoken, self.people = plan["wire"], plan["spoken"], plan["people"]
+        self.log, self.unread = [], []
+        for entry in entries:
+            if entry.get("again"):
+                continue
+            match = KEY.search(entry["text"])
+            if not match:
+                self.unread.append(entry)
+                continue
+            self.log.append(Message(len(self.log), entry, (match[1], match[2], int(match[3]))))
+        for before, one in zip(self.log, self.log[1:]):
+            if one.at == before.at + 1:
+                one.logged = before.logged
+        self.by_key = collections.defaultdict(list)
+        for message in self.log:
+            self.by_key[message.key].append(message)
+        # Where a message stands among its author's, or among those of all people upstream.
+        self.rank, self.lanes = {}, collections.defaultdict(list)
+        for message in self.log:
+            lane = self.lanes[self.lane(message.key)]
+            if message.key not in self.rank:
+                self.rank[message.key] = len(lane)
+                lane.append(message)
+
+    @staticmethod
+    def lane(key):
+        """What must be in order: each IRC user's messages, and those of all people upstream together."""
+        return key[0] if "@" in key[0] else ""
+
+
+# MARK: - The audit
+
+
+class Audit:
+    def __init__(self, directory):
+        try:
+            with open(os.path.join(directory, "plan.json"), encoding="utf-8") as file:
+                plan = json.load(file)
+        except (OSError, ValueError) as error:
+            raise Unreadable("%s: %s" % (os.path.join(directory, "plan.json"), error)) from error
+        self.plan, self.findings, self.streams = plan, collections.defaultdict(list), {}
+        if None in (plan.get("began"), plan.get("peace"), plan.get("silence")):
+            raise Unreadable("%s: the run did not come to its end" % directory)
+        story = json_lines(os.path.join(directory, "relay.jsonl"))
+        clock = os.path.join(directory, "clock.jsonl")
+        self.clock = Clock(json_lines(clock) if os.path.exists(clock) else [], story)
+        self.story, self.samples = story, json_lines(os.path.join(directory, "samples.jsonl"))
+        self.rooms = {
+            name: Room(name, room, json_lines(os.path.join(directory, "logs", name + ".log")))
+            for name, room in plan["rooms"].items()}
+        self.clients = {
+            name: Client(name, client, json_lines(os.path.join(directory, "records", name.replace("@", "."))))
+            for name, client in plan["clients"].items()}
+        self.full = full_disks(os.path.join(directory, "faults.txt"))
+        self.said = {key: said for client in self.clients.values() for key, said in client.said.items()}
+        self.index()
+
+    def index(self):
+        """What all clients were shown, taken together."""
+        self.first_shown, self.live_keys, self.times, self.key_of_msgid = {}, set(), {}, {}
+        self.moments, self.ids = collections.defaultdict(set), collections.defaultdict(set)
+        gaps = {}
+        for client in self.clients.values():
+            for one in client.shown:
+                if one.room not in self.rooms:
+                    continue
+                if one.time is not None:
+                    self.moments[one.room].add(one.time)
+                if one.gap is not None:
+                    if one.gap:
+                        known = gaps.setdefault((one.room, one.gap), [one.text, one.t, one.time])
+                        known[1] = min(known[1], one.t)
+                        known[2] = max(known[2] or 0, one.time or 0) or None
+                elif one.key:
+                    if one.msgid:
+                        self.ids[one.key].add(one.msgid)
+                    self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
+                    if one.page is None:
+                        self.live_keys.add(one.key)
+        # Messages that a room was told may come late: logged before it was told so, and not shown by then.
+        self.late = set()
+        for client in self.clients.values():
+            for name, t in client.warned:
+                self.late.update(
+                    message.key for message in self.rooms[name].log
+                    if message.logged < t and self.first_shown.get(message.key, t) >= t)
+        # What is doubled is found as such, and has no one place.
+        self.twice = {key for key, ids in self.ids.items() if len(ids) > 1}
+        self.twice.update(
+            key for room in self.rooms.values() for key, messages in room.by_key.items() if len(messages) > 1)
+        self.loose = self.late | self.twice
+        # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
+        self.covered = collections.defaultdict(list)
+        for (room, gap), (text, t, time) in gaps.items():
+            spans = self.spans(*gap, t, time)
+            self.covered[room, gap] = spans
+            # A client without tags has the gap when another one's line says its times.
+            self.covered[room, text] = self.covered[room, text] + spans
+
+    def spans(self, begin, end, received, told):
+        """The true times that a gap may mean that was told as from `begin` to `end`, by the relay's clock.
+
+        Either each end is what the clock showed then, or both were counted back from what it showed as the gap was told.
+        """
+        clock, told = self.clock, told if told is not None else end
+        # A clock that was put back shows a time twice, but none from before there was a relay.
+        firsts = [
+            begin - offset for offset in clock.offsets
+            if begin - offset >= self.story[0]["t"] - EARLIER
+            and clock.is_wrong_by(offset, begin - offset, begin - offset + EARLIER)]
+        lasts = [
+            end - offset for offset in clock.offsets
+            if end - offset <= received + ABOUT and clock.is_wrong_by(offset, end - offset, end - offset)]
+        spans = [(first, last) for first in firsts for last in lasts if first <= last]
+        for offset in clock.offsets:
+            until = min(received, told - offset)
+            if end - offset <= until + ABOUT and clock.is_wrong_by(offset, end - offset, max(until, end - offset)):
+                spans.append((begin - offset, end - offset))
+        return spans
+
+    def find(self, way, kind, wire, text):
+        assert kind in WAYS[way]
+        self.findings[way, kind, wire].append(text)
+
+    def way_of(self, client):
+        return "guests" if client.is_guest else "down"
+
+    def run(self):
+        for client in self.clients.values():
+            self.up(client)
+        for room in self.rooms.values():
+            self.log(room)
+        for client in self.clients.values():
+            self.contents(client)
+            self.streams[client.name] = streams = {name: [] for name in self.rooms}
+            for one in self.stream(client):
+                if one.room in streams and (one.key is None or one.key[1] == one.room):
+                    streams[one.room].append(one)
+        for room in self.rooms.values():
+            orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
+            self.same_order(room, orders)
+            for client in self.clients.values():
+                stream, order = self.streams[client.name][room.name], orders[client.name]
+                self.repeated(client, room, stream)
+                self.in_order(self.way_of(client), client, room, order, *by_connection(stream).values())
+                self.times_rise(self.way_of(client), client, room, order)
+                if client.is_guest:
+                    self.guest(client, room, stream, orders)
+                else:
+                    self.account(client, room, order)
+                self.pages(client, room, stream)
+        self.relay()
+
+    # MARK: Up
+
+    def up(self, client):
+        told, family = collections.defaultdict(list), [
+            other for other in self.clients.values()
+            if other is client or client.account and other.account == client.account]
+        for other in family:
+            for key, t, retracted, text in other.told:
+                told[key].append((t, retracted, text))
+        for key, said in client.said.items():
+            room = self.rooms.get(key[1])
+            if room is None:
+                continue
+            there = room.by_key.get(key, ())
+            words = sorted(told[key], key=lambda one: one[0])
+            final = [text for _, retracted, text in words if retracted is None]
+            late = any(retracted for _, retracted, _ in words)
+            # STRICT: what anybody was shown, the relay had taken, also when neither PONG nor echo came to its author.
+            accepted = min(
+                (t for t in (said.accepted, self.first_shown.get(key)) if t is not None), default=None)
+            if not there:
+                if accepted is not None and not final and not self.is_out_of_reach(client, said):
+                    self.find("up", "lost", room.wire, "%s, accepted at %d, is not in the log, and its author was not told" % (
+                        named(key), accepted))
+                elif late:
+                    self.find("up", "told wrong", room.wire, "%s arrived after all, its author was told, but it did not" % (
+                        named(key)))
+                continue
+            if final and not late and all("not known" not in text for text in final):
+                # STRICT: "or its author is told why it is not there": not both, unless the relay said that it cannot know.
+                self.find("up", "told wrong", room.wire, "%s is in the log, and its author was told %r" % (
+                    named(key), final[-1][:80]))
+            if said.accepted is not None:
+                said.accepted = accepted
+
+    def is_out_of_reach(self, client, said):
+        """A guest hears of a message only as long as its connection lasts."""
+        if not client.is_guest or said.connection == client.last:
+            return False
+        return client.ends[said.connection] < said.t + self.plan["max_age"] * 1000 + LATEST_WORD
+
+    def log(self, room):
+        wire = self.plan["wires"][room.wire]
+        for entry in room.unread:
+            self.find("up", "wrong text", room.wire, "%s has %r, which nobody said" % (room.name, entry["text"][:80]))
+        ids, owners = collections.defaultdict(set), collections.defaultdict(set)
+        for key, messages in room.by_key.items():
+            if key[1] != room.name:
+                self.find("up", "wrong text", room.wire, "%s is in %s" % (named(key), room.name))
+            if len(messages) > 1 and messages[0].is_from_irc:
+                self.find("up", "doubled", room.wire, "%s is in the log as %s" % (
+                    named(key), " and ".join(str(message.id) for message in messages)))
+        numbers = collections.defaultdict(list)
+        for message in room.log:
+            if not message.is_from_irc:
+                continue
+            client, said = self.clients.get(message.author), self.said.get(message.key)
+            if message.key[1] == room.name and message is room.by_key[message.key][0]:
+                numbers[message.author].append(message)
+            if client is None or said is None:
+                self.find("up", "wrong text", room.wire, "%r is in the log of %s, and nobody said it" % (
+                    message.text[:80], room.name))
+                continue
+            expected = room.spoken.replace("{nick}", client.nick).replace("{text}", said.text)
+            if message.text != expected:
+                self.find("up", "wrong text", room.wire, "%s is in the log as %r" % (named(message.key), message.text[:120]))
+            if message.sender != (client.nick if wire["identity"] == "puppet" else room.plan["account"]):
+                self.find("up", "wrong author", room.wire, "%s is in the log by %r" % (named(message.key), message.sender))
+            # Where neither the sender nor the text says who it was, a column of its own must.
+            is_named = wire["identity"] == "puppet" or "{nick}" in room.spoken
+            if message.alias != client.nick and (message.alias is not None or not is_named):
+                self.find("up", "wrong author", room.wire, "%s is in the log under the alias %r" % (
+                    named(message.key), message.alias))
+            who = client.nick if wire["identity"] == "puppet" else room.plan["account"]
+            owners[message.sender_id].add(who)
+            # A guest is another person each time that it comes.
+            if not client.is_guest:
+                ids[who].add(message.sender_id)
+            self.sent_at(room, wire, message, said)
+        for who, found in ids.items():
+            if len(found) > 1:
+                self.find("up", "wrong author", room.wire, "%s has %d ids in %s: %s" % (
+                    who, len(found), room.name, ", ".join(sorted(map(str, found)))))
+        for sender_id, found in owners.items():
+            if len(found) > 1:
+                self.find("up", "wrong author", room.wire, "%s of %s is the id of %s" % (
+                    sender_id, room.name, " and ".join(sorted(found))))
+        for messages in numbers.values():
+            for index in misplaced([message.key[2] for message in messages]):
+                self.find("up", "reordered", room.wire, "%s is in the log behind %s" % (
+                    named(messages[index].key), named(messages[index - 1].key) if index else "nothing"))
+
+    def sent_at(self, room, wire, message, said):
+        """"With the time at which it was said": what the relay's clock showed between the sending and the taking."""
+        if message.sent_at is None:
+            return
+        latest = min(t for t in (message.at, said.accepted, self.first_shown.get(message.key)) if t is not None)
+        step = wire["second"]
+        if not any(
+                first // step * step <= message.sent_at <= last
+                for first, last in self.clock.showed(said.t, max(said.t, latest))):
+            self.find("up", "wrong time", room.wire, "%s, sent at %d and taken by %d, bears %d (%+d ms)" % (
+                named(message.key), said.t, latest, message.sent_at, message.sent_at - said.t))
+
+    # MARK: What a line says
+
+    def contents(self, client):
+        """Whatever the order: who, what, where, when, and one msgid for each message."""
+        seen = set()
+        for one in client.shown:
+            way = "pages" if one.page else self.way_of(client)
+            room = self.rooms.get(one.room)
+            if room is None or one.gap is not None:
+                continue
+            where = "%s in %s" % (client.name, one.room)
+            if one.key is None:
+                self.find(way, "wrong text", room.wire, "%s got %r, which nobody said" % (where, one.text[:80]))
+                continue
+            key = one.key
+            if key[1] != one.room:
+                self.find(way, "wrong text", room.wire, "%s got %s" % (where, named(key)))
+                continue
+            there, said = room.by_key.get(key), self.said.get(key)
+            is_from_irc = "@" in key[0]
+            if not there and not said:
+                self.find(way, "wrong text", room.wire, "%s got %r, which nobody said" % (where, one.text[:80]))
+                continue
+            # What an IRC user said and the backend does not have is a matter of the way up.
+            text = said.text if said else there[0].text
+            if one.text != text:
+                self.find(way, "wrong text", room.wire, "%s got %r for %r" % (where, one.text[:120], text[:120]))
+            if is_from_irc:
+                author = self.clients[key[0]]
+                nick, account = author.nick, author.account
+                if "account-tag" in client.caps and one.account != account:
+                    self.find(way, "wrong author", room.wire, "%s got %s with the account %s" % (
+                        where, named(key), one.account))
+            else:
+                nick = room.people.get(key[0])
+            if one.nick != nick:
+                self.find(way, "wrong author", room.wire, "%s got %s from %s" % (where, named(key), one.nick))
+            if one.msgid:
+                known = self.key_of_msgid.setdefault(one.msgid, key)
+                if known != key:
+                    self.find(way, "doubled", room.wire, "%s got %s with the msgid of %s" % (
+                        where, named(key), named(known)))
+            if one.time is None:
+                if one.stamp and not self.is_stamp_right(one):
+                    self.find(way, "wrong time", room.wire, "%s got %s stamped %s" % (
+                        where, named(key), " ".join(filter(None, one.stamp))))
+                continue
+            known = self.times.setdefault((key, one.msgid), one.time)
+            if known != one.time and not self.is_older_than_all(one, there):
+                self.find(way, "wrong time", room.wire, "%s got %s with the time %d, which it has as %d elsewhere" % (
+                    where, named(key), one.time, known))
+            elif there and (key, one.time, way) not in seen:
+                seen.add((key, one.time, way))
+                self.value(way, where, room, there, said, one)
+
+    def is_stamp_right(self, one):
+        """`[HH:MM]` is what clients with `server-time` see as a tag."""
+        shown = {time for (key, _), time in self.times.items() if key == one.key} if self.times else set()
+        if not shown:
+            return True
+        return any(
+            (EPOCH + datetime.timedelta(milliseconds=time)).strftime("%H:%M") == one.stamp[1] for time in shown)
+
+    def is_older_than_all(self, one, there):
+        """What is older than all that the relay keeps, and is asked of the backend, has the backend's times as they are."""
+        return bool(one.page and there and one.key not in self.live_keys and one.time == there[0].said_at)
+
+    def value(self, way, where, room, there, said, one):
+        """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most.
+
+        STRICT: a millisecond behind a time that somebody was shown, not behind one that the relay only keeps.
+        """
+        first, own = self.first_shown[one.key], []
+        # Two in the log are a breach of the way up; the line may be of either.
+        for message in there:
+            # Its own time is what the wire tells, or less, when the relay's clock showed less as it learnt of the message.
+            own.append((message.said_at, message.said_at))
+            learnt = self.clock.showed(message.logged, max(first, message.logged))
+            if said:
+                # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
+                own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
+            else:
+                own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
+        message = there[0]
+        if any(begin <= one.time <= end for begin, end in own):
+            return
+        taken = self.moments[room.name]
+        is_behind = one.time - 1 in taken
+        if is_behind and any(begin <= one.time <= end + MOST for begin, end in own):
+            return
+        self.find(way, "wrong time", room.wire, "%s got %s of %d with the time %d (%+d ms), %s" % (
+            where, named(one.key), message.said_at, one.time, one.time - message.said_at,
+            "raised by more than 60 s" if is_behind else "which is not a millisecond behind any line"))
+
+    # MARK: Streams
+
+    def stream(self, client):
+        """What a client was shown of the rooms, in their order."""
+        if not client.asks:
+            return [one for one in client.shown if one.page is None]
+        # What it fetched as it came stands before what came live meanwhile.
+        parts = collections.defaultdict(lambda: ([], []))
+        for one in client.shown:
+            if one.page is None:
+                parts[one.connection][1].append(one)
+            elif one.page.purpose == "catch up":
+                parts[one.connection][0].append(one)
+        return [one for _, (pages, live) in sorted(parts.items()) for one in pages + live]
+
+    def repeated(self, client, room, stream):
+        before, ids = {}, collections.defaultdict(set)
+        way = self.way_of(client)
+        for one in stream:
+            if one.key is None:
+                continue
+            if one.msgid:
+                ids[one.key].add(one.msgid)
+            if one.key[0] == client.name and "echo-message" not in client.caps:
+                self.find(way, "doubled", room.wire, "%s in %s got its own %s without asking for echoes" % (
+                    client.name, room.name, named(one.key)))
+            # In pages and live is once: the client asks for what it has not seen, and some of that comes meanwhile.
+            place = (one.key, one.page is None, one.msgid)
+            last = before.get(place)
+            before[place] = one
+            if last is None or one.page is not None or not one.msgid and len(room.by_key.get(one.key, ())) > 1:
+                continue
+            what = "%s in %s got %s twice, " % (client.name, room.name, named(one.key))
+            if last.connection == one.connection:
+                self.find(way, "doubled", room.wire, what + "over connection %d" % one.connection)
+            elif client.is_guest:
+                self.find(way, "doubled", room.wire, what + "over connections %d and %d" % (
+                    last.connection, one.connection))
+            elif client.asks:
+                self.find(way, "doubled", room.wire, what + "though it asks for old lines itself")
+            elif client.is_acknowledged(last) and not self.could_not_be_written(client, last, one):
+                self.find(way, "doubled", room.wire, what + "though the first was acknowledged over connection %d" % (
+                    last.connection))
+        for key, found in ids.items():
+            if len(found) > max(1, len(room.by_key.get(key, ()))):
+                self.find(way, "doubled", room.wire, "%s in %s got %s as %s" % (
+                    client.name, room.name, named(key), " and as ".join(sorted(found))))
+
+    def could_not_be_written(self, client, last, one):
+        """"After kill -9 while the disk is full, lines of that time come again": the promise itself leaves those out."""
+        when = client.acknowledged[last.connection][1]
+        for entry in self.story:
+            if entry["what"] != "ended" or not when <= entry["t"] <= one.t:
+                continue
+            # STRICT: only while the disk was full as it was killed, from when it was full; or a moment before.
+            if any(begin - MOMENT <= when and begin <= entry["t"] <= end + MOMENT for begin, end in self.full):
+                return True
+            if entry["t"] - when <= MOMENT:
+                return True
+        return False
+
+    def in_order(self, way, client, room, *sequences):
+        found = {}
+        for lines in sequences:
+            lanes = collections.defaultdict(list)
+            for one in lines:
+                if one.key in room.rank and one.key not in self.loose:
+                    lanes[room.lane(one.key)].append(one)
+            for lane in lanes.values():
+                for index in misplaced([room.rank[one.key] for one in lane]):
+                    found.setdefault(lane[index].key, lane[index - 1].key if index else None)
+        for key, before in found.items():
+            self.find(way, "reordered", room.wire, "%s in %s got %s behind %s" % (
+                client.name, room.name, named(key), named(before) if before else "nothing"))
+
+    def same_order(self, room, orders):
+        """STRICT: "in the order of the room, through whichever connection it comes": one order for all clients, also where
+        the backend's may be another one.
+        """
+        whole = [name for name, client in self.clients.items() if not client.is_guest and not client.asks]
+        if not whole:
+            return
+        model = max(whole, key=lambda name: len(orders[name]))
+        place = {
+            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in self.twice}
+        for name, lines in orders.items():
+            lines = [one for one in lines if one.key in place]
+            for index in misplaced([place[one.key] for one in lines]):
+                self.find(self.way_of(self.clients[name]), "reordered", room.wire, "%s in %s got %s behind %s, not so %s" % (
+                    name, room.name, named(lines[index].key), named(lines[index - 1].key) if index else "nothing", model))
+
+    def times_rise(self, way, client, room, first):
+        """STRICT: a line's time is greater than those of all lines before it, not only of the last one, but for those
+        that are more than 60 s ahead of its own: "raised by at most 60 s; beyond that its own time stands". So a line that
+        a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
+        by their times like all others.
+        """
+        newest = []     # Times before, sorted.
+        for one in first:
+            if one.time is None:
+                continue
+            there = room.by_key.get(one.key) if one.key else None
+            own = min(there[0].said_at, one.time) if there else one.time
+            at = bisect.bisect_right(newest, own + MOST - 1)
+            if at and newest[at - 1] >= one.time and not (
+                    one.page and one.key not in self.live_keys and there and one.time == there[0].said_at):
+                self.find(way, "order of times", room.wire, "%s in %s got %s with %d, %d ms %s a line before it" % (
+                    client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
+                    "earlier than" if newest[at - 1] > one.time else "after, the same as"))
+            bisect.insort(newest, one.time)
+
+    # MARK: What is missing
+
+    def excused(self, room, message, lines, places):
+        """Whether it lies in a gap that was told, and told where it is missing.
+
+        `lines` are messages and gaps in order; `places` their people's messages: ([rank], [position]), sorted by rank.
+        """
+        if self.plan["wires"][room.wire]["history"]:
+            return False
+        ranks, positions = places
+        people = room.lanes[""]
+        index = bisect.bisect_left(people, message.index, key=lambda one: one.index)
+        after = bisect.bisect_left(ranks, index)
+        begin = positions[after - 1] if after else -1
+        while after < len(ranks) and people[ranks[after]].index <= message.index:
+            after += 1
+        end = positions[after] if after < len(ranks) else len(lines)
+        return any(
+            self.is_covered(room, lines[place], message)
+            for place in range(begin + 1, end) if lines[place].gap is not None)
+
+    def is_covered(self, room, gap, message):
+        spans = self.covered.get((room.name, gap.gap or gap.text), ())
+        return any(first <= message.at and message.logged <= last for first, last in spans)
+
+    def missing(self, room, owed, lines):
+        """Of `owed`, what neither is in `lines` nor in a gap that stands there."""
+        have = {one.key for one in lines if one.key}
+        absent = [message for message in owed if message.key not in have]
+        if not absent:
+            return []
+        places = sorted(
+            (room.rank[one.key], position) for position, one in enumerate(lines)
+            if one.key and one.key in room.rank and not room.lane(one.key))
+        places = [rank for rank, _ in places], [position for _, position in places]
+        return [message for message in absent if not self.excused(room, message, lines, places)]
+
+    def account(self, client, room, first):
+        """Everything from when it first entered, whether it was connected or not."""
+        entered = min((t for (_, name), t in client.member.items() if name == room.name), default=None)
+        if entered is None:
+            self.find("down", "lost", room.wire, "%s never was in %s" % (client.name, room.name))
+            return
+        owed = [
+            message for message in room.log
+            if message.logged > entered and (message.author != client.name or "echo-message" in client.caps)]
+        if client.asks:
+            unasked = self.unasked(client, room)
+            owed = [message for message in owed if message.key not in unasked]
+        for message in self.missing(room, owed, first):
+            self.find("down", "lost", room.wire, "%s in %s never got %s of %d%s" % (
+                client.name, room.name, named(message.key), message.at, self.nearest(room, message, first)))
+
+    def unasked(self, client, room):
+        """What a client that asks for old lines itself did not ask for: it knew no line, and took the newest page alone."""
+        keys = set()
+        for purpose, name, _, pages, _ in client.readings:
+            if purpose == "catch up" and name == room.name:
+                for page in pages:
+                    if page.sub == "LATEST" and page.count >= page.limit:
+                        ranks = [room.by_key[one.key][0].index for one in page.lines if one.key in room.by_key]
+                        if ranks:
+                            keys.update(message.key for message in room.log[:min(ranks)])
+        return keys
+
+    def nearest(self, room, message, lines):
+        if self.plan["wires"][room.wire]["history"]:
+            return ""
+        spans = [
+            span for one in lines if one.gap is not None
+            for span in self.covered.get((room.name, one.gap or one.text), ())]
+        if not spans:
+            return "; no gap was told"
+        first, last = min(spans, key=lambda span: max(span[0] - message.at, message.at - span[1]))
+        inside = first <= message.at and message.logged <= last
+        return "; a gap from %+d to %+d ms%s" % (
+            first - message.at, last - message.at, " stands elsewhere" if inside else "")
+
+    def guest(self, client, room, stream, orders):
+        """On each connection, nothing is missing while it lasts."""
+        whole = [
+            [one for one in orders[name] if one.key in room.rank and one.key not in self.loose]
+            for name, other in self.clients.items() if not other.is_guest and not other.asks]
+        places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
+        for connection, lines in by_connection(stream).items():
+            owed, ranks = set(), self.ranks(room, lines)
+            for lane, found in ranks.items():
+                # From the first to the last of an author's, or of people upstream, there is no hole.
+                owed.update(message.key for message in room.lanes[lane][min(found):max(found) + 1])
+            # STRICT: from when it certainly was in the room, not from the first line of people upstream.
+            entered = client.member.get((connection, room.name))
+            if entered is not None and "" in ranks:
+                owed.update(
+                    message.key for message in room.lanes[""][:max(ranks[""]) + 1] if message.logged > entered)
+            # Of IRC users, what others were shown between two lines that it was shown. When they were logged says nothing:
+            # a relay that had a pong for it may show a message that the backend has read and logs later.
+            # All of them must agree, since one that was shown another order is no witness.
+            bounds = [[place[one.key] for one in lines if one.key in place] for place in places]
+            bounds = [(min(found), max(found)) if found else (1, 0) for found in bounds]
+            owed.update(
+                one.key for others, (begin, end) in zip(whole, bounds) for one in others[begin:end + 1]
+                if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
+            owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
+            for message in self.missing(room, owed, lines):
+                self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
+                    client.name, room.name, named(message.key), message.at, connection,
+                    self.nearest(room, message, lines)))
+
+    def ranks(self, room, lines):
+        """{lane: [rank]}, by which holes are found: not of what may stand in several places."""
+        found = collections.defaultdict(list)
+        for one in lines:
+            if one.key in room.rank and one.key not in self.loose:
+                found[room.lane(one.key)].append(room.rank[one.key])
+        return found
+
+    # MARK: Pages
+
+    def pages(self, client, room, stream):
+        keys = {one.msgid: one.key for one in client.shown if one.room == room.name and one.key and one.msgid}
+        was_read = False
+        for purpose, name, connection, pages, is_ended in client.readings:
+            if name != room.name:
+                continue
+            where = "%s in %s, %s over connection %d" % (client.name, room.name, purpose, connection)
+            if not pages:
+                continue
+            # The first one last: `place` and `shown` then are those of the beginning.
+            for page in reversed(pages):
+                # What it had been shown before it asked, in its order.
+                shown = [] if page.sub == "BEFORE" else in_its_order(
+                    [one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
+                place = {one.msgid: position for position, one in enumerate(shown)}
+                self.page(room, page, where, shown, place, keys)
+            whole = [page for page in pages if page.is_whole]
+            order = whole[::-1] if purpose == "pages" else whole
+            lines = [one for page in order for one in page.lines]
+            self.once(room, lines, where)
+            first = first_of_each(lines)
+            self.in_order("pages", client, room, first)
+            self.times_rise("pages", client, room, first)
+            before = set()
+            if purpose != "pages" and first:
+                # What the client was shown in front of the page is not missing in it, though it may be out of order.
+                begin = place.get(pages[0].reference, place.get(next((one.msgid for one in first if one.key), None), -1))
+                before = {one.key for one in shown[:max(begin, 0)] if one.key}
+            self.holes(room, first, where, order, keys, before)
+            if purpose == "pages" and is_ended:
+                was_read = True
+                self.complete(room, first, where, pages[0].t)
+        if not was_read and "batch" in client.caps:
+            # STRICT: at the end everything runs, so there is no reason for a room not to be read to its beginning.
+            self.find("pages", "lost", room.wire, "%s could not read %s from its end to its beginning" % (
+                client.name, room.name))
+
+    def page(self, room, page, where, shown, place, keys):
+        asked = "%s %s" % (page.sub, page.reference or "*")
+        if page.refusal is not None:
+            # That messages cannot be had just now says that the answer is incomplete; when all is mended there is no such
+            # reason. Anything else says that there is no such message, which the client has from the relay.
+            code = page.refusal.params[1]
+            if code != "MESSAGE_ERROR" or page.t > self.plan["peace"] + UNDER_WAY:
+                self.find("pages", "refused", room.wire, "%s: %s was answered %s %r" % (
+                    where, asked, code, page.refusal.params[-1]))
+            return
+        if not page.is_whole:
+            return
+        here = {one.key for one in page.lines if one.key}
+        start = place.get(page.reference, -1) if page.reference else -1
+        if page.reference and keys.get(page.reference) in here:
+            self.find("pages", "doubled", room.wire, "%s: %s has that line itself" % (where, asked))
+        if page.sub == "BEFORE":
+            # In the chain: `holes` and `complete` look at it.
+            return
+        if page.reference and page.reference not in place:
+            return
+        # What the client had been shown before it asked, and what belongs to the page by its place: behind the line that was
+        # named, and when the page is full, only what stands behind its first line, or before its last one.
+        end = len(shown)
+        if page.count >= page.limit:
+            known = [place[one.msgid] for one in page.lines if one.key and one.msgid in place]
+            if page.sub == "LATEST":
+                start = known[0] if known else end
+            else:
+                end = known[-1] if known else -1
+        for position, one in enumerate(shown):
+            if not one.key or one.key not in room.rank:
+                continue
+            if position <= start:
+                if page.sub == "AFTER" and one.key in here and one.connection < page.connection:
+                    self.find("pages", "doubled", room.wire, "%s: %s has %s, which stands before it" % (
+                        where, asked, named(one.key)))
+                continue
+            if position > end or one.key in here:
+                continue
+            self.find("pages", "lost", room.wire, "%s: %s was shown at %d and is not in the %d lines of %s, asked at %d" % (
+                where, named(one.key), one.t, page.count, asked, page.t))
+
+    def once(self, room, lines, where):
+        seen, ids = collections.Counter(), collections.defaultdict(set)
+        for one in lines:
+            if one.key:
+                seen[one.key] += 1
+                ids[one.key].add(one.msgid)
+        for key, count in seen.items():
+            if count > max(1, len(room.by_key.get(key, ()))):
+                self.find("pages", "doubled", room.wire, "%s: %s is there %d times, as %s" % (
+                    where, named(key), count, " and as ".join(sorted(map(str, ids[key])))))
+
+    def holes(self, room, lines, where, pages, keys, before):
+        """Pages that follow each other have no hole between their first line and their last one."""
+        owed, ranks = {}, self.ranks(room, lines)
+        after = keys.get(pages[0].reference) if pages and pages[0].sub == "AFTER" else None
+        if after in room.rank and lines:
+            # Nor behind the line after which they begin.
+            ranks.setdefault(room.lane(after), []).append(room.rank[after])
+        for lane, found in ranks.items():
+            owed.update((message.index, message) for message in room.lanes[lane][min(found):max(found) + 1])
+        owed = [owed[index] for index in sorted(owed) if owed[index].key != after and owed[index].key not in before]
+        for message in self.missing(room, owed, lines):
+            self.find("pages", "lost", room.wire, "%s: %s of %d is missing between the lines around it%s" % (
+                where, named(message.key), message.at, self.nearest(room, message, lines)))
+
+    def complete(self, room, lines, where, asked):
+        """From the end to the beginning: everything."""
+        begin = 0
+        if not self.plan["wires"][room.wire]["history"]:
+            # Nobody can know what was said before the relay was there: from when a client certainly was in the room.
+            begin = min(
+                (t for client in self.clients.values() for (_, name), t in client.member.items() if name == room.name),
+                default=1 << 62)
+        owed = [message for message in room.log if begin < message.logged and message.at < asked - UNDER_WAY]
+        # What stands between lines is `holes`'.
+        inside = set()
+        for lane, found in self.ranks(room, lines).items():
+            inside.update(message.index for message in room.lanes[lane][min(found):max(found) + 1])
+        owed = [message for message in owed if message.index not in inside]
+        for message in self.missing(room, owed, lines):
+            self.find("pages", "lost", room.wire, "%s: %s of %d is in no page%s" % (
+                where, named(message.key), message.at, self.nearest(room, message, lines)))
+
+    # MARK: The relay
+
+    def relay(self):
+        self.relay_findings = {name: [] for name in RELAY}
+        for entry in self.story:
+            if entry["what"] == "ended" and entry.get("own"):
+                self.relay_findings[RELAY[0]].append("process %d ended by itself at %d with code %s" % (
+                    entry["pid"], entry["t"], entry.get("code")))
+        lives = collections.defaultdict(list)
+        for sample in self.samples:
+            lives[sample["pid"]].append(sample)
+        life = max(lives.values(), key=lambda one: one[-1]["age"] - one[0]["age"], default=[])
+        finals = [sample for sample in self.samples if sample.get("final")]
+        if not finals:
+            raise Unreadable("samples.jsonl: no sample was taken at the end")
+        wires = len(self.plan["wires"])
+        for final in finals:
+            # One idle connection for calls to each backend is no leak.
+            if final["sockets"] > final["explained"] + wires:
+                self.relay_findings[RELAY[2]].append("%d sockets at the end, of which %d are explained" % (
+                    final["sockets"], final["explained"]))
+        if not life or life[-1]["age"] - life[0]["age"] < LIFE:
+            return
+
+        def quarter(number):
+            begin, length = life[0]["age"], (life[-1]["age"] - life[0]["age"]) / 4
+            return [one for one in life if begin + number * length <= one["age"] <= begin + (number + 1) * length]
+
+        early, late = (statistics.median(one["rss"] for one in quarter(number)) for number in (1, 3))
+        if late - early > max(GROWTH * early, GROWTH_KIB):
+            self.relay_findings[RELAY[1]].append("process %d: resident memory went from %d to %d KiB" % (
+                life[0]["pid"], early, late))
+        # A leak lifts the least that is held; connections that come and go do not.
+        for what, held in (
+                ("unexplained sockets", lambda one: one["sockets"] - one["explained"]),
+                ("files", lambda one: one["fds"] - one["sockets"])):
+            early, late = (min(map(held, quarter(number))) for number in (1, 3))
+            if late > max(early, 0) + wires:
+                self.relay_findings[RELAY[2]].append("process %d: never less than %d %s in its second quarter, than %d "
+                    "in its last" % (life[0]["pid"], early, what, late))
+
+    # MARK: The result
+
+    def report(self):
+        promises, broken = 0, 0
+        for way, kinds in WAYS.items():
+            for kind in kinds:
+                for wire in self.plan["wires"]:
+                    promises += 1
+                    broken += show("%s, %s: %s" % (wire, way, KINDS[kind]), self.findings[way, kind, wire])
+        for name, found in self.relay_findings.items():
+            promises += 1
+            broken += show("relay: " + name, found)
+        print("auditor: %d promises, %d broken" % (promises, broken))
+        return broken
+
+
+def show(promise, found):
+    if not found:
+        return 0
+    print("BROKEN %s (%d)" % (promise, len(found)))
+    for text in found[:3]:
+        print("    " + text)
+    return 1
+
+
+def name_of(one):
+    return one.key or one.msgid or one.text
+
+
+def first_of_each(lines, key=name_of):
+    """Without what came again."""
+    found = {}
+    for one in lines:
+        found.setdefault(key(one), one)
+    return list(found.values())
+
+
+def by_connection(stream):
+    parts = collections.defaultdict(list)
+    for one in stream:
+        parts[one.connection].append(one)
+    return {connection: first_of_each(lines) for connection, lines in parts.items()}
+
+
+def in_its_order(stream, key=name_of):
+    """The order that a client was shown, once.
+
+    What was not acknowledged comes again over the next connection, with what stands before it: the last connection counts
+    over which a line came, and on that where it came first. Each connection's own order is looked at by itself.
+    """
+    connection, found = {}, {}
+    for one in stream:
+        name = key(one)
+        if connection.get(name) != one.connection:
+            connection[name] = one.connection
+            # Behind what came before.
+            found.pop(name, None)
+            found[name] = one
+    return list(found.values())
+
+
+def misplaced(numbers):
+    """Indices of as few as must be taken away for the rest to rise."""
+    tails, previous = [], []        # Index of the last of the shortest rise of each length; who stands before whom.
+    values = []
+    for index, number in enumerate(numbers):
+        length = bisect.bisect_left(values, number)
+        previous.append(tails[length - 1] if length else -1)
+        if length == len(tails):
+            tails.append(index)
+            values.append(number)
+        else:
+            tails[length], values[length] = index, number
+    keep, index = set(), tails[-1] if tails else -1
+    while index >= 0:
+        keep.add(index)
+        index = previous[index]
+    return [index for index in range(len(numbers)) if index not in keep]
+
+
+def full_disks(path):
+    """[(begin, end)] from the list of faults; what only the promise about doubles after `kill -9` asks for."""
+    found = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                match = re.match(r"(\d+) +[\d.]+  full disk +for ([\d.]+) s", line)
+                if match:
+                    found.append((int(match[1]), int(match[1]) + round(float(match[2]) * 1000)))
+    except OSError:
+        pass
+    return found
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        print("usage: auditor.py DIRECTORY", file=sys.stderr)
+        return 2
+    try:
+        audit = Audit(arguments[0])
+        audit.run()
+        return 1 if audit.report() else 0
+    except (Unreadable, KeyError, IndexError, TypeError, ValueError) as error:
+        print("auditor: %s cannot be read: %s" % (arguments[0], error or type(error).__name__), file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

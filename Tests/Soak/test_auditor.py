@@ -1,0 +1,1111 @@
+#!/usr/bin/env python3
+"""Tests of the second accountant: a small run without a breach, and each breach planted into it.
+
+The records are written by the format in README.md, by a model of a relay that keeps every promise. Each test changes one
+thing, and says which promises that breaks: no fewer and no more.
+"""
+
+import contextlib
+import copy
+import datetime
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import auditor  # noqa: E402
+
+BEGAN = 1795000000000
+WIRES = {
+    "past": {"ids": "client", "history": True, "identity": "puppet", "confirms": True, "second": 1},
+    "live": {"ids": "server", "history": False, "identity": "puppet", "confirms": True, "second": 1},
+    "sole": {"ids": "server", "history": True, "identity": "single", "confirms": False, "second": 1000},
+}
+
+
+def room(name, wire, account=None, spoken="{text}"):
+    people = {"Ann-" + name: "Ann-" + name, "Ben-" + name: "Ben-" + name}
+    return {"wire": wire, "account": account, "spoken": spoken, "people": people}
+
+
+ROOMS = {
+    "reef": room("reef", "past"), "loft": room("loft", "live"),
+    "nave": room("nave", "sole", "ferry", "<{nick}> {text}"), "attic": room("attic", "sole", "Barge"),
+}
+MODERN = ["sasl", "server-time", "message-tags", "batch", "echo-message", "labeled-response", "account-tag",
+          "standard-replies"]
+CLIENTS = {
+    "alice@one": {"nick": "alice", "account": "alice", "caps": MODERN, "asks": False},
+    "alice@two": {"nick": "alice", "account": "alice", "caps": ["sasl"], "asks": False},
+    "bob@desk": {"nick": "bob", "account": "bob", "caps": MODERN, "asks": False},
+    "dora@web": {"nick": "dora", "account": "dora", "caps": [*MODERN, "draft/chathistory"], "asks": True},
+    "eve@guest": {"nick": "eve", "account": None, "caps": MODERN[1:], "asks": False},
+}
+
+
+def iso(t):
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=t)
+    return moment.isoformat(timespec="milliseconds") + "Z"
+
+
+class Run:
+    """A relay that keeps its promises, and what it leaves."""
+
+    def __init__(self):
+        self.t = BEGAN
+        self.records = {name: [] for name in CLIENTS}
+        self.logs = {name: [] for name in ROOMS}
+        self.order = {name: [] for name in ROOMS}       # lines of each room
+        self.place = {(client, name): 0 for client in CLIENTS for name in ROOMS}
+        self.connection = dict.fromkeys(CLIENTS, 0)
+        self.there = set()
+        self.numbers, self.count, self.labels = {}, 0, 0
+        self.known = {}
+        self.clock = []
+        self.relay = [{"t": BEGAN - 5000, "what": "started", "pid": 7}]
+        self.faults = ""
+        self.plan = {
+            "seed": 1, "seconds": 60, "began": BEGAN, "peace": None, "silence": None, "max_age": 20, "wires": WIRES,
+            "rooms": copy.deepcopy(ROOMS), "clients": copy.deepcopy(CLIENTS)}
+        self.samples = [
+            {"t": BEGAN + 2000 * index, "pid": 7, "age": 2 * index, "rss": 30000 + index, "fds": 40, "sockets": 20,
+             "explained": 20} for index in range(60)]
+        self.samples[-1]["final"] = True
+
+    def tick(self, milliseconds=100):
+        self.t += milliseconds
+
+    def note(self, client, direction, line):
+        self.records[client].append({"t": self.t, "c": self.connection[client], "d": direction, "l": line})
+
+    # -- Connections
+
+    def enter(self, *clients):
+        for client in clients:
+            self.connection[client] += 1
+            self.tick()
+            for name in ROOMS:
+                self.note(client, "<", ":relay 366 %s #%s :End" % (CLIENTS[client]["nick"], name))
+            self.ping(client)
+            self.there.add(client)
+            plan = CLIENTS[client]
+            for name in ROOMS:
+                if plan["asks"]:
+                    self.catch_up(client, name)
+                elif plan["account"]:
+                    for line in self.order[name][self.place[client, name]:]:
+                        self.show(client, name, line, is_old=True)
+                self.place[client, name] = len(self.order[name])
+
+    def leave(self, client, acknowledged=True):
+        self.tick()
+        if acknowledged:
+            self.acknowledge(client)
+        else:
+            # Two lines of each room did not certainly come.
+            for name in ROOMS:
+                self.place[client, name] = max(0, self.place[client, name] - 2)
+        self.note(client, "!", "the connection ended")
+        self.there.discard(client)
+        for name in ROOMS:
+            shown = [line for line in self.order[name] if line["key"]]
+            self.known[client, name] = shown[-1]["msgid"] if shown else None
+
+    def ping(self, client):
+        self.count += 1
+        self.note(client, ">", "PING :%d.%d" % (self.connection[client], self.count))
+        self.note(client, "<", ":relay PONG relay %d.%d" % (self.connection[client], self.count))
+
+    def acknowledge(self, client):
+        self.count += 1
+        self.note(client, "<", "PING :r%d" % self.count)
+        self.note(client, ">", "PONG :r%d" % self.count)
+        self.ping(client)
+
+    # -- Messages
+
+    def irc(self, client, name, text=" words", **more):
+        """`client` says something; what it said is in the log unless `log` is False."""
+        key = self.key(client, name)
+        text = auditor.named(key) + text
+        self.tick()
+        self.note(client, ">", "PRIVMSG #%s :%s" % (name, text))
+        self.ping(client)
+        plan, wire = ROOMS[name], WIRES[ROOMS[name]["wire"]]
+        nick = CLIENTS[client]["nick"]
+        sender = plan["account"] or nick
+        sent = self.t if wire["ids"] == "client" else None
+        if more.get("log", True):
+            self.tick(3)
+            self.log(name, sender, plan["spoken"].replace("{nick}", nick).replace("{text}", text), sent,
+                     nick if name == "attic" else None)
+        if more.get("show", True):
+            self.line(name, key, nick, CLIENTS[client]["account"], text, self.logs[name][-1]["said_at"], client)
+        return key
+
+    def person(self, author, name, text=" ütf-8 → 🐙", **more):
+        key = self.key(author + "-" + name, name)
+        self.tick()
+        self.log(name, ROOMS[name]["people"][key[0]], auditor.named(key) + text, None, None)
+        if more.get("show", True):
+            self.line(name, key, ROOMS[name]["people"][key[0]], None, auditor.named(key) + text,
+                      self.logs[name][-1]["said_at"], None)
+        return key
+
+    def key(self, author, name):
+        number = self.numbers[author, name] = self.numbers.get((author, name), 0) + 1
+        return author, name, number
+
+    def log(self, name, sender, text, sent, alias):
+        self.count += 1
+        told = self.t if sent is None else sent
+        second = WIRES[ROOMS[name]["wire"]]["second"]
+        self.logs[name].append({
+            "id": "m%d" % self.count, "sender": sender, "sender_id": "id of " + sender, "alias": alias, "text": text,
+            "at": self.t, "said_at": told - told % second, "sent_at": sent, "connection": None})
+
+    def line(self, name, key, nick, account, text, said_at, author):
+        newest = max((line["time"] for line in self.order[name]), default=0)
+        self.count += 1
+        line = {
+            "key": key, "nick": nick, "account": account, "text": text, "time": max(newest + 1, said_at),
+            "msgid": "i%d" % self.count, "author": author}
+        self.tick(2)
+        self.add(name, line)
+
+    def gap(self, name, begin, end, **more):
+        self.tick()
+        newest = max((line["time"] for line in self.order[name]), default=0)
+        self.count += 1
+        text = "*** What was said between %s and %s UTC is missing: no history." % (iso(begin)[11:19], iso(end)[11:19])
+        line = {
+            "key": None, "gap": (begin, end), "text": text, "time": max(newest + 1, self.t), "msgid": "g%d" % self.count,
+            "nick": "relay", "account": None, "author": None}
+        if more.get("show", True):
+            self.add(name, line)
+        return line
+
+    def add(self, name, line):
+        self.order[name].append(line)
+        for client in sorted(self.there):
+            self.show(client, name, line)
+            self.place[client, name] = len(self.order[name])
+
+    def show(self, client, name, line, is_old=False, batch=None):
+        caps = CLIENTS[client]["caps"]
+        if line["author"] == client and "echo-message" not in caps:
+            return
+        tags, text = [], line["text"]
+        if "server-time" in caps:
+            tags.append("time=" + iso(line["time"]))
+        elif is_old:
+            text = "[%s] %s" % (iso(line["time"])[11:16], text)
+        if "message-tags" in caps:
+            tags.append("msgid=" + line["msgid"])
+            if not line["key"]:
+                tags.append("chatbridge/gap=%s,%s" % tuple(map(iso, line["gap"])))
+        if "account-tag" in caps and line["account"]:
+            tags.append("account=" + line["account"])
+        if batch:
+            tags.append("batch=" + batch)
+        self.note(client, "<", "%s:%s!u@h %s #%s :%s" % (
+            "@%s " % ";".join(tags) if tags else "", line["nick"], "PRIVMSG" if line["key"] else "NOTICE", name, text))
+
+    def warn(self, name, text):
+        for client in sorted(self.there):
+            self.note(client, "<", ":relay NOTICE #%s :*** %s" % (name, text))
+
+    def tell(self, client, key, text="Not delivered, it waited too long", code="CANNOT_DELIVER"):
+        self.note(client, "<", ":relay FAIL PRIVMSG %s #%s :%s: %s words" % (code, key[1], text, auditor.named(key)))
+
+    # -- Pages
+
+    def question(self, client, name, words, lines):
+        self.labels += 1
+        self.tick()
+        self.note(client, ">", "@label=%d CHATHISTORY %s" % (self.labels, words))
+        self.note(client, "<", "@label=%d :relay BATCH +p%d chathistory #%s" % (self.labels, self.labels, name))
+        for line in lines:
+            self.show(client, name, line, batch="p%d" % self.labels)
+        self.note(client, "<", ":relay BATCH -p%d" % self.labels)
+        return lines
+
+    def catch_up(self, client, name):
+        self.note(client, "#", "catch up #" + name)
+        known = self.known.get((client, name))
+        if known is None:
+            self.question(client, name, "LATEST #%s * 100" % name, self.order[name])
+        while known:
+            place = [line["msgid"] for line in self.order[name]].index(known)
+            page = self.question(
+                client, name, "AFTER #%s msgid=%s 100" % (name, known), self.order[name][place + 1:])
+            shown = [line["msgid"] for line in page if line["key"]]
+            known = shown[-1] if shown else None
+        self.note(client, "#", "caught up #" + name)
+
+    def look(self, client, name):
+        self.note(client, "#", "look #" + name)
+        self.question(client, name, "LATEST #%s * 3" % name, self.order[name][-3:])
+        self.note(client, "#", "looked #" + name)
+
+    def pages(self, client, name, size=4):
+        """With pages that are smaller than those of the soak, so that there are several."""
+        self.note(client, "#", "pages #" + name)
+        lines = self.order[name]
+        words = "LATEST #%s * %d" % (name, size)
+        end = len(lines)
+        while True:
+            page = self.question(client, name, words, lines[max(0, end - size):end])
+            shown = [line for line in page if line["key"]]
+            if not shown:
+                break
+            end = lines.index(shown[0])
+            words = "BEFORE #%s msgid=%s %d" % (name, shown[0]["msgid"], size)
+        self.note(client, "#", "paged #" + name)
+
+    def finish(self):
+        self.tick(1000)
+        self.plan["peace"] = self.t
+        self.tick(1000)
+        self.plan["silence"] = self.t
+        self.tick(20_000)
+        for client in sorted(self.there):
+            self.acknowledge(client)
+        for client, plan in CLIENTS.items():
+            if "batch" in plan["caps"]:
+                for name in ROOMS:
+                    self.pages(client, name)
+        return self
+
+    # -- On file, and back
+
+    def write(self, directory):
+        def lines(entries, *path):
+            path = os.path.join(directory, *path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+
+        for name, entries in self.logs.items():
+            lines(entries, "logs", name + ".log")
+        for name, entries in self.records.items():
+            lines(entries, "records", name.replace("@", "."))
+        lines(self.clock, "clock.jsonl")
+        lines(self.relay, "relay.jsonl")
+        lines(self.samples, "samples.jsonl")
+        with open(os.path.join(directory, "plan.json"), "w", encoding="utf-8") as file:
+            json.dump(self.plan, file)
+        with open(os.path.join(directory, "faults.txt"), "w", encoding="utf-8") as file:
+            file.write(self.faults)
+
+    def audit(self):
+        """{(way, kind, wire)} and names of promises about the relay."""
+        with tempfile.TemporaryDirectory() as directory:
+            self.write(directory)
+            audit = auditor.Audit(directory)
+            audit.run()
+        broken = {which for which, found in audit.findings.items() if found}
+        broken.update(name for name, found in audit.relay_findings.items() if found)
+        return broken, audit
+
+    # -- Changes
+
+    def lines_of(self, client, *words, direction="<"):
+        """Indices of the lines of a record that have all of these in them."""
+        return [
+            index for index, entry in enumerate(self.records[client])
+            if entry["d"] == direction and all(word in entry["l"] for word in words)]
+
+    def edit(self, client, old, new, *words, which=0):
+        entry = self.records[client][self.lines_of(client, *words)[which]]
+        assert old in entry["l"], (old, entry)
+        entry["l"] = entry["l"].replace(old, new, 1)
+
+    def drop(self, client, *words, which=None):
+        found = self.lines_of(client, *words)
+        assert found, words
+        for index in reversed(found if which is None else [found[which]]):
+            del self.records[client][index]
+
+    def swap(self, client, first, second, which=0):
+        one, other = (self.lines_of(client, word)[which] for word in (first, second))
+        record = self.records[client]
+        record[one]["l"], record[other]["l"] = record[other]["l"], record[one]["l"]
+
+    def entry(self, name, text):
+        return next(entry for entry in self.logs[name] if text in entry["text"])
+
+
+def is_live(line):
+    return "batch=p" not in line
+
+
+def spoken():
+    """Everybody is there, and everything goes well; a reconnect of each client lies in it."""
+    run = Run()
+    run.enter(*CLIENTS)
+    for _ in range(3):
+        for name in ROOMS:
+            run.person("Ann", name)
+            run.irc("alice@one", name)
+            run.person("Ben", name)
+            run.irc("eve@guest", name)
+        for client in CLIENTS:
+            run.acknowledge(client)
+    # What these two did not acknowledge comes again.
+    for name in ROOMS:
+        run.person("Ann", name)
+        run.person("Ben", name)
+    for client in ("alice@one", "alice@two"):
+        run.leave(client, acknowledged=False)
+    run.leave("bob@desk")
+    run.leave("dora@web")
+    run.leave("eve@guest")
+    for name in ROOMS:
+        run.person("Ann", name)
+    run.enter(*CLIENTS)
+    for name in ROOMS:
+        for author in ("Ann", "Ben", "Ann"):
+            run.person(author, name)
+        run.irc("bob@desk", name)
+        run.irc("alice@two", name)
+        run.look("dora@web", name)
+    return run
+
+
+def whole():
+    return spoken().finish()
+
+
+class Clean(unittest.TestCase):
+    def test_clean(self):
+        broken, audit = whole().audit()
+        self.assertEqual(dict(audit.findings), {})
+        self.assertEqual(broken, set())
+
+    def check(self, run):
+        broken, audit = run.audit()
+        self.assertEqual(broken, set(), dict(audit.findings))
+
+    def test_told(self):
+        """In the log or told; by FAIL to either client of the account, or by a NOTICE."""
+        for client, line in (
+                ("alice@one", ":relay FAIL PRIVMSG CANNOT_DELIVER #reef :Not delivered: %s words"),
+                ("alice@two", ":relay NOTICE alice :PRIVMSG CANNOT_STORE #reef: Not taken, the disk is full: %s words")):
+            with self.subTest(client):
+                run = spoken()
+                key = run.irc("alice@one", "reef", log=False, show=False)
+                run.note(client, "<", line % auditor.named(key))
+                self.check(run.finish())
+
+    def test_doubtful(self):
+        run = spoken()
+        run.tell("bob@desk", run.irc("bob@desk", "loft"), "Not delivered, and whether it arrived is not known")
+        self.check(run.finish())
+
+    def test_failed_and_late(self):
+        run = spoken()
+        key = run.irc("bob@desk", "loft")
+        run.tell("bob@desk", key)
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(key))
+        self.check(run.finish())
+
+    def test_not_accepted(self):
+        run = spoken()
+        run.note("bob@desk", ">", "PRIVMSG #reef :bob@desk:reef:2 words")
+        run.leave("bob@desk", acknowledged=False)
+        run.enter("bob@desk")
+        self.check(run.finish())
+
+    def test_guest_is_gone(self):
+        run = spoken()
+        run.irc("eve@guest", "reef", log=False, show=False)
+        run.leave("eve@guest")
+        run.enter("eve@guest")
+        self.check(run.finish())
+
+    def test_repetition(self):
+        run = whole()
+        again = dict(run.logs["reef"][0], again=True, at=run.logs["reef"][-1]["at"] + 1)
+        run.logs["reef"].append(again)
+        self.check(run)
+
+    def test_cut_lines(self):
+        run = whole()
+        with tempfile.TemporaryDirectory() as directory:
+            run.write(directory)
+            for path in ("logs/reef.log", "records/bob.desk", "records/alice.one"):
+                with open(os.path.join(directory, path), "a", encoding="utf-8") as file:
+                    file.write('{"t":1,"c":1,"d":"<","l":"@time=')
+            with open(os.path.join(directory, "records/alice.one"), "a", encoding="utf-8") as file:
+                file.write("\n")
+            audit = auditor.Audit(directory)
+            audit.run()
+        self.assertEqual(dict(audit.findings), {})
+
+    def test_wrong_clock(self):
+        """What the relay times shows its clock, and what it learns is not from a future."""
+        for offset in (3_600_000, -3_600_000):
+            with self.subTest(offset):
+                run = spoken()
+                run.clock.append({"t": run.t + 50, "offset": offset})
+                run.tick(500)
+                run.irc("bob@desk", "reef")
+                run.logs["reef"][-1].update(sent_at=run.logs["reef"][-1]["sent_at"] + offset)
+                run.logs["reef"][-1]["said_at"] = run.logs["reef"][-1]["sent_at"]
+                line = run.order["reef"][-1]
+                for record in run.records.values():
+                    for entry in record:
+                        if line["msgid"] in entry["l"]:
+                            entry["l"] = entry["l"].replace(iso(line["time"]), iso(run.logs["reef"][-1]["sent_at"]))
+                line["time"] = run.logs["reef"][-1]["sent_at"]
+                run.tick(500)
+                run.clock.append({"t": run.t, "offset": 0})
+                self.check(run.finish())
+
+    def test_came_late(self):
+        run = spoken()
+        run.person("Ann", "reef", show=False)
+        entry = run.logs["reef"][-1]
+        key = auditor.key_of(entry["text"])
+        run.tick()
+        run.warn("reef", "The history cannot be fetched at the moment, so older messages may come late.")
+        run.person("Ben", "reef")
+        run.line("reef", key, "Ann-reef", None, entry["text"], entry["said_at"], None)
+        run.person("Ben", "reef")
+        self.check(run.finish())
+
+    def test_gap(self):
+        """All have it, also the one without tags, over a reconnect and in pages."""
+        run = spoken()
+        run.leave("alice@two")
+        run.leave("bob@desk")
+        begin = run.t
+        run.person("Ann", "loft", show=False)
+        run.person("Ben", "loft", show=False)
+        run.gap("loft", begin, run.t + 50)
+        run.person("Ann", "loft")
+        run.enter("alice@two", "bob@desk")
+        self.check(run.finish())
+
+    def test_gap_of_a_wrong_clock(self):
+        """Each end as the clock showed it then, and both counted back from what it showed at last."""
+        for offsets in ((4000, -45000), (-45000, -45000), (0, 4000)):
+            with self.subTest(offsets):
+                run = spoken()
+                run.tick(500)
+                run.clock.append({"t": run.t, "offset": 4000})
+                run.tick(500)
+                begin = run.t
+                run.tick(500)
+                run.person("Ann", "loft", show=False)
+                run.tick(500)
+                run.clock.append({"t": run.t, "offset": -45000})
+                run.tick(500)
+                if offsets[0] == 0:
+                    run.clock.pop()
+                    offsets = (4000, 4000)
+                run.gap("loft", begin + offsets[0], run.t + offsets[1])
+                # So that what is timed from here on is right.
+                run.clock.append({"t": run.t + 10, "offset": 0})
+                run.tick(500)
+                run.person("Ann", "loft")
+                self.check(run.finish())
+
+    def test_after_kill_on_a_full_disk(self):
+        """What the promise itself leaves out."""
+        run = Run()
+        run.enter(*CLIENTS)
+        run.person("Ann", "reef")
+        run.faults = "%d     3.0  full disk      for 4.0 s\n" % run.t
+        line = run.order["reef"][-1]
+        run.acknowledge("bob@desk")
+        run.leave("bob@desk")
+        run.tick(2000)
+        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -9})
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", line)
+        self.check(run.finish())
+
+
+class Broken(unittest.TestCase):
+    def check(self, run, *expected, some_text=""):
+        broken, audit = run.audit()
+        self.assertEqual(broken, set(expected), dict(audit.findings))
+        if some_text:
+            self.assertIn(some_text, "\n".join(
+                text for which in expected for text in audit.findings.get(which, audit.relay_findings.get(which, ()))))
+
+    # -- Up
+
+    def test_lost_up(self):
+        run = spoken()
+        run.irc("bob@desk", "reef", log=False, show=False)
+        self.check(run.finish(), ("up", "lost", "past"), some_text="bob@desk:reef:2")
+
+    def test_lost_up_though_on_its_way(self):
+        run = spoken()
+        key = run.irc("bob@desk", "nave", log=False, show=False)
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG QUEUED #nave :Your message is kept and goes: " + auditor.named(key))
+        run.note("bob@desk", "<", ":relay NOTICE bob :Your message has not been confirmed yet: " + auditor.named(key))
+        self.check(run.finish(), ("up", "lost", "sole"))
+
+    def test_lost_up_though_another_was_told(self):
+        run = spoken()
+        key = run.irc("bob@desk", "reef", log=False, show=False)
+        run.tell("dora@web", key)
+        run.tell("bob@desk", (key[0], key[1], key[2] * 10))
+        self.check(run.finish(), ("up", "lost", "past"))
+
+    def test_lost_of_a_guest(self):
+        run = spoken()
+        run.irc("eve@guest", "reef", log=False, show=False)
+        self.check(run.finish(), ("up", "lost", "past"))
+
+    def test_lost_though_shown(self):
+        run = spoken()
+        run.irc("bob@desk", "nave")
+        run.logs["nave"].pop()
+        run.drop("bob@desk", " PONG ", which=-1)
+        self.check(run.finish(), ("up", "lost", "sole"))
+
+    def test_doubled_up(self):
+        run = whole()
+        entry = run.entry("nave", "alice@one:nave:2")
+        run.logs["nave"].append(dict(entry, id="another", at=run.logs["nave"][-1]["at"] + 1))
+        self.check(run, ("up", "doubled", "sole"), some_text="another")
+
+    def test_reordered_up(self):
+        run = whole()
+        one, other = run.entry("reef", "alice@one:reef:1 "), run.entry("reef", "alice@one:reef:2 ")
+        for field in ("text", "said_at", "sent_at", "id"):
+            one[field], other[field] = other[field], one[field]
+        broken, _ = run.audit()
+        self.assertIn(("up", "reordered", "past"), broken)
+
+    def test_wrong_author_up(self):
+        for field, value in (("sender", "bob"), ("sender_id", "another"), ("sender_id", "id of bob"), ("alias", "bob")):
+            with self.subTest(field):
+                run = whole()
+                run.entry("reef", "alice@one:reef:2")[field] = value
+                self.check(run, ("up", "wrong author", "past"))
+
+    def test_wrong_author_by_alias(self):
+        for alias in (None, "bob"):
+            with self.subTest(alias):
+                run = whole()
+                run.entry("attic", "alice@one:attic:2")["alias"] = alias
+                self.check(run, ("up", "wrong author", "sole"))
+
+    def test_wrong_text_up(self):
+        for old, new in (("words", "word"), ("<alice>", "<bob>")):
+            with self.subTest(old):
+                run = whole()
+                entry = run.entry("nave", "alice@one:nave:2")
+                entry["text"] = entry["text"].replace(old, new)
+                self.check(run, ("up", "wrong text", "sole"))
+
+    def test_nobody_said_it(self):
+        for text, more in (("bob@desk:reef:99 words", {("down", "lost", "past")}), ("no key at all", ())):
+            with self.subTest(text):
+                run = spoken()
+                run.log("reef", "bob", text, None, None)
+                run.logs["reef"][-1]["at"] += 200_000
+                self.check(run.finish(), ("up", "wrong text", "past"), *more)
+
+    def test_wrong_time_up(self):
+        for shift in (-2000, 2000, 3_600_000):
+            with self.subTest(shift):
+                run = whole()
+                run.entry("reef", "alice@one:reef:2")["sent_at"] += shift
+                self.check(run, ("up", "wrong time", "past"))
+
+    def test_told_though_there(self):
+        run = spoken()
+        run.tell("bob@desk", run.irc("bob@desk", "loft"))
+        self.check(run.finish(), ("up", "told wrong", "live"))
+
+    def test_arrived_but_did_not(self):
+        run = spoken()
+        key = run.irc("bob@desk", "loft", log=False, show=False)
+        run.tell("bob@desk", key, "Not delivered, and whether it arrived is not known")
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(key))
+        self.check(run.finish(), ("up", "told wrong", "live"))
+
+    # -- Down
+
+    def test_lost_down(self):
+        for client in ("alice@one", "alice@two", "bob@desk"):
+            for word in ("Ann-reef:reef:5 ", "bob@desk:reef:1 "):
+                with self.subTest(client + word):
+                    run = spoken()
+                    run.drop(client, word)
+                    self.check(run.finish(), ("down", "lost", "past"), some_text=client)
+
+    def test_lost_while_away(self):
+        run = spoken()
+        run.drop("bob@desk", "Ann-reef:reef:4 ")
+        self.check(run.finish(), ("down", "lost", "past"))
+
+    def test_lost_at_the_end(self):
+        run = spoken()
+        run.person("Ann", "reef")
+        run.drop("bob@desk", "Ann-reef:reef:7 ")
+        self.check(run.finish(), ("down", "lost", "past"))
+
+    def test_lost_by_who_asks(self):
+        """Neither live nor when it catches up; the last pages are no excuse."""
+        run = spoken()
+        run.drop("dora@web", "Ann-reef:reef:5 ")
+        self.check(run.finish(), ("down", "lost", "past"))
+
+    def test_lost_in_a_gap_though_there_is_a_history(self):
+        run = spoken()
+        begin = run.t
+        run.person("Ann", "reef", show=False)
+        run.gap("reef", begin, run.t)
+        run.person("Ann", "reef")
+        self.check(run.finish(), *((way, "lost", "past") for way in ("down", "guests", "pages")))
+
+    def gap(self, change):
+        run = spoken()
+        begin = run.t
+        run.person("Ann", "loft", show=False)
+        begin, end = change(run, begin, run.t)
+        run.gap("loft", begin, end)
+        run.person("Ann", "loft")
+        return run
+
+    def test_gap_too_short(self):
+        everybody = [(way, "lost", "live") for way in ("down", "guests", "pages")]
+        for change in (lambda _, begin, end: (end + 1, end + 5), lambda _, begin, end: (begin - 900, end - 1)):
+            self.check(self.gap(change).finish(), *everybody, some_text="ms")
+
+    def test_gap_in_another_place(self):
+        def change(run, begin, end):
+            run.person("Ben", "loft")
+            return begin, end
+
+        self.check(
+            self.gap(change).finish(), *((way, "lost", "live") for way in ("down", "guests", "pages")),
+            some_text="elsewhere")
+
+    def test_no_gap(self):
+        run = spoken()
+        run.person("Ann", "loft", show=False)
+        run.person("Ann", "loft")
+        self.check(
+            run.finish(), *((way, "lost", "live") for way in ("down", "guests", "pages")), some_text="no gap was told")
+
+    def test_gap_that_another_was_told(self):
+        for client in ("alice@two", "bob@desk"):
+            with self.subTest(client):
+                run = self.gap(lambda _, begin, end: (begin, end))
+                run.drop(client, "is missing")
+                self.check(run.finish(), ("down", "lost", "live"), some_text=client)
+
+    def test_gap_of_another_clock(self):
+        """The clock was right all the time, so a gap an hour away covers nothing."""
+        run = self.gap(lambda _, begin, end: (begin + 3_600_000, end + 3_600_000))
+        self.check(run.finish(), *((way, "lost", "live") for way in ("down", "guests", "pages")))
+
+    def test_lost_in_a_standstill(self):
+        """What the harness did excuses nothing."""
+        run = spoken()
+        run.relay.append({"t": run.t, "what": "stopped", "pid": 7})
+        run.person("Ann", "reef", show=False)
+        run.relay.append({"t": run.t, "what": "continued", "pid": 7})
+        run.person("Ann", "reef")
+        self.check(run.finish(), *((way, "lost", "past") for way in ("down", "guests", "pages")))
+
+    def test_doubled_down(self):
+        run = spoken()
+        run.show("bob@desk", "reef", run.order["reef"][-1])
+        self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_doubled_though_acknowledged(self):
+        run = spoken()
+        line = run.order["reef"][-1]
+        run.leave("bob@desk")
+        run.tick(5000)
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", line)
+        self.check(run.finish(), ("down", "doubled", "past"), some_text="acknowledged")
+
+    def test_doubled_after_a_kill_long_after(self):
+        run = Run()
+        run.enter(*CLIENTS)
+        run.person("Ann", "reef")
+        line = run.order["reef"][-1]
+        run.leave("bob@desk")
+        run.tick(5000)
+        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -9})
+        run.faults = "%d     3.0  full disk      for 1.0 s\n" % (run.t - 3000)
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", line)
+        self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_doubled_under_two_msgids(self):
+        for which in (0, -1):
+            with self.subTest(which):
+                run = spoken()
+                line = run.order["reef"][which]
+                run.leave("bob@desk", acknowledged=False)
+                run.enter("bob@desk")
+                run.show("bob@desk", "reef", dict(line, msgid="other"))
+                broken, _ = run.finish().audit()
+                self.assertIn(("down", "doubled", "past"), broken)
+
+    def test_msgid_of_another(self):
+        run = whole()
+        first, second = (line["msgid"] for line in run.order["reef"][:2])
+        run.edit("bob@desk", "msgid=" + second, "msgid=" + first, "msgid=" + second)
+        broken, _ = run.audit()
+        self.assertIn(("down", "doubled", "past"), broken)
+
+    def test_own_without_echo(self):
+        run = spoken()
+        run.note("alice@two", "<", ":alice!u@h PRIVMSG #reef :alice@two:reef:1 words")
+        self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_reordered_down(self):
+        run = whole()
+        run.swap("bob@desk", "Ann-reef:reef:2 ", "Ben-reef:reef:2 ")
+        broken, _ = run.audit()
+        self.assertEqual(broken, {("down", "reordered", "past"), ("down", "order of times", "past")})
+
+    def test_another_order_than_others(self):
+        """Of an IRC user and a person: the log's order need not be the room's, but there is one of those."""
+        run = whole()
+        run.swap("alice@two", "alice@one:reef:2 ", "Ben-reef:reef:2 ")
+        self.check(run, ("down", "reordered", "past"))
+
+    def test_late_without_a_word(self):
+        run = spoken()
+        run.person("Ann", "reef", show=False)
+        entry = run.logs["reef"][-1]
+        run.person("Ben", "reef")
+        run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
+        self.check(run.finish(), *((way, "reordered", "past") for way in ("down", "guests", "pages")))
+
+    def test_wrong_author_down(self):
+        for old, new in ((":alice!", ":alice2!"), ("account=alice", "account=bob"), (";account=alice", "")):
+            with self.subTest(old):
+                run = whole()
+                run.edit("bob@desk", old, new, "alice@one:nave:2 ")
+                self.check(run, ("down", "wrong author", "sole"))
+
+    def test_wrong_author_of_a_guest(self):
+        run = whole()
+        run.edit("bob@desk", ";msgid", ";account=eve;msgid", "eve@guest:nave:2 ")
+        self.check(run, ("down", "wrong author", "sole"))
+
+    def test_wrong_text_down(self):
+        for old, new in (
+                ("🐙", ""), ("Ann-reef:reef:5 ", "<Ann> Ann-reef:reef:5 "), (":Ann-reef:reef:5 ", ":[12:00] Ann-reef:reef:5 ")):
+            with self.subTest(old):
+                run = whole()
+                run.edit("bob@desk", old, new, "Ann-reef:reef:5 ")
+                broken, _ = run.audit()
+                self.assertIn(("down", "wrong text", "past"), broken)
+
+    def test_wrong_room(self):
+        run = whole()
+        run.edit("bob@desk", "#reef", "#nave", "Ann-reef:reef:5 ")
+        broken, _ = run.audit()
+        self.assertEqual(broken, {("down", "wrong text", "sole"), ("down", "lost", "past")})
+
+    def test_shown_though_nobody_said_it(self):
+        for text in ("Ann-reef:reef:99 words", "bob@desk:reef:99 words", "words"):
+            with self.subTest(text):
+                run = spoken()
+                run.note("alice@two", "<", ":bob!u@h PRIVMSG #reef :" + text)
+                self.check(run.finish(), ("down", "wrong text", "past"))
+
+    def test_wrong_time_down(self):
+        """Everywhere the same, and not what the backend tells."""
+        for shift in (-700, 700, 3_600_000):
+            with self.subTest(shift):
+                run = spoken()
+                run.tick(1000)
+                run.person("Ann", "reef")
+                time = iso(run.order["reef"][-1]["time"])
+                run.order["reef"][-1]["time"] += shift
+                for record in run.records.values():
+                    for entry in record:
+                        entry["l"] = entry["l"].replace(time, iso(run.order["reef"][-1]["time"]))
+                self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
+
+    def test_not_the_same_time(self):
+        run = whole()
+        line = run.order["reef"][-1]
+        run.edit("bob@desk", iso(line["time"]), iso(line["time"] - 1), line["msgid"])
+        broken, _ = run.audit()
+        self.assertTrue({"wrong time"} <= {kind for _, kind, _ in broken}, broken)
+
+    def test_wrong_stamp(self):
+        run = whole()
+        [index] = run.lines_of("alice@two", "[", "Ann-reef:reef:4 ")
+        entry = run.records["alice@two"][index]
+        entry["l"] = entry["l"].split("[")[0] + "[23:59] " + entry["l"].split("] ")[1]
+        self.check(run, ("down", "wrong time", "past"))
+
+    def times(self, *shown):
+        """Two lines that were said in the same second of a wire that rounds, with these milliseconds of it."""
+        run = spoken()
+        run.tick(2000 - run.t % 1000)
+        run.person("Ann", "nave")
+        run.person("Ann", "nave")
+        second = run.t - run.t % 1000
+        for line, milliseconds in zip(run.order["nave"][-2:], shown):
+            for record in run.records.values():
+                for entry in record:
+                    if line["msgid"] in entry["l"]:
+                        entry["l"] = entry["l"].replace(iso(line["time"]), iso(second + milliseconds))
+            line["time"] = second + milliseconds
+        return run.finish()
+
+    def test_times_do_not_rise(self):
+        ways = [(way, "order of times", "sole") for way in ("down", "guests", "pages")]
+        Clean.check(self, self.times(0, 1))
+        self.check(self.times(0, 0), *ways)
+        self.check(self.times(1, 0), *ways)
+
+    def test_raised_for_nothing(self):
+        self.check(self.times(0, 5), *((way, "wrong time", "sole") for way in ("down", "guests", "pages")))
+
+    def test_raised_by_more_than_a_minute(self):
+        """The clock was wrong by 100 s as one line was timed; the next one is not raised above it."""
+        for is_raised in (False, True):
+            with self.subTest(is_raised):
+                run = spoken()
+                run.clock.append({"t": run.t + 50, "offset": 100_000})
+                run.tick(500)
+                run.irc("bob@desk", "reef")
+                entry = run.logs["reef"][-1]
+                entry["sent_at"] += 100_000
+                entry["said_at"] = entry["sent_at"]
+                self.retime(run, "reef", -1, entry["sent_at"])
+                run.tick(500)
+                run.clock.append({"t": run.t, "offset": 0})
+                run.tick(500)
+                run.person("Ann", "reef")
+                if not is_raised:
+                    self.retime(run, "reef", -1, run.logs["reef"][-1]["said_at"])
+                    Clean.check(self, run.finish())
+                else:
+                    self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
+
+    @staticmethod
+    def retime(run, name, which, time):
+        line = run.order[name][which]
+        for record in run.records.values():
+            for entry in record:
+                if line["msgid"] in entry["l"]:
+                    entry["l"] = entry["l"].replace(iso(line["time"]), iso(time))
+        line["time"] = time
+
+    # -- Guests
+
+    def test_guest_lost(self):
+        for word in ("Ann-reef:reef:2 ", "alice@one:reef:2 ", "eve@guest:reef:2 "):
+            with self.subTest(word):
+                run = spoken()
+                run.drop("eve@guest", word)
+                self.check(run.finish(), ("guests", "lost", "past"))
+
+    def test_guest_lost_the_first(self):
+        """STRICT: from when it certainly was in the room."""
+        run = spoken()
+        run.drop("eve@guest", "Ann-reef:reef:1 ")
+        self.check(run.finish(), ("guests", "lost", "past"))
+
+    def test_guest_doubled(self):
+        run = spoken()
+        line = run.order["reef"][-1]
+        run.leave("eve@guest", acknowledged=False)
+        run.enter("eve@guest")
+        run.show("eve@guest", "reef", line)
+        self.check(run.finish(), ("guests", "doubled", "past"))
+
+    def test_guest_reordered(self):
+        run = whole()
+        run.swap("eve@guest", "Ann-reef:reef:2 ", "Ben-reef:reef:2 ")
+        broken, _ = run.audit()
+        self.assertEqual(broken, {("guests", "reordered", "past"), ("guests", "order of times", "past")})
+
+    def test_guest_not_told_of_a_gap(self):
+        run = self.gap(lambda _, begin, end: (begin, end))
+        run.drop("eve@guest", "is missing")
+        self.check(run.finish(), ("guests", "lost", "live"))
+
+    # -- Pages
+
+    def in_pages(self, run, client, word):
+        return run.lines_of(client, "batch=p", word)[-1]
+
+    def test_lost_in_pages(self):
+        for word in ("Ann-reef:reef:1 ", "Ann-reef:reef:3 ", "bob@desk:reef:1 ", "eve@guest:reef:1 ", "alice@two:reef:1 "):
+            with self.subTest(word):
+                run = whole()
+                del run.records["bob@desk"][self.in_pages(run, "bob@desk", word)]
+                self.check(run, ("pages", "lost", "past"), some_text=word.strip())
+
+    def test_lost_in_pages_without_history(self):
+        run = whole()
+        del run.records["bob@desk"][self.in_pages(run, "bob@desk", "Ann-loft:loft:3 ")]
+        self.check(run, ("pages", "lost", "live"))
+
+    def test_gap_lost_in_pages(self):
+        run = self.gap(lambda _, begin, end: (begin, end)).finish()
+        run.drop("bob@desk", "batch=p", "is missing")
+        self.check(run, ("pages", "lost", "live"))
+
+    def test_doubled_in_pages(self):
+        run = whole()
+        index = self.in_pages(run, "bob@desk", "Ann-reef:reef:3 ")
+        run.records["bob@desk"].insert(index + 1, run.records["bob@desk"][index])
+        self.check(run, ("pages", "doubled", "past"))
+
+    def test_reordered_in_pages(self):
+        run = whole()
+        one, other = (self.in_pages(run, "bob@desk", word) for word in ("Ann-reef:reef:5 ", "Ben-reef:reef:4 "))
+        record = run.records["bob@desk"]
+        tags = [record[index]["l"].split("batch=")[1].split(" ")[0] for index in (one, other)]
+        record[one]["l"], record[other]["l"] = (
+            record[other]["l"].replace("batch=" + tags[1], "batch=" + tags[0]),
+            record[one]["l"].replace("batch=" + tags[0], "batch=" + tags[1]))
+        broken, _ = run.audit()
+        self.assertEqual(broken, {("pages", "reordered", "past"), ("pages", "order of times", "past")})
+
+    def test_wrong_in_pages(self):
+        for old, new, kind in (
+                (":Ann-reef!", ":Ann-reef2!", "wrong author"), ("🐙", "", "wrong text"),
+                ("time=2026", "time=2025", "wrong time")):
+            with self.subTest(kind):
+                run = whole()
+                entry = run.records["bob@desk"][self.in_pages(run, "bob@desk", "Ann-reef:reef:3 ")]
+                entry["l"] = entry["l"].replace(old, new)
+                broken, _ = run.audit()
+                self.assertIn(("pages", kind, "past"), broken)
+                self.assertEqual({way for way, _, _ in broken}, {"pages"})
+
+    def test_empty_page_of_what_was_shown(self):
+        """As from a full disk: a look back, and a client that catches up."""
+        run = spoken()
+        run.note("dora@web", "#", "look #reef")
+        run.question("dora@web", "reef", "LATEST #reef * 20", [])
+        run.note("dora@web", "#", "looked #reef")
+        self.check(run.finish(), ("pages", "lost", "past"))
+
+    def test_page_without_the_newest(self):
+        run = spoken()
+        run.note("dora@web", "#", "look #reef")
+        run.question("dora@web", "reef", "LATEST #reef * 3", run.order["reef"][-4:-1])
+        run.note("dora@web", "#", "looked #reef")
+        self.check(run.finish(), ("pages", "lost", "past"))
+
+    def test_catching_up_from_too_early(self):
+        run = spoken()
+        run.leave("dora@web")
+        run.enter("dora@web")
+        known = run.known["dora@web", "reef"]
+        run.note("dora@web", "#", "catch up #reef")
+        run.question("dora@web", "reef", "AFTER #reef msgid=%s 100" % known, run.order["reef"][-1:])
+        run.note("dora@web", "#", "caught up #reef")
+        self.check(run.finish(), ("pages", "doubled", "past"))
+
+    def refused(self, code, at_the_end):
+        run = spoken()
+        if at_the_end:
+            run.finish()
+        known = run.order["reef"][-1]["msgid"]
+        run.note("dora@web", "#", "look #reef")
+        run.note("dora@web", ">", "@label=x CHATHISTORY LATEST #reef msgid=%s 20" % known)
+        run.note("dora@web", "<", "@label=x :relay FAIL CHATHISTORY %s LATEST #reef :No such message" % code)
+        run.note("dora@web", "#", "looked #reef")
+        return run if at_the_end else run.finish()
+
+    def test_refused(self):
+        Clean.check(self, self.refused("MESSAGE_ERROR", False))
+        for code, at_the_end in (("INVALID_PARAMS", False), ("MESSAGE_ERROR", True)):
+            with self.subTest(code):
+                self.check(self.refused(code, at_the_end), ("pages", "refused", "past"))
+
+    def test_not_read_to_the_beginning(self):
+        run = whole()
+        run.records["bob@desk"] = [entry for entry in run.records["bob@desk"] if entry["l"] != "paged #reef"]
+        self.check(run, ("pages", "lost", "past"))
+
+    # -- The relay
+
+    def test_ended_by_itself(self):
+        run = whole()
+        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -6, "own": True})
+        self.check(run, auditor.RELAY[0], some_text="-6")
+
+    def test_memory(self):
+        run = whole()
+        for index, sample in enumerate(run.samples):
+            sample["rss"] += 1000 * index
+        self.check(run, auditor.RELAY[1])
+
+    def test_descriptors(self):
+        run = whole()
+        for index, sample in enumerate(run.samples):
+            sample["fds"] += index
+        self.check(run, auditor.RELAY[2])
+        run = whole()
+        run.samples[-1]["sockets"] += 10
+        run.samples[-1]["fds"] += 10
+        self.check(run, auditor.RELAY[2])
+
+
+class Command(unittest.TestCase):
+    def run_main(self, change):
+        with tempfile.TemporaryDirectory() as directory:
+            run = whole()
+            run.write(directory)
+            change(run, directory)
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = auditor.main([directory])
+        return code, out.getvalue(), err.getvalue()
+
+    def test_clean(self):
+        code, out, _ = self.run_main(lambda *_: None)
+        promises = len(WIRES) * sum(map(len, auditor.WAYS.values())) + len(auditor.RELAY)
+        self.assertEqual((code, out), (0, "auditor: %d promises, 0 broken\n" % promises))
+
+    def test_findings(self):
+        def change(run, directory):
+            for name in ("Ann", "Ben", "Cay", "Dee", "Eve"):
+                run.note("alice@two", "<", ":bob!u@h PRIVMSG #reef :words of " + name)
+            run.write(directory)
+
+        code, out, _ = self.run_main(change)
+        lines = out.splitlines()
+        self.assertEqual((code, lines[0], len(lines)), (1, "BROKEN past, down: the right texts (5)", 5))
+        self.assertRegex(lines[-1], r"^auditor: \d+ promises, 1 broken$")
+
+    def test_unreadable(self):
+        def without(name):
+            return lambda _, directory: os.unlink(os.path.join(directory, name))
+
+        def unfinished(run, directory):
+            run.plan["silence"] = None
+            run.write(directory)
+
+        for change in (
+                without("plan.json"), without("records/bob.desk"), without("logs/reef.log"), without("samples.jsonl"),
+                without("relay.jsonl"), unfinished):
+            code, out, err = self.run_main(change)
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn("cannot be read", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
