@@ -9,6 +9,11 @@ import WireBytes
 // | fetching | usable; messages from before awaited   | history → live; failure, 10 s, too much to hold → live, the gap stays       |
 // | live     | what comes is shown as it comes        | linkLost → closed; loginRenewed → fetching                                 |
 //
+// A history that does not reach back to the gap is asked for with a larger limit; where the backend gives fewer than that at a
+// time, and can be asked for what is older than a message, page by page: until something known is reached, a page brings
+// nothing older, or as much is in hand as is ever shown. Where it is asked for what is newer than a message, it may give the
+// oldest of that: then it is asked on from the last one, until nothing new comes.
+//
 // While closed or fetching, what comes is held, so that it follows what was said before it. The gap is where the last
 // contiguous stretch ended; it closes when a history reaches back to it, and stays open through failures, so that the next
 // question, over this link after a pause or over the next, begins at the same place.
@@ -127,7 +132,10 @@ struct CatchUp {
 
     // MARK: - The link
 
-    mutating func fetchingBegan() { state = .fetching }
+    mutating func fetchingBegan() {
+        state = .fetching
+        pages = nil
+    }
 
     mutating func linkCameUp(wall: ChatTimestamp) {
         openedAt = wall
@@ -149,6 +157,7 @@ struct CatchUp {
         state = .closed
         tries = 0
         best = nil
+        pages = nil
     }
 
     /// Somebody entered, and is to have all that is said from now on.
@@ -182,6 +191,7 @@ struct CatchUp {
         isDelayTold = false
         isCareful = false
         best = nil
+        pages = nil
     }
 
     /// An earlier process ended here, and what it showed was seen again.
@@ -253,6 +263,20 @@ struct CatchUp {
     private(set) var limit: Int?
     /// What the last call brought, while one for more is on its way that may fail for good.
     var best: [ChatMessage]?
+    /// What pages brought so far.
+    struct Pages {
+        /// Oldest first.
+        var messages: [ChatMessage]
+        /// What is newer is asked for; else what is older.
+        var isForward = false
+        /// They reach back to the gap.
+        var isWhole = false
+    }
+
+    /// The pages that came, while another one is on its way. One that fails is asked for again, as long as the link lives.
+    private(set) var pages: Pages?
+    /// Fetched of what is newer; then the rest is told to be missing.
+    static let maxForward = 10 * maxShown
 
     /// How many messages to ask for now; nil: all, which only a call can answer.
     mutating func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
@@ -274,6 +298,96 @@ struct CatchUp {
         ref = nil
     }
 
+    /// The most messages that came at a time, of those in ``pages``.
+    private var pageSize = 0
+    /// What was asked for was said before this.
+    private var askedBefore: ChatTimestamp?
+
+    /// So many messages came, which are not all.
+    mutating func gotPage(of count: Int, _ inHand: Pages) {
+        pageSize = pages == nil ? count : max(pageSize, count)
+        (pages, best) = (inHand, inHand.messages)
+    }
+
+    mutating func dropPages() { pages = nil }
+
+    /// No backend gives fewer at a time.
+    private static let smallestFull = 20
+
+    /// When the end of what is in hand was said, by the backend's clock or those of senders; nil: it has no times.
+    private func end(of messages: some Collection<ChatMessage>) -> ChatTimestamp? {
+        // The clock of one sender may be wrong. But most of a page is to be new.
+        let witnesses = sendersTellTime ? min(Self.witnesses, max(pageSize / 3, 1)) : 1
+        let times = messages.lazy.compactMap(\.at).prefix(witnesses).sorted()
+        return times.dropFirst(times.count / 2).first
+    }
+
+    /// By when all that is older than what is in hand was said.
+    mutating func nextBefore(_ messages: [ChatMessage]) -> ChatTimestamp? {
+        // What was said in the same moment may be older.
+        askedBefore = end(of: messages).map { at in
+            ChatTimestamp(milliseconds: at.milliseconds < .max ? at.milliseconds + 1 : .max)
+        }
+        return askedBefore
+    }
+
+    /// Since when all that is newer than what is in hand was said.
+    func nextSince(_ messages: [ChatMessage]) -> ChatTimestamp? { end(of: messages.reversed()) }
+
+    /// Whether a page in which there is nothing new is what the backend has before what was asked for, and not what it has
+    /// whatever is asked.
+    func isBefore(_ page: [ChatMessage]) -> Bool {
+        page.allSatisfy { message in message.at.map { at in askedBefore.map { at < $0 } ?? false } ?? false }
+    }
+
+    /// Which of a page are among others.
+    private static func areKnown(_ page: [ChatMessage], among others: [ChatMessage]) -> [Bool] {
+        struct Key: Hashable {
+            var id: ChatID?
+            var sender: ChatID?
+        }
+        let keys = Set(others.lazy.filter { $0.id != nil }.map { Key(id: $0.id, sender: $0.sender.id) })
+        let nameless = others.filter { $0.id == nil }
+        return page.map { message in
+            message.id == nil
+                ? nameless.contains { TextDuplicates.areAlike($0, message) }
+                : keys.contains(Key(id: message.id, sender: message.sender.id))
+        }
+    }
+
+    /// Of a page that was asked for as newer than others: what is not in them, and whether it shows that there is no more.
+    func newer(in page: [ChatMessage], than known: [ChatMessage]) -> (messages: [ChatMessage], isEnd: Bool) {
+        let isKnown = Self.areKnown(page, among: known)
+        let news = page.indices.filter { !isKnown[$0] }.map { page[$0] }
+        guard news.isEmpty, let first = known.first, let last = known.last, !page.isEmpty else {
+            return (news, news.isEmpty)
+        }
+        // Of one moment there may be more than the backend gives at a time.
+        let isFull = pageSize >= Self.smallestFull && page.count >= pageSize
+        let ends = Self.areKnown([first, last], among: page)
+        return ([], ends[1] && (!isFull || ends[0]))
+    }
+
+    /// Of a page that was asked for as older than others: what is not in them, and older. Nothing, where the backend has
+    /// nothing older, and where it does not go by what it is asked.
+    ///
+    /// - Parameters:
+    ///   - page: oldest first.
+    ///   - known: the others, oldest first.
+    static func older(in page: [ChatMessage], than known: [ChatMessage]) -> [ChatMessage] {
+        guard let oldest = known.first else { return page }
+        let isKnown = areKnown(page, among: known)
+        func isOlder(_ message: ChatMessage) -> Bool {
+            guard let at = message.at, let oldestAt = oldest.at else { return false }
+            return at <= oldestAt
+        }
+        // Where nothing is known of it, it lies in front of all that is, or has nothing to do with it.
+        guard let border = isKnown.firstIndex(of: true) ?? (page.first.map(isOlder) ?? false ? page.count : nil) else {
+            return []
+        }
+        return page.indices.filter { !isKnown[$0] && ($0 < border || isOlder(page[$0])) }.map { page[$0] }
+    }
+
     var mayAskAgain: Bool { tries <= Self.limitedTries && !isCareful }
 
     /// Whether a page reaches back to the gap.
@@ -285,15 +399,18 @@ struct CatchUp {
     /// the oldest of them anywhere, and may keep what is known of it and leave out what came after. With something older
     /// in hand, that second is whole.
     ///
-    /// - Parameter isKnownText: a message without id was shown.
+    /// - Parameters:
+    ///   - isCut: the backend has more that is older; nil: as the limit tells.
+    ///   - isKnownText: a message without id was shown.
     func reaches(
-        _ page: HistoryPage, isComplete: Bool, wall: ChatTimestamp, isKnownText: (ChatMessage) -> Bool
+        _ page: HistoryPage, isComplete: Bool, isCut: Bool? = nil, wall: ChatTimestamp,
+        isKnownText: (ChatMessage) -> Bool
     ) -> Bool {
         guard gap == .everything ? missedSince != nil : gap != nil, let mark, !page.told.isEmpty else { return true }
         if mark == .beginning || (isUnmarked || missedSince != nil) && isComplete { return isComplete }
         if page.isByArrival, page.firstPrior != nil { return true }
         let messages = page.messages
-        let isCut = limit.map { messages.count >= $0 } ?? false
+        let isCut = isCut ?? limit.map { messages.count >= $0 } ?? false
         if let id = mark.id, let known = messages.first(where: { $0.id == id }),
             known.at.map(page.isCredible) ?? true
         {

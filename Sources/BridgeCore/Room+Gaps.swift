@@ -14,6 +14,7 @@ import WireBytes
 // | it does, but cannot be asked for it     | the link is back                                               |
 // | its history does not reach back so far  | the history came                                               |
 // | more was said than is shown             | the history came                                               |
+// | its history was not had to its end      | what of it could be had came                                   |
 // | its history came too late               | it came, and too much had been said for it to be put in        |
 // | the disk took nothing                   | it takes something again; who was there has seen it            |
 //
@@ -123,6 +124,17 @@ extension Room {
         let end = min(oldest ?? context.now.wall, gapEnd ?? context.now.wall, context.now.wall)
         tellGap(from: gapBegin(context), to: end, context) {
             "Older messages may be missing, said \($0): the backend's history does not reach back to the outage."
+        }
+    }
+
+    /// The history could not be asked for up to the newest message.
+    ///
+    /// - Parameter last: when the last message was said that came.
+    func tellCutShort(after last: ChatTimestamp?, _ context: BridgeContext) {
+        // By the clock of a sender nobody knows when that was.
+        let from = catchUp.sendersTellTime ? nil : last
+        tellGap(from: from ?? gapBegin(context), to: gapEnd ?? context.now.wall, context) {
+            "Some of what was said \($0) may be missing: the backend's history could not be had to its end."
         }
     }
 

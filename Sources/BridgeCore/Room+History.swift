@@ -112,7 +112,7 @@ extension Room {
         catchUp.retry?.isAsking = true
         catchUp.askedEnough()
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
-        if !ask(context) {
+        if !ask(next: catchUp.pages, context) {
             catchUp.retry = nil
             context.timers.cancel(.catchUp(id))
         }
@@ -194,19 +194,31 @@ extension Room {
 
     // MARK: - Asking
 
-    /// Asks for what follows the gap, the next time for more; false when there is no way to ask.
-    private func ask(_ context: BridgeContext) -> Bool {
+    /// Asks for what follows the gap, the next time for more, or for the next page; false when there is no way to ask.
+    private func ask(next pages: CatchUp.Pages? = nil, _ context: BridgeContext) -> Bool {
         var mark: CatchUp.Mark?
         if case .after(let known) = catchUp.gap { mark = known }
         if let anchor = ownAnchor, mark?.at.map({ at in anchor.at.map { $0 < at } ?? true }) ?? true { mark = anchor }
-        return ask(after: mark, context)
+        return ask(after: mark, next: pages, context)
             // Some wires can only say from when on: then at least what somebody here missed.
-            || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), context) } ?? false
+            || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), next: pages, context) } ?? false
     }
 
-    private func ask(after mark: CatchUp.Mark?, _ context: BridgeContext) -> Bool {
+    /// The backend can be asked for what is older than a message, in the way in which it is asked for a history.
+    private var pagesBack: Bool {
+        traits.history == .call ? settings.dialect.calls?.takesBefore ?? false : traits.older == .socket
+    }
+
+    /// It is asked for what is newer than a message, and may give the oldest of that.
+    private var pagesForward: Bool { traits.history == .call && settings.dialect.calls?.takesAfter ?? false }
+
+    private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: BridgeContext) -> Bool {
+        if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
-        let limit = catchUp.nextLimit(base, isBounded: traits.history != .call)
+        let limit = pages == nil ? catchUp.nextLimit(base, isBounded: traits.history != .call) : catchUp.limit
+        let before = pages.flatMap { catchUp.nextBefore($0.messages) }
+        let beforeID = pages?.messages.first?.id
+        if pages != nil, before == nil, beforeID == nil || traits.history != .call { return false }
         // Earlier by what clocks differ, so that what was said in the same moment is within.
         let since = mark.flatMap { catchUp.since($0, provenUntil: missingSince, wall: context.now.wall) }.flatMap {
             at -> ChatTimestamp? in
@@ -217,23 +229,34 @@ extension Room {
         if traits.history != .call {
             let ref = context.freshChatID().rawValue
             if sendCommand(
-                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: nil, since: since), context)
+                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), context)
             {
                 catchUp.ref = ref
-                catchUp.askedAt = context.now.monotonic
+                if pages == nil { catchUp.askedAt = context.now.monotonic }
                 return true
             }
         }
         guard settings.dialect.calls != nil || traits.history == .call else { return false }
-        // One call at a time; the answer to one of an earlier link leads to the next.
-        guard !catchUp.isCallOpen else { return true }
-        catchUp.isCallOpen = true
-        catchUp.askedAt = context.now.monotonic
-        context.requestHistory(
-            id,
+        if pages == nil, !catchUp.isCallOpen { catchUp.askedAt = context.now.monotonic }
+        return call(
             HistoryQuery(
                 room: dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
-                limit: limit))
+                before: before, beforeID: beforeID, limit: limit), context)
+    }
+
+    private func ask(newerThan known: [ChatMessage], _ context: BridgeContext) -> Bool {
+        guard let last = known.last, last.id != nil || last.at != nil else { return false }
+        return call(
+            HistoryQuery(
+                room: dialectContext.announcedRoom ?? settings.upstreamRoom, after: last.id,
+                since: catchUp.nextSince(known), limit: CatchUp.maxShown), context)
+    }
+
+    /// One call at a time; the answer to one of an earlier link leads to the next.
+    private func call(_ query: HistoryQuery, _ context: BridgeContext) -> Bool {
+        guard !catchUp.isCallOpen else { return true }
+        catchUp.isCallOpen = true
+        context.requestHistory(id, query)
         return true
     }
 
@@ -252,6 +275,8 @@ extension Room {
             catchUp.early = history
             return
         }
+        // To another question, after which others have been asked.
+        if catchUp.pages != nil, let ref = history.ref, ref != catchUp.ref { return }
         let limit = catchUp.limit ?? .max
         take(history.messages, isComplete: history.messages.count < limit, context)
     }
@@ -267,6 +292,7 @@ extension Room {
         if catchUp.isCallStale {
             catchUp.isCallStale = false
             catchUp.askedEnough()
+            catchUp.dropPages()
             if catchUp.state == .fetching { _ = ask(context) }
             return
         }
@@ -330,23 +356,55 @@ extension Room {
     ) {
         let told = messages.filter { concernsUs($0.room, context) }
         let places = duplicates.places()
-        let page = HistoryPage(
-            told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
-            end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
-        ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
-        if let isNewestFirst = page.isNewestFirst { catchUp.isToldNewestFirst = isNewestFirst }
-        let messages = page.messages
-        let isWhole = catchUp.reaches(page, isComplete: isComplete, wall: context.now.wall) {
-            textDuplicates.contains($0)
+        func held(_ told: [ChatMessage]) -> HistoryPage {
+            HistoryPage(
+                told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
+                end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
+            ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
         }
         let isFirst = catchUp.gap == .everything
         // A short page over the socket proves nothing: servers have limits of their own.
-        let isAll = isComplete && (isFirst || traits.history == .call)
-        noteReach(of: messages, isAll: isAll)
-        if !(isWhole && reachesOwn(messages, context)), mayAskAgain, catchUp.mayAskAgain, ask(context) {
-            if catchUp.isCallOpen { catchUp.best = told }
-            return
+        let isRoom = isComplete && (isFirst || traits.history == .call)
+        var page = held(told)
+        let isWhole: Bool
+        var isCutShort = false
+        if let pages = catchUp.pages, pages.isForward {
+            let (news, isEnd) = catchUp.newer(in: page.told, than: pages.messages)
+            page = held(pages.messages + news)
+            isWhole = pages.isWhole
+            noteReach(of: page.messages, isAll: false)
+            if mayAskAgain, askOn(page.told, told.count, news, isWhole: isWhole, context) { return }
+            isCutShort = !mayAskAgain || (news.isEmpty ? !isEnd : !areBeingShown(news))
+        } else {
+            let older = catchUp.pages.map { CatchUp.older(in: page.told, than: $0.messages) }
+            if let newer = catchUp.pages, let older { page = held(older + newer.messages) }
+            if let isNewestFirst = page.isNewestFirst, older == nil { catchUp.isToldNewestFirst = isNewestFirst }
+            let isLast = older.map { $0.isEmpty && catchUp.isBefore(told) } ?? told.isEmpty
+            // Some give less than is asked for, which is not all there is; where one can go on asking, that is seen.
+            let isAll = isLast || isComplete && !(pagesBack && traits.history != .call)
+            isWhole = catchUp.reaches(
+                page, isComplete: isAll, isCut: older == nil ? nil : !isLast, wall: context.now.wall
+            ) { textDuplicates.contains($0) }
+            noteReach(of: page.messages, isAll: isRoom)
+            if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
+                if mayPage(page.told, told.count, older) {
+                    catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))
+                    if ask(next: catchUp.pages, context) { return pageIsAwaited(context) }
+                    catchUp.dropPages()
+                }
+                // What is known was reached, and only something of ours is looked for: that may lie before what was asked for.
+                let mayWiden = older == nil || isWhole && older?.isEmpty == true
+                if mayWiden, catchUp.mayAskAgain {
+                    catchUp.dropPages()
+                    if ask(context) {
+                        if catchUp.isCallOpen { catchUp.best = page.told }
+                        return
+                    }
+                }
+            }
+            if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, context) { return }
         }
+        let messages = page.messages
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()
         recogniseOwnRows(messages, context)
@@ -365,6 +423,7 @@ extension Room {
                 showMissed(page, context)
             }
         }
+        if isCutShort { tellCutShort(after: page.told.last?.at, context) }
         catchUp.ringTurned(to: duplicates.total)
         // What is missing may have been ours.
         settleMissing(messages, context)
@@ -376,6 +435,59 @@ extension Room {
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
+    }
+
+    /// Whether to ask for what is older than a page.
+    ///
+    /// - Parameters:
+    ///   - told: what is in hand.
+    ///   - count: how many of these the last answer brought.
+    ///   - older: what of these is new; nil: all of it.
+    private func mayPage(_ told: [ChatMessage], _ count: Int, _ older: [ChatMessage]?) -> Bool {
+        guard pagesBack, !told.isEmpty, told.count < max(settings.historyLimit, CatchUp.maxShown) else { return false }
+        if let older { return !older.isEmpty }
+        // The backend gives no more than this at a time, however many are asked for.
+        return catchUp.isCareful || catchUp.limit.map { count < $0 } ?? true
+    }
+
+    /// Asks for what is newer than all that is in hand, where there may be such; false: there is none, or no way to ask.
+    ///
+    /// - Parameter news: what the last answer brought, but for what was in hand.
+    private func askOn(
+        _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, _ context: BridgeContext
+    ) -> Bool {
+        guard pagesForward, catchUp.gap != nil, catchUp.mustAsk, told.count < CatchUp.maxForward,
+            !areBeingShown(news)
+        else {
+            return false
+        }
+        let pages = CatchUp.Pages(messages: told, isForward: true, isWhole: isWhole)
+        catchUp.gotPage(of: count, pages)
+        guard ask(next: pages, context) else {
+            catchUp.dropPages()
+            return false
+        }
+        pageIsAwaited(context)
+        return true
+    }
+
+    private func pageIsAwaited(_ context: BridgeContext) {
+        guard catchUp.retry != nil else { return }
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+    }
+
+    /// All of these were shown, or came over this link too.
+    private func areBeingShown(_ messages: [ChatMessage]) -> Bool {
+        let ids = heldIDs
+        let nameless = catchUp.held.compactMap { event in
+            if case .message(let message) = event, message.id == nil { message } else { nil }
+        }
+        return messages.allSatisfy { message in
+            guard let id = message.id else {
+                return textDuplicates.contains(message) || nameless.contains { TextDuplicates.areAlike($0, message) }
+            }
+            return !isUnknown(message) || ids.contains(id)
+        }
     }
 
     // MARK: - Taking in
@@ -559,6 +671,7 @@ extension Room {
     func askAgain(_ context: BridgeContext) -> Bool {
         guard isReadyToAsk else { return false }
         catchUp.askedEnough()
+        catchUp.dropPages()
         return ask(context)
     }
 

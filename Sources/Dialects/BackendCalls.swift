@@ -16,10 +16,14 @@ public protocol DialectCalls: Sendable {
 
     /// Whether `BackendCall.history` can say before when.
     var takesBefore: Bool { get }
+
+    /// Whether it says after which message, or since when, so that an answer that is bounded may end before the newest one.
+    var takesAfter: Bool { get }
 }
 
 extension DialectCalls {
     public var takesBefore: Bool { false }
+    public var takesAfter: Bool { false }
 }
 
 public enum BackendCall: Equatable, Sendable {

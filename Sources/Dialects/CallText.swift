@@ -37,16 +37,61 @@ enum CallTarget {
     }
 }
 
-/// The target of a call as an operator writes it, with `{room}`, `{since}` and `{limit}` in it.
+/// An address as its places are filled.
+struct AddressWriter {
+    private(set) var text = ""
+    /// The parameter that stood behind the `?` was left out, and the next one takes its place.
+    private var isMarkLost = false
+
+    mutating func add(_ plain: String) {
+        if isMarkLost, plain.hasPrefix("&"), !text.contains("?") {
+            text += "?" + plain.dropFirst()
+        } else {
+            text += plain
+        }
+    }
+
+    /// A value that may be unknown. Behind `name=` it is the value of that parameter, which is left out without one; else it
+    /// is a parameter of its own name.
+    ///
+    /// - Parameter value: percent-encoded.
+    mutating func addOptional(_ name: String, _ value: String?) {
+        if let parameter {
+            if let value { return text += value }
+            isMarkLost = isMarkLost || text[parameter] == "?"
+            text.removeSubrange(parameter...)
+        } else if let value {
+            text += (text.contains("?") ? "&" : "?") + name + "=" + value
+        } else {
+            isMarkLost = isMarkLost || !text.contains("?")
+        }
+    }
+
+    /// Where a parameter begins that has no value yet.
+    private var parameter: String.Index? {
+        guard let start = text.lastIndex(where: { $0 == "?" || $0 == "&" }) else { return nil }
+        let name = text[text.index(after: start)...]
+        return name.count > 1 && name.firstIndex(of: "=") == name.indices.last ? start : nil
+    }
+}
+
+/// The target of a call as an operator writes it, with places in braces in it: `{room}`, `{since}`, `{limit}`, and for what is
+/// older than a message `{before}` and `{before_id}`. `{?before}` leaves its parameter out where nothing is known.
 ///
 /// Either a path from the root of the backend's HTTP base, or a whole address; then placeholders stand behind the host
 /// only, so that no value can choose whom we talk to.
 struct CallTemplate: Sendable, Equatable {
-    enum Placeholder: String, CaseIterable, Sendable { case room, since, limit }
+    enum Placeholder: String, CaseIterable, Sendable {
+        case room, since, limit, before
+        case beforeID = "before_id"
+
+        /// There is not always a value.
+        var mayBeUnknown: Bool { self == .before || self == .beforeID }
+    }
 
     private enum Part: Equatable, Sendable {
         case text(String)
-        case placeholder(Placeholder)
+        case placeholder(Placeholder, isOptional: Bool)
     }
 
     private let parts: [Part]
@@ -83,38 +128,55 @@ struct CallTemplate: Sendable, Equatable {
                 rest = rest.dropFirst()
                 continue
             }
-            guard byte == UInt8(ascii: "{"), let close = rest.firstIndex(of: UInt8(ascii: "}")),
+            let close = rest.firstIndex(of: UInt8(ascii: "}")) ?? rest.startIndex
+            let inside = rest[(rest.startIndex + 1)..<max(close, rest.startIndex + 1)]
+            let isOptional = inside.first == UInt8(ascii: "?")
+            guard byte == UInt8(ascii: "{"), close > rest.startIndex,
                 let placeholder = Placeholder(
-                    rawValue: String(decoding: rest[(rest.startIndex + 1)..<close], as: UTF8.self))
+                    rawValue: String(decoding: inside.dropFirst(isOptional ? 1 : 0), as: UTF8.self)),
+                !isOptional || placeholder.mayBeUnknown
             else {
-                let names = Placeholder.allCases.map { "{\($0.rawValue)}" }.joined(separator: ", ")
-                throw Failure(sentence: "can have only the placeholders \(names)")
+                let names = Placeholder.allCases.map {
+                    "{\($0.rawValue)}" + ($0.mayBeUnknown ? ", {?\($0.rawValue)}" : "")
+                }
+                throw Failure(sentence: "can have only the placeholders \(names.joined(separator: ", "))")
             }
             guard rest.startIndex >= front else {
                 throw Failure(sentence: "must not have placeholders in scheme, host or port")
             }
             if !literal.isEmpty { parts.append(.text(String(decoding: literal, as: UTF8.self))) }
             literal = []
-            parts.append(.placeholder(placeholder))
+            parts.append(.placeholder(placeholder, isOptional: isOptional))
             rest = rest[(close + 1)...]
         }
         if !literal.isEmpty { parts.append(.text(String(decoding: literal, as: UTF8.self))) }
         self.parts = parts
     }
 
-    func has(_ placeholder: Placeholder) -> Bool { parts.contains(.placeholder(placeholder)) }
+    func has(_ placeholder: Placeholder) -> Bool {
+        parts.contains { if case .placeholder(placeholder, _) = $0 { true } else { false } }
+    }
 
     /// The target; nil when the room cannot stand in one.
-    func target(room: String, since: String, limit: Int) -> String? {
+    func target(room: String, since: String, limit: Int, before: String? = nil, beforeID: String? = nil) -> String? {
         guard let room = CallTarget.segment(room) else { return nil }
-        return parts.reduce(into: "") { target, part in
-            switch part {
-            case .text(let text): target += text
-            case .placeholder(.room): target += room
-            case .placeholder(.since): target += CallTarget.encoded(since)
-            case .placeholder(.limit): target += String(limit)
+        var address = AddressWriter()
+        for part in parts {
+            guard case .placeholder(let placeholder, let isOptional) = part else {
+                if case .text(let text) = part { address.add(text) }
+                continue
             }
+            let value: String? =
+                switch placeholder {
+                case .room: room
+                case .since: CallTarget.encoded(since)
+                case .limit: String(limit)
+                case .before: before.map(CallTarget.encoded)
+                case .beforeID: beforeID.map(CallTarget.encoded)
+                }
+            if isOptional { address.addOptional(placeholder.rawValue, value) } else { address.add(value ?? "") }
         }
+        return address.text
     }
 }
 

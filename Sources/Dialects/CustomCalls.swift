@@ -25,6 +25,8 @@ public struct CustomCalls: DialectCalls {
         var pointers: CustomPointerTree
         var items: Int
         var order: Order
+        /// The server gives no more messages at a time, however many are asked for; nil: nobody knows.
+        var page: Int?
         /// Nil: an item looks like a frame.
         var element: CustomElement?
     }
@@ -42,7 +44,11 @@ public struct CustomCalls: DialectCalls {
     var isEmpty: Bool { login == nil && refreshing == nil && history == nil }
 
     public var takesBefore: Bool {
-        history?.address.places.contains { ["before", "before_ms", "before_id"].contains($0) } ?? false
+        history?.address.names.contains { ["before", "before_ms", "before_id"].contains($0) } ?? false
+    }
+
+    public var takesAfter: Bool {
+        history?.address.names.contains { ["after", "since", "since_ms"].contains($0) } ?? false
     }
 
     public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
@@ -56,7 +62,7 @@ public struct CustomCalls: DialectCalls {
             account.refresh = token
             return refreshing.flatMap { Self.request($0, account, context) }
         case .history(let query):
-            return history?.address.filled(query).map { BackendRequest(.get, $0) }
+            return history.flatMap { $0.address.filled(query, page: $0.page) }.map { BackendRequest(.get, $0) }
         case .whoAmI, .rooms, .markRead, .upload: return nil
         }
     }
@@ -121,8 +127,10 @@ public struct CustomCalls: DialectCalls {
                 // Some servers answer with all rooms of the account.
                 messages.removeAll { !context.isOurs($0.room) }
                 if call.order == .newestFirst { messages.reverse() }
-                let asked = query.limit ?? Self.mostMessages
-                return .messages(messages, isComplete: query.since == nil && count < asked)
+                // Some servers give less than is asked for. Where that can be seen, only an empty page is the end.
+                let full =
+                    takesBefore && call.page == nil ? 1 : min(query.limit ?? Self.mostMessages, call.page ?? .max)
+                return .messages(messages, isComplete: query.since == nil && count < full)
             }
         }
     }
@@ -134,10 +142,12 @@ public struct CustomCalls: DialectCalls {
 struct CustomAddress: Sendable {
     private enum Piece: Sendable {
         case text(String)
-        case place(String)
+        case place(String, isOptional: Bool)
     }
 
-    static let historyPlaces = ["room", "limit", "since", "since_ms", "after", "before", "before_ms", "before_id"]
+    /// What is not always known; with a `?` in front, the parameter is left out then.
+    private static let optionalPlaces = ["since", "since_ms", "after", "before", "before_ms", "before_id"]
+    static let historyPlaces = ["room", "limit"] + optionalPlaces + optionalPlaces.map { "?" + $0 }
 
     private var pieces: [Piece] = []
 
@@ -145,7 +155,9 @@ struct CustomAddress: Sendable {
         var rest = text[...]
         while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
             if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
-            pieces.append(.place(String(rest[rest.index(after: open)..<close])))
+            let name = rest[rest.index(after: open)..<close]
+            let isOptional = name.hasPrefix("?")
+            pieces.append(.place(String(name.dropFirst(isOptional ? 1 : 0)), isOptional: isOptional))
             rest = rest[rest.index(after: close)...]
         }
         if !rest.isEmpty { pieces.append(.text(String(rest))) }
@@ -153,34 +165,40 @@ struct CustomAddress: Sendable {
 
     static func places(_ text: String) -> [String] { CustomAddress(text).places }
 
+    /// As they are written.
     var places: [String] {
-        pieces.compactMap { if case .place(let name) = $0 { name } else { nil } }
+        pieces.compactMap {
+            if case .place(let name, let isOptional) = $0 { (isOptional ? "?" : "") + name } else { nil }
+        }
     }
 
+    var names: [String] { pieces.compactMap { if case .place(let name, _) = $0 { name } else { nil } } }
+
     /// Nil when a value may not stand in an address.
-    func filled(_ query: HistoryQuery) -> String? {
-        var text = ""
+    func filled(_ query: HistoryQuery, page: Int?) -> String? {
+        var address = AddressWriter()
         for piece in pieces {
             switch piece {
-            case .text(let plain): text += plain
-            case .place(let name):
-                let value =
+            case .text(let plain): address.add(plain)
+            case .place(let name, let isOptional):
+                let value: String? =
                     switch name {
                     case "room": query.room
-                    case "limit": "\(query.limit ?? CustomCalls.mostMessages)"
-                    case "since": query.since.map { CustomTime.text($0.milliseconds, fraction: true) } ?? ""
-                    case "since_ms": query.since.map { "\($0.milliseconds)" } ?? ""
-                    case "after": query.after?.rawValue ?? ""
-                    case "before": query.before.map { CustomTime.text($0.milliseconds, fraction: true) } ?? ""
-                    case "before_ms": query.before.map { "\($0.milliseconds)" } ?? ""
-                    case "before_id": query.beforeID?.rawValue ?? ""
-                    default: ""
+                    case "limit": "\(min(query.limit ?? CustomCalls.mostMessages, page ?? .max))"
+                    case "since": query.since.map { CustomTime.text($0.milliseconds, fraction: true) }
+                    case "since_ms": query.since.map { "\($0.milliseconds)" }
+                    case "after": query.after?.rawValue
+                    case "before": query.before.map { CustomTime.text($0.milliseconds, fraction: true) }
+                    case "before_ms": query.before.map { "\($0.milliseconds)" }
+                    case "before_id": query.beforeID?.rawValue
+                    default: nil
                     }
-                guard let encoded = Self.encoded(value) else { return nil }
-                text += encoded
+                let encoded = value.flatMap(Self.encoded)
+                if value != nil, encoded == nil { return nil }
+                if isOptional { address.addOptional(name, encoded) } else { address.add(encoded ?? "") }
             }
         }
-        return text
+        return address.text
     }
 
     /// Percent-encoded, everything but letters, digits and `-._~`; nil for `.`, `..` and control characters.
@@ -249,7 +267,7 @@ extension CustomCompiler {
     }
 
     private mutating func historyCall(_ value: JSONValue, _ path: [String]) -> CustomCalls.HistoryCall? {
-        guard let table = members(value, path, known: ["get", "items", "order", "fields"]) else { return nil }
+        guard let table = members(value, path, known: ["get", "items", "order", "page", "fields"]) else { return nil }
         var address: CustomAddress?
         if let written = table.value("get") {
             if let text = text(written, table.path("get")) {
@@ -263,6 +281,7 @@ extension CustomCompiler {
         if let written = table.value("order") {
             order = choice(written, table.path("order"), of: CustomCalls.HistoryCall.Order.self) ?? order
         }
+        let page = table.value("page").flatMap { number($0, table.path("page"), in: 1...1000) }.map { Int($0) }
         let items = table.value("items") == nil ? JSONPointer(tokens: []) : pointer("items", of: table)
         var scope = CustomPointerScope(ofFrame: CustomPointerTree(), ofElement: CustomPointerTree())
         var element: CustomElement?
@@ -273,6 +292,6 @@ extension CustomCompiler {
         guard let address, let items else { return nil }
         let slot = scope.ofFrame.slot(for: items)
         return CustomCalls.HistoryCall(
-            address: address, pointers: scope.ofFrame, items: slot, order: order, element: element)
+            address: address, pointers: scope.ofFrame, items: slot, order: order, page: page, element: element)
     }
 }

@@ -9,17 +9,26 @@ struct PlainJSONCalls: DialectCalls {
     let dialect: PlainJSONDialect
     let template: CallTemplate
 
+    var takesBefore: Bool { template.has(.before) || template.has(.beforeID) }
+
+    var takesAfter: Bool { template.has(.since) }
+
     func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
         guard case .history(let query) = call else { return nil }
         let since = query.since.map(PlainJSONDialect.secondBefore) ?? ChatTimestamp(milliseconds: 0)
-        return template.target(room: query.room, since: dialect.spelled(since), limit: Self.limit(query))
-            .map { BackendRequest(.get, $0) }
+        // Times on the wire are whole seconds: up to the end of this one.
+        let before = query.before.map { ChatTimestamp(milliseconds: min($0.milliseconds, .max - 999) + 999) }
+        return template.target(
+            room: query.room, since: dialect.spelled(since), limit: Self.limit(query),
+            before: before.map(dialect.spelled),
+            beforeID: query.beforeID?.rawValue
+        ).map { BackendRequest(.get, $0) }
     }
 
     private static func limit(_ query: HistoryQuery) -> Int { max(query.limit ?? unlimited, 1) }
 
     /// The history counts as complete when fewer messages came than were asked for: there are none between these and the
-    /// time that the query names.
+    /// time that the query names. Where it can be asked for page by page, when none came: some servers give less than is asked.
     func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply {
         guard case .history(let query) = call else { return .unusable(.unsupported) }
         var messages: [ChatMessage] = []
@@ -29,7 +38,8 @@ struct PlainJSONCalls: DialectCalls {
         switch outcome {
         case .failure(let failure): return .unusable(failure.reason)
         case .success(let count):
-            return .messages(messages, isComplete: !template.has(.limit) || count < Self.limit(query))
+            let isComplete = takesBefore ? count == 0 : !template.has(.limit) || count < Self.limit(query)
+            return .messages(messages, isComplete: isComplete)
         }
     }
 

@@ -63,8 +63,13 @@ public struct StubDialect: Dialect {
 public struct StubCalls: DialectCalls {
     /// Whether the history can be asked for before a time.
     public var takesBefore: Bool
+    /// Whether an answer may be the oldest of what is newer than what was asked for.
+    public var takesAfter: Bool
 
-    public init(takesBefore: Bool = false) { self.takesBefore = takesBefore }
+    public init(takesBefore: Bool = false, takesAfter: Bool = false) {
+        self.takesBefore = takesBefore
+        self.takesAfter = takesAfter
+    }
 
     public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
         switch call {

@@ -11,7 +11,7 @@ import WireBytes
 struct RestartLawTests {
     @Test(
         "nothing is in the order twice, it is the backend's order, and what is missing lies in a gap",
-        arguments: StoredWire.withHistory + StoredWire.withoutHistory, LawSeeds.seeds(8))
+        arguments: StoredWire.withHistory + StoredWire.withoutHistory + StoredWire.paged(20), LawSeeds.seeds(8))
     func law(wire: StoredWire, seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let stage = try StoredStage(wire, room: { $0.ping = .seconds(4) })

@@ -15,6 +15,10 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
     var origin: DialectTraits.MessageIDOrigin
     /// Messages bear ids at all.
     var hasIDs = true
+    /// The backend gives so many messages at a time at most; nil: as many as are asked for.
+    var page: Int?
+    /// It gives the oldest of what is newer than what it is asked for; else it can be asked for what is older than some.
+    var givesOldest = false
 
     var testDescription: String { name }
 
@@ -25,6 +29,18 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
         StoredWire(name: "ids of the server, history pushed", history: .pushed, origin: .server),
         StoredWire(name: "no ids, history over the socket", history: .socket, origin: .server, hasIDs: false),
     ]
+    /// Those that are asked page by page.
+    static func paged(_ page: Int) -> [StoredWire] {
+        [
+            StoredWire(
+                name: "ids of clients, pages of \(page) over the socket", history: .socket, origin: .client, page: page),
+            StoredWire(
+                name: "ids of the server, pages of \(page) by call", history: .call, origin: .server, page: page),
+            StoredWire(
+                name: "ids of the server, pages of \(page) by call, the oldest first", history: .call, origin: .server,
+                page: page, givesOldest: true),
+        ]
+    }
     static let withoutHistory = [
         StoredWire(name: "ids of clients, no history", history: .none, origin: .client),
         StoredWire(name: "ids of the server, no history", history: .none, origin: .server),
@@ -60,6 +76,12 @@ final class StoredStage {
     private(set) var log: [Said] = []
     /// The backend answers no question about the past.
     var keepsSilent = false
+    /// It answers so many, and no more; nil: all.
+    var answersLeft: Int?
+    /// It does not go by what it is asked to give only what is older than.
+    var ignoresBefore = false
+    /// Questions about the past that it answered.
+    private(set) var answerCount = 0
     private var lines: [UInt64: [String]] = [:]
     private var fetches: [JSONValue] = []
     private var wasUp = false
@@ -72,11 +94,14 @@ final class StoredStage {
         var dialect = StubDialect {
             $0.history = wire.history
             $0.messageIDOrigin = wire.origin
+            if wire.page != nil, !wire.givesOldest { $0.older = wire.history == .call ? .call : .socket }
             change(&$0)
         }
         // Such a backend says what it says, and is asked nothing.
         if wire.history == .pushed { dialect.unsupported.insert("fetch") }
-        if wire.history == .call { dialect.calls = StubCalls() }
+        if wire.history == .call {
+            dialect.calls = StubCalls(takesBefore: wire.page != nil && !wire.givesOldest, takesAfter: wire.givesOldest)
+        }
         let url = try HTTPURL(parsing: "ws://chat.example/0")
         var lobby = RoomSettings(name: "lobby", backend: "b", dialect: dialect, url: url)
         lobby.ping = .zero
@@ -148,6 +173,8 @@ final class StoredStage {
     func loseLink(saying texts: [String] = [], for pause: Duration = .seconds(10)) {
         harness.acceptsConnections = false
         harness.endTransport(link, reason: "the connection was reset")
+        look()
+        fetches = []
         wasUp = false
         for text in texts {
             harness.advance(by: .seconds(1))
@@ -181,6 +208,8 @@ final class StoredStage {
         if upstream.state == .open { for frame in waiting { harness.sendFrame(link, frame) } }
         harness.upstream(link).isSilent = false
         harness.endTransport(link, reason: "the connection was reset")
+        look()
+        fetches = []
         wasUp = false
     }
 
@@ -246,21 +275,28 @@ final class StoredStage {
             at: ChatTimestamp(milliseconds: said.at))
     }
 
-    private func page(since: Int64?, limit: Int?) -> [Said] {
-        Array(log.filter { $0.tookAt >= since ?? .min }.suffix(limit ?? .max))
+    private func page(since: Int64?, before: Int64?, limit: Int?) -> [Said] {
+        let before = ignoresBefore ? nil : before
+        answersLeft = answersLeft.map { $0 - 1 }
+        answerCount += 1
+        let found = log.filter { $0.tookAt >= since ?? .min && $0.tookAt < before ?? .max }
+        let limit = min(limit ?? .max, wire.page ?? .max)
+        return Array(wire.givesOldest && since != nil ? found.prefix(limit) : found.suffix(limit))
     }
 
     /// Answers what was asked of the past.
     func serve() {
         look()
         guard !keepsSilent else { return }
-        for _ in 0..<10 {
+        for _ in 0..<1000 where answersLeft != 0 {
             switch wire.history {
             case .none: return
             case .socket:
                 guard !fetches.isEmpty else { return }
                 let fetch = fetches.removeFirst()
-                let page = page(since: fetch["since"]?.integer, limit: fetch["limit"]?.integer.map { Int($0) })
+                let page = page(
+                    since: fetch["since"]?.integer, before: fetch["before"]?.integer,
+                    limit: fetch["limit"]?.integer.map { Int($0) })
                 harness.sendFrame(
                     link,
                     "{\"kind\":\"history\",\"ref\":\"\(fetch["ref"]?.string ?? "")\",\"messages\":["
@@ -268,7 +304,8 @@ final class StoredStage {
             case .call:
                 let queries = harness.takeHistoryQueries()
                 guard let query = queries.last else { return }
-                let page = page(since: query.since?.milliseconds, limit: query.limit)
+                let page = page(
+                    since: query.since?.milliseconds, before: query.before?.milliseconds, limit: query.limit)
                 harness.answerHistory(.success(page.map(chat)), isComplete: page.count == log.count)
             case .pushed:
                 guard !wasUp, upstream.state == .open else { return }

@@ -39,14 +39,14 @@ struct CustomCallsTests {
         #expect(
             calls.request(for: .history(HistoryQuery(room: "ops")), context: context)
                 == BackendRequest(.get, "/rooms/ops/log?limit=1000&since="))
-        #expect(!calls.takesBefore)
+        #expect(!calls.takesBefore && calls.takesAfter)
         for (place, value) in [
             ("before", "2025-11-21T03%3A18%3A56.007Z"), ("before_ms", "1763695136007"), ("before_id", "m%2F7"),
         ] {
             let older = try self.calls(#"{"decode":[],"history":{"get":"/log?to={\#(place)}&n={limit}"}}"#)
             let query = HistoryQuery(
                 room: "ops", before: ChatTimestamp(milliseconds: 1_763_695_136_007), beforeID: ChatID("m/7"), limit: 9)
-            #expect(older.takesBefore)
+            #expect(older.takesBefore && !older.takesAfter)
             #expect(
                 older.request(for: .history(query), context: context)
                     == BackendRequest(.get, "/log?to=\(value)&n=9"))
@@ -60,6 +60,63 @@ struct CustomCallsTests {
         for call in [BackendCall.whoAmI, .rooms, .markRead(room: "ops")] {
             #expect(calls.request(for: call, context: context) == nil)
             #expect(calls.reply(to: call, answer: answer("{}"), context: context) == .unusable(.unsupported))
+        }
+    }
+
+    static let optionalRows: [(get: String, unknown: String, known: String)] = [
+        ("/log?n={limit}&to={?before_id}", "/log?n=9", "/log?n=9&to=m%2F7"),
+        ("/log?to={?before_id}&n={limit}", "/log?n=9", "/log?to=m%2F7&n=9"),
+        ("/log?to={?before_id}", "/log", "/log?to=m%2F7"),
+        ("/log{?before_id}", "/log", "/log?before_id=m%2F7"),
+        ("/log?n={limit}{?before_id}", "/log?n=9", "/log?n=9&before_id=m%2F7"),
+        ("/log{?before_id}&n={limit}", "/log?n=9", "/log?before_id=m%2F7&n=9"),
+        ("/log?to={?before_id}&at={?before_ms}&n={limit}", "/log?n=9", "/log?to=m%2F7&at=1763695136007&n=9"),
+        ("/log?a=b&to={?before_id}&from={since}", "/log?a=b&from=", "/log?a=b&to=m%2F7&from="),
+        (
+            "https://chat.example/log?n={limit}&to={?before_id}", "https://chat.example/log?n=9",
+            "https://chat.example/log?n=9&to=m%2F7"
+        ),
+    ]
+
+    @Test("a parameter is left out where its value is not known", arguments: optionalRows)
+    func optionalParameter(_ row: (get: String, unknown: String, known: String)) throws {
+        let calls = try self.calls(#"{"decode":[],"history":{"get":"\#(row.get)"}}"#)
+        let known = HistoryQuery(
+            room: "ops", before: ChatTimestamp(milliseconds: 1_763_695_136_007), beforeID: ChatID("m/7"), limit: 9)
+        #expect(calls.takesBefore)
+        #expect(
+            calls.request(for: .history(HistoryQuery(room: "ops", limit: 9)), context: context)?.target == row.unknown)
+        #expect(calls.request(for: .history(known), context: context)?.target == row.known)
+    }
+
+    @Test("no more is asked for than the server gives, and a page that is not full is the last")
+    func pageSize() throws {
+        let calls = try self.calls(
+            #"{"decode":[],"history":{"get":"/h?n={limit}&b={?before_id}","page":2,"fields":{"id":"/i","text":"/x"}}}"#)
+        let query = HistoryQuery(room: "ops", limit: 200)
+        #expect(calls.request(for: .history(query), context: context)?.target == "/h?n=2")
+        for (body, isComplete) in [(#"[{"i":1,"x":"a"},{"i":2,"x":"b"}]"#, false), (#"[{"i":1,"x":"a"}]"#, true)] {
+            guard
+                case .messages(_, let complete) = calls.reply(
+                    to: .history(query), answer: answer(body), context: context)
+            else {
+                Issue.record("no messages")
+                continue
+            }
+            #expect(complete == isComplete)
+        }
+        // Where the size of a page is not known, only an empty one is the last.
+        let unknown = try self.calls(
+            #"{"decode":[],"history":{"get":"/h?b={before_id}","fields":{"id":"/i","text":"/x"}}}"#)
+        for (body, isComplete) in [(#"[{"i":1,"x":"a"}]"#, false), ("[]", true)] {
+            guard
+                case .messages(_, let complete) = unknown.reply(
+                    to: .history(query), answer: answer(body), context: context)
+            else {
+                Issue.record("no messages")
+                continue
+            }
+            #expect(complete == isComplete)
         }
     }
 

@@ -36,6 +36,23 @@ struct PlainJSONCallsTests {
         #expect(request == BackendRequest(.get, "/all"))
     }
 
+    @Test("what is older than a message is asked for by its time or its id, where the template says how")
+    func older() throws {
+        let query = HistoryQuery(
+            room: "abc", before: ChatTimestamp(milliseconds: 1_763_695_136_250), beforeID: ChatID("a/7"), limit: 9)
+        let calls = try calls("/m?n={limit}&to={?before}&i={?before_id}")
+        #expect(calls.takesBefore)
+        #expect(target(query, calls) == "/m?n=9&to=2025-11-21T03%3A18%3A57Z&i=a%2F7", "up to the end of its second")
+        #expect(target(HistoryQuery(room: "abc", limit: 9), calls) == "/m?n=9")
+        #expect(try target(query, self.calls("/m?i={before_id}")) == "/m?i=a%2F7")
+        #expect(try !self.calls().takesBefore)
+        // Some servers give less than is asked for.
+        #expect(try reply("[]", limit: 9, "/m?to={before}") == .messages([], isComplete: true))
+        #expect(
+            try reply(#"[{"id":"2","text":"b"}]"#, limit: 9, "/m?to={before}")
+                == .messages([ChatMessage(id: ChatID("2"), text: "b")], isComplete: false))
+    }
+
     @Test("a room that would lead elsewhere is not asked for", arguments: ["", ".", "..", "a\nb", "\u{7F}"])
     func badRooms(_ room: String) throws {
         #expect(try target(HistoryQuery(room: room), calls()) == nil)

@@ -42,7 +42,8 @@ struct PlainJSONDialectTests {
     // MARK: - Options
 
     static let known = ["ack_on", "base", "history_url", "send_last_online", "timestamp"]
-    static let badPlaceholder = "can have only the placeholders {room}, {since}, {limit}"
+    static let badPlaceholder =
+        "can have only the placeholders {room}, {since}, {limit}, {before}, {?before}, {before_id}, {?before_id}"
     static let badCharacter = "must be percent-encoded and without a fragment"
     static let badHost = "must not have placeholders in scheme, host or port"
 

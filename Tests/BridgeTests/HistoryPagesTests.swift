@@ -1,0 +1,185 @@
+import BridgeTestSupport
+import ChatModel
+import Testing
+
+@testable import BridgeCore
+
+/// Histories of backends that give few messages at a time.
+@Suite("A history, page by page")
+struct HistoryPagesTests {
+    private static func outage(_ wire: StoredWire, missing count: Int, limit: Int = 50) throws -> StoredStage {
+        let stage = try StoredStage(wire, limit: limit)
+        stage.start()
+        stage.enter("bob")
+        for text in ["zero", "one"] {
+            stage.say(text)
+            stage.harness.advance(by: .seconds(1))
+        }
+        _ = stage.heard()
+        stage.loseLink(saying: (1...count).map { "m\($0)" }, for: .seconds(1))
+        return stage
+    }
+
+    @Test(
+        "what was missed is asked for until something known comes", arguments: [100, 7], [230, 100, 5])
+    func pages(page: Int, count: Int) throws {
+        for wire in StoredWire.paged(page) {
+            let stage = try Self.outage(wire, missing: count)
+            stage.regainLink()
+            stage.say("last")
+            let heard = stage.heard()
+            #expect(heard.filter { $0.from == "ann" }.map(\.text) == (1...count).map { "m\($0)" } + ["last"], "\(wire)")
+            #expect(heard.compactMap(\.gap).isEmpty, "\(wire)")
+            #expect(stage.room.catchUp.gap == nil)
+            #expect(stage.answerCount <= count / (page - 2) + 5, "\(wire): no more questions than pages")
+        }
+    }
+
+    @Test("no more is asked for than is shown, and the rest is told")
+    func bound() throws {
+        for wire in StoredWire.paged(100) where !wire.givesOldest {
+            let stage = try Self.outage(wire, missing: 1500)
+            stage.regainLink()
+            let heard = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+            #expect(heard.count <= CatchUp.maxShown + 2, "\(wire)")
+            #expect(heard.last?.text == "m1500")
+            #expect(heard.first?.gap != nil)
+            #expect(stage.answerCount <= 15)
+            let gaps = stage.kept.filter { $0.kind == .gap }
+            let shown = Set(heard.map(\.text))
+            for lost in stage.log.dropFirst(2) where !shown.contains(lost.text) {
+                let at = ChatTimestamp(milliseconds: lost.at)
+                #expect(gaps.contains { $0.gapFrom ?? $0.at <= at && at <= $0.at }, "\(wire): \(lost.text)")
+            }
+        }
+    }
+
+    @Test("a backend that does not go by what it is asked is not asked for ever, and what is missing is told")
+    func ignored() throws {
+        for wire in StoredWire.paged(100) where !wire.givesOldest {
+            let stage = try Self.outage(wire, missing: 230)
+            stage.ignoresBefore = true
+            stage.regainLink()
+            let heard = stage.heard()
+            #expect(heard.filter { $0.from == "ann" }.map(\.text) == (131...230).map { "m\($0)" }, "\(wire)")
+            #expect(heard.filter { $0.gap != nil }.count == 1, "\(wire)")
+            #expect(stage.answerCount <= 5)
+        }
+    }
+
+    @Test("of a backend that gives the oldest first, the newest are shown, and the rest is told")
+    func boundForward() throws {
+        let oldest = StoredWire.paged(100).first { $0.givesOldest }
+        let wire = try #require(oldest)
+        let stage = try Self.outage(wire, missing: 1500)
+        stage.regainLink()
+        stage.say("last")
+        let heard = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+        #expect(heard.first?.gap != nil && heard.filter { $0.gap != nil }.count == 1)
+        #expect(heard.dropFirst().map(\.text) == (501...1500).map { "m\($0)" } + ["last"])
+        #expect(stage.answerCount <= 20)
+    }
+
+    @Test("a backend that does not go on is not asked for ever, and what may be missing is told")
+    func stuckForward() throws {
+        let oldest = StoredWire.paged(20).first { $0.givesOldest }
+        let wire = try #require(oldest)
+        let stage = try StoredStage(wire)
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.loseLink(for: .seconds(1))
+        // More in one moment than it gives at a time.
+        for number in 1...30 { stage.say("m\(number)") }
+        stage.harness.advance(by: .seconds(5))
+        stage.regainLink()
+        let heard = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+        #expect(heard.dropLast().last?.text == "m20" && heard.last?.gap != nil)
+        #expect(stage.answerCount <= 6)
+        let row = try #require(stage.kept.last)
+        #expect(row.gapFrom?.milliseconds ?? .max <= stage.log[25].at && stage.log[25].at <= row.at.milliseconds)
+    }
+
+    @Test("what fails midway leaves the gap open, is told, and is asked for again")
+    func failure() throws {
+        for wire in StoredWire.paged(100) {
+            let stage = try Self.outage(wire, missing: 230)
+            stage.answersLeft = 2
+            stage.regainLink()
+            stage.say("live")
+            stage.harness.advance(by: .seconds(10))
+            let early = stage.heard()
+            #expect(early.contains { $0.text.contains("cannot be fetched at the moment") }, "\(wire)")
+            #expect(early.filter { $0.from == "ann" }.map(\.text) == ["live"], "\(wire)")
+            #expect(stage.room.catchUp.gap != nil)
+            stage.answersLeft = nil
+            for _ in 0..<5 {
+                stage.harness.advance(by: .seconds(10))
+                stage.serve()
+            }
+            let late = stage.heard()
+            #expect(late.filter { $0.from == "ann" }.map(\.text) == (1...230).map { "m\($0)" }, "\(wire)")
+            #expect(late.compactMap(\.gap).isEmpty, "\(wire)")
+            #expect(stage.room.catchUp.gap == nil)
+        }
+    }
+
+    @Test("a link that is lost midway begins the pages anew")
+    func lostMidway() throws {
+        for wire in StoredWire.paged(100) {
+            let stage = try Self.outage(wire, missing: 230)
+            stage.answersLeft = 2
+            stage.regainLink()
+            stage.loseLink(saying: ["m231"], for: .seconds(1))
+            stage.answersLeft = nil
+            stage.regainLink()
+            for _ in 0..<5 {
+                stage.harness.advance(by: .seconds(10))
+                stage.serve()
+            }
+            let heard = stage.heard()
+            #expect(heard.filter { $0.from == "ann" }.map(\.text) == (1...231).map { "m\($0)" }, "\(wire)")
+            #expect(heard.compactMap(\.gap).isEmpty, "\(wire)")
+        }
+    }
+
+    // MARK: - What of a page is older
+
+    private static func message(_ id: String, _ at: Int64?) -> ChatMessage {
+        ChatMessage(id: ChatID(id), text: id, at: at.map { ChatTimestamp(milliseconds: $0) })
+    }
+
+    struct Row: CustomTestStringConvertible, Sendable {
+        var name: String
+        var page: [(id: String, at: Int64?)]
+        var known: [(id: String, at: Int64?)]
+        var older: [String]
+        var testDescription: String { name }
+    }
+
+    static let rows: [Row] = [
+        Row(name: "all of it", page: [("a", 1), ("b", 2)], known: [("c", 3), ("d", 4)], older: ["a", "b"]),
+        Row(
+            name: "but for what is known", page: [("a", 1), ("b", 2), ("c", 3)], known: [("c", 3), ("d", 4)],
+            older: ["a", "b"]),
+        Row(
+            name: "of one moment, in another order", page: [("a", 1), ("c", 3), ("b", 3)],
+            known: [("c", 3), ("d", 3)], older: ["a", "b"]),
+        Row(
+            name: "nothing of what came since", page: [("c", 3), ("d", 4), ("e", 5)], known: [("c", 3), ("d", 4)],
+            older: []),
+        Row(name: "nothing of another page", page: [("e", 5), ("f", 6)], known: [("c", 3), ("d", 4)], older: []),
+        Row(
+            name: "without times by what is known", page: [("a", nil), ("b", nil), ("c", nil)], known: [("c", nil)],
+            older: ["a", "b"]),
+        Row(name: "without times and without anything known", page: [("a", nil)], known: [("c", nil)], older: []),
+        Row(name: "an empty one", page: [], known: [("c", 3)], older: []),
+    ]
+
+    @Test("of an older page counts", arguments: rows)
+    func older(row: Row) {
+        let page = row.page.map { Self.message($0.id, $0.at) }
+        let known = row.known.map { Self.message($0.id, $0.at) }
+        #expect(CatchUp.older(in: page, than: known).map(\.text) == row.older)
+    }
+}
