@@ -100,7 +100,8 @@ extension Outbox {
     mutating func takeWritten(upTo frameCount: UInt64) -> OutboxEntry? {
         // What is unsettled was written over an earlier link, whose frames were counted apart.
         let doubtful = hasDoubtful ? lists.first(.open, where: { $0.state == .doubtful }) : nil
-        guard let slot = doubtful ?? lists.first(.written), let entry = lists[slot], entry.frameCount <= frameCount else {
+        guard let slot = doubtful ?? lists.first(.written), let entry = lists[slot], entry.frameCount <= frameCount
+        else {
             return nil
         }
         return confirm(slot)

@@ -58,7 +58,8 @@ extension Room {
             if mayRepeatMessages, let id = entry.message.id {
                 _ = duplicates.insert(duplicateKey(id, own?.speaker(nick: "").id ?? entry.message.sender.id))
             }
-            confirmed(entry, by: .connection, upstreamID: mayRepeatMessages ? entry.message.id : nil, at: nil, own, context)
+            confirmed(
+                entry, by: .connection, upstreamID: mayRepeatMessages ? entry.message.id : nil, at: nil, own, context)
         }
         probe(own, context)
     }
@@ -66,7 +67,11 @@ extension Room {
     /// Messages went unanswered for long: the peer must show that it reads what we write.
     func doubt(_ own: OwnLink?, _ context: BridgeContext) {
         let link = own?.link ?? link
-        if let own { own.delivery.missed(frameCount: link.frameCount) } else { delivery.missed(frameCount: link.frameCount) }
+        if let own {
+            own.delivery.missed(frameCount: link.frameCount)
+        } else {
+            delivery.missed(frameCount: link.frameCount)
+        }
         // A peer that never answered a ping is only asked for any sign of life: this one it may not answer either.
         let isDemand = link.hasAnsweredPing || (own?.delivery.confirmation ?? confirmation) != .none
         link.checkLiveness(isDemand: isDemand, own?.dialectContext ?? dialectContext, context)

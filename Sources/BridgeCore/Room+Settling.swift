@@ -78,10 +78,13 @@ extension Room {
             for own in ownLinks.values { confirmShown(rows, own, context) }
             return
         }
-        let isNew = { (row: ChatMessage) in row.id.map { !self.duplicates.contains(self.duplicateKey($0, nil)) } ?? false }
+        let isNew = { (row: ChatMessage) in
+            row.id.map { !self.duplicates.contains(self.duplicateKey($0, nil)) } ?? false
+        }
         for row in rows where bearsClientID(row) && isNew(row) { confirmNamed(row, context) }
         var unknown = rows.filter { !bearsClientID($0) && isNew($0) }
-        for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender) {
+        for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender)
+        {
             unknown[index].isSelf = true
         }
         pair(unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }, nil, context)
@@ -105,7 +108,9 @@ extension Room {
             waiting.map { OwnRowMatching.Text(key: SentMessages.key($0.message.text), at: $0.message.at) },
             known.map { OwnRowMatching.Text(key: SentMessages.key($0.text), at: $0.at) })
         for (entry, _) in pairs {
-            guard let id = waiting[entry].message.id, let arrived = own.outbox.confirm(id: id, sender: nil) else { continue }
+            guard let id = waiting[entry].message.id, let arrived = own.outbox.confirm(id: id, sender: nil) else {
+                continue
+            }
             leaveOutbox([arrived], own, context)
         }
     }
@@ -260,7 +265,9 @@ extension Room {
     }
 
     func settlingTimerFired(_ context: BridgeContext) {
-        guard link.isUp, outbox.hasUnsettled || ownLinks.contains(where: { $0.value.outbox.hasUnsettled }) else { return }
+        guard link.isUp, outbox.hasUnsettled || ownLinks.contains(where: { $0.value.outbox.hasUnsettled }) else {
+            return
+        }
         if !askAgain(context) { context.timers.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
     }
 

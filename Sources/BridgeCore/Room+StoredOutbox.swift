@@ -62,7 +62,11 @@ extension Room {
         let isKept = proof == .connection && traits.history != .none
         if isKept {
             let until = context.now.monotonic + DeliveredMessages.processingTime + settings.ping + settings.pongTimeout
-            if let own { own.outbox.delivered.append(entry, until: until) } else { outbox.delivered.append(entry, until: until) }
+            if let own {
+                own.outbox.delivered.append(entry, until: until)
+            } else {
+                outbox.delivered.append(entry, until: until)
+            }
         }
         guard !entry.isShown else {
             if !isKept { leaveOutbox([entry], own, context) }
@@ -80,7 +84,8 @@ extension Room {
         let isLookedFor = own?.outbox.delivered.contains(storedID: id) ?? outbox.delivered.contains(storedID: id)
         if context.isDurable {
             context.keep(
-                isLookedFor ? .outboxState(id, .delivered, confirmedPieces: 0, reason: nil) : .leaveOutbox(id), about: id)
+                isLookedFor ? .outboxState(id, .delivered, confirmedPieces: 0, reason: nil) : .leaveOutbox(id),
+                about: id)
         }
         return true
     }
@@ -221,7 +226,9 @@ extension Room {
     /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
     /// over a link before the last.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
-        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty else { return }
+        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty else {
+            return
+        }
         for var message in messages {
             if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
             guard let id = message.id else { continue }

@@ -181,7 +181,9 @@ struct OutboxTests {
     func unreachable() {
         var outbox = Self.outbox("a", "b", written: 2)
         outbox.linkLost(mayRepeat: false, now: Self.at(1))
-        let given = outbox.settleMissing(asked: Self.at(2), patience: .seconds(10), isOnce: true) { $0.message.id == ChatID("b") }
+        let given = outbox.settleMissing(asked: Self.at(2), patience: .seconds(10), isOnce: true) {
+            $0.message.id == ChatID("b")
+        }
         #expect(given.compactMap(\.message.id) == [ChatID("a")])
         #expect(ids(outbox) == ["b"])
     }

@@ -106,7 +106,8 @@ struct RefusedActionTests {
     }
 
     @Test(
-        "a complaint after a pong is about nothing in flight: a history tells what was refused", arguments: [true, false])
+        "a complaint after a pong is about nothing in flight: a history tells what was refused",
+        arguments: [true, false])
     func suspected(isThere: Bool) throws {
         let stage = try Self.stage(.none, .server, history: .socket)
         let frame = Self.say("well said", stage)
