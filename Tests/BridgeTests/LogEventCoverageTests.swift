@@ -6,7 +6,9 @@ import Testing
 @Suite("Events in the log, all of them")
 struct LogEventCoverageTests {
     /// Checked where its whole line is.
-    private static let elsewhere = ["log-lines-dropped": "LoggingTests.fullPipe"]
+    private static let elsewhere = [
+        "log-lines-dropped": "LoggingTests.fullPipe", "backend-lifetime-odd": "LoginEndTests.oddLifetimes",
+    ]
 
     private static let repository = TranscriptTests.folder.appendingPathComponent("../../..").standardizedFileURL
 

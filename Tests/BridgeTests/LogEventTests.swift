@@ -487,7 +487,7 @@ struct LogEventTests {
             }
             return stage.harness
         },
-        Row("client-uploaded", ["info account=chef backend=main"]) {
+        Row("client-uploaded", ["info account=chef backend=main room=lobby"]) {
             let dialect = AccountDialect()
             var lobby = try RoomSettings.stub("lobby", dialect: dialect)
             lobby.backend = "main"

@@ -233,7 +233,9 @@ struct LoginEndTests {
     // MARK: - What the backend says of the end
 
     private func oddLifetimes(_ backend: Backend) -> [String] {
-        backend.harness.notes.filter { $0.event == "backend-lifetime-odd" }.map(\.text)
+        let event = "backend-lifetime-odd"
+        #expect(backend.harness.logged(event).allSatisfy { $0.hasPrefix("warn backend=") })
+        return backend.harness.notes.filter { $0.event == event }.map(\.text)
     }
 
     private static func described(unit: Int64) -> LoginSettings {

@@ -131,7 +131,7 @@ def curl_uploads_and_opens(setting):
         assert "content-disposition: attachment" in head.lower(), head
 
 
-@on("envelope", "typed", "plainjson", "swiftchat", "custom", quick=True)
+@on("envelope", "typed", "plainjson", "swiftchat", "custom")
 def where_the_backend_takes_no_files_the_bridge_keeps_them(setting):
     start(setting, 'max_upload = "64KiB"\nmax_bytes = "1MiB"\n')
     ann, bob = setting.irc("ann"), setting.irc("bob")
