@@ -19,21 +19,21 @@ struct LinkProof {
 
     private var until: Now
     /// Pings under way, oldest first.
-    private var asked: [(ref: String, at: Now)] = []
+    private var asked: [(ref: String, isInJSON: Bool, at: Now)] = []
     /// The most, in milliseconds, by which a message's time was later than its arrival. With a clock that leads, a late
     /// message would seem to be on time.
     private var lead: Int64 = 0
 
     init(since now: Now) { until = now }
 
-    mutating func asked(_ ref: String, at now: Now) {
+    mutating func asked(_ ref: String, isInJSON: Bool = false, at now: Now) {
         if asked.count == Self.maxAsked { asked.removeFirst() }
-        asked.append((ref, now))
+        asked.append((ref, isInJSON, now))
     }
 
-    /// An answer settles its ping and those before it; one that does not say to which it is, the oldest.
+    /// An answer settles its ping and those before it. Inside the JSON one may not say to which it is; then it is to the oldest.
     mutating func answered(_ ref: String?) {
-        let index = ref.map { ref in asked.firstIndex { $0.ref == ref } } ?? asked.indices.first
+        let index = ref.map { ref in asked.firstIndex { $0.ref == ref } } ?? asked.firstIndex(where: \.isInJSON)
         guard let index else { return }
         advance(to: asked[index].at)
         asked.removeFirst(index + 1)

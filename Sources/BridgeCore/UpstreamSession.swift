@@ -523,7 +523,7 @@ final class UpstreamSession {
         guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
         var ref = traits.liveness == .jsonPing ? context.freshChatID() : nil
         if let asked = ref, sayPing(asked, dialectContext, context) {
-            proof.asked(asked.rawValue, at: context.now)
+            proof.asked(asked.rawValue, isInJSON: true, at: context.now)
             // What answers it cannot be told from other frames, and so proves nothing.
             if !traits.answersPings { _ = sendPing(context) }
         } else {

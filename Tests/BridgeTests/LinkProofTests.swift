@@ -8,8 +8,9 @@ import WireBytes
 @Suite("What proves that a link is whole")
 struct LinkProofTests {
     enum Step {
-        /// The ping of this name is sent.
+        /// The ping of this name is sent, inside the JSON; or the protocol's own.
         case ping(String)
+        case protocolPing(String)
         /// An answer; without a name, to whatever is open.
         case pong(String?)
         /// A message with this time of the server's.
@@ -44,6 +45,13 @@ struct LinkProofTests {
         Row("an answer to a later ping", [(20, .ping("1")), (25, .ping("2")), (26, .pong("2"))], 25),
         Row("an answer to an earlier ping", [(20, .ping("1")), (25, .ping("2")), (26, .pong("1"))], 20),
         Row("an answer that does not say to what", [(20, .ping("1")), (25, .ping("2")), (26, .pong(nil))], 20),
+        Row(
+            "such an answer, while the protocol's own ping is under way",
+            [(20, .protocolPing("1")), (21, .pong(nil))], 0),
+        Row(
+            "such an answer, with a ping of each kind under way",
+            [(20, .ping("a")), (25, .protocolPing("1")), (26, .pong(nil)), (27, .pong(nil))], 20),
+        Row("an answer to the protocol's own ping", [(20, .protocolPing("1")), (21, .pong("1"))], 20),
         Row("an answer to no ping", [(20, .ping("1")), (26, .pong("x"))], 0),
         Row("an answer without any ping", [(26, .pong(nil))], 0),
         Row("the same answer again", [(20, .ping("1")), (21, .pong("1")), (22, .ping("2")), (23, .pong("1"))], 20),
@@ -66,7 +74,8 @@ struct LinkProofTests {
         for (at, lead, step) in row.steps {
             let now = Self.now(at, lead: lead)
             switch step {
-            case .ping(let ref): proof.asked(ref, at: now)
+            case .ping(let ref): proof.asked(ref, isInJSON: true, at: now)
+            case .protocolPing(let ref): proof.asked(ref, at: now)
             case .pong(let ref): proof.answered(ref)
             case .message(let said):
                 let at = 1_000_000_000 + (said * 1000)

@@ -147,7 +147,7 @@ struct RefusedActionTests {
         stage.harness.advance(by: .milliseconds(9001))
         stage.backend("{\"kind\":\"error\",\"ref\":\"\(prefix)\(Self.id(frame))\",\"text\":\"you may not\"}")
         let notice =
-            "bridge: *** chat.example refused it (you may not), so a message of bob's from 8 s ago is not taken back: mine"
+            "bridge: *** chat.example refused it (you may not), so a message of bob's from 9 s ago is not taken back: mine"
         #expect(
             Self.lines(stage, 1) == [
                 ":bridge FAIL REDACT REDACT_FORBIDDEN #lobby \(mine) :Not taken back, chat.example refused it (you may not)",
