@@ -20,6 +20,8 @@ from scripted import (
 )
 from world import scenario
 
+SLOW = "most wait out two questions for the history, 10 s apart"
+
 # After so many seconds a history that lacks a message is asked once more, and only then the message goes again.
 ASKED_AGAIN = 10
 # Long enough for that, a reconnect, and a loaded machine.

@@ -22,6 +22,8 @@ from relay import wait_until
 from scripted import ASKING, Broadcast, Envelope, Homemade, Stage, Typed, for_each, holds_for, told
 from world import scenario
 
+SLOW = "most wait out the 10 s after which silence is believed"
+
 # How long no echo means that none comes.
 LEARNT = 10
 BACKENDS = {"envelope": Envelope, "typed": Typed, "custom": Broadcast}

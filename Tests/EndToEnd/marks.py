@@ -3,7 +3,9 @@
     @slow("waits out the 60 s of a netsplit")    left out of `make test`; the full run has it
     @alone("measures CPU time")                  runs while no other does
 
-Both say why, so that a mark that is needless one day can be seen to be. Without marks a scenario is part of every run, beside
+    SLOW = "waits out two look-ups each"          the same for all scenarios of a file
+
+All say why, so that a mark that is needless one day can be seen to be. Without marks a scenario is part of every run, beside
 others: most of its time it waits.
 """
 

@@ -48,7 +48,7 @@ def scenarios(words, quick):
             else:
                 continue
             for full, run in found:
-                if not (quick and hasattr(function, "slow")) and (not words or any(word in full for word in words)):
+                if not (quick and (hasattr(function, "slow") or hasattr(module, "SLOW"))) and (not words or any(word in full for word in words)):
                     yield Chosen(full, run, function)
 
 

@@ -8,6 +8,8 @@ from faults import stay
 from logins import LOGIN_IN_WORDS, check_talk, logins, refreshes
 from peer import wait_until
 
+SLOW = "most wait for the ends of several tokens"
+
 
 def talk_through(setting, span, every=1.0):
     """Both ways for so many seconds, whatever the tokens do meanwhile; nothing is lost, doubled or reordered."""
