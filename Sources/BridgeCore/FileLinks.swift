@@ -92,8 +92,11 @@ enum KeptFiles {
     static func file(uploaded file: UploadedFile) -> KeptFile {
         let suffix = file.name.lastIndex(of: ".").map { ASCII.lowercased(String(file.name[$0...].dropFirst())) }
         let known = suffix.flatMap { suffix in extensions.values.first { $0 == suffix } }
-        return Self.file(file.bytes, ending: ending(of: file.mime) ?? known)
+        return Self.file(file.bytes, ending: ending(of: file.mime) ?? (saysNothing.contains(file.mime) ? known : nil))
     }
+
+    /// Types that are given for want of another. What bears a type of its own is not shown as what its name says.
+    private static let saysNothing: Set = ["", "application/octet-stream", "application/x-www-form-urlencoded"]
 
     private static func ending(of mime: String) -> String? { extensions[ASCII.lowercased(mime)] }
 
@@ -108,8 +111,9 @@ extension Room {
     func fileLinks(_ context: BridgeContext) -> FileLinks? {
         context.settings.media.map { media in
             FileLinks(
-                links: media.links, room: settings.name, guarded: context.guardedBases[settings.backend],
-                now: context.now.wall)
+                links: media.links, room: settings.name,
+                // The room's own options may say that files are public.
+                guarded: traits.guardsFiles ? context.guardedBases[settings.backend] : nil, now: context.now.wall)
         }
     }
 

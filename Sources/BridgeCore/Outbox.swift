@@ -640,10 +640,14 @@ struct Outbox {
         return true
     }
 
-    /// The same where the backend does not say which. Where a second sending is the same message, all that is in flight goes
-    /// again; elsewhere the only one does, and of several nobody knows which was meant.
+    /// The same where the backend does not say which: a pause blames nobody, so a guess is no harm. Where a second sending is
+    /// the same message, all that is in flight goes again; elsewhere what was written last does.
     mutating func putOffUnnamed(mayRepeat: Bool) -> Bool {
-        guard hasInFlight, mayRepeat || inFlight == 1 else { return false }
+        guard let newest = lists.last(.written) ?? (hasDoubtful ? lists.last(.open) : nil) else { return false }
+        guard mayRepeat else {
+            putOff(newest)
+            return true
+        }
         while hasInFlight, let slot = lists.last(.written) ?? lists.last(.open) { putOff(slot) }
         return true
     }

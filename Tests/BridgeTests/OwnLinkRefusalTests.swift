@@ -72,7 +72,6 @@ struct OwnLinkRefusalTests {
     func putOff() throws {
         let (stage, _) = try Self.stage()
         stage.harness.send(1, "PRIVMSG #lobby :one")
-        Self.answer(stage, stage.newestSentID(), "6")
         stage.harness.send(1, "PRIVMSG #lobby :two")
         stage.backend(#"{"kind":"error","code":"REQUESTS_EXCEEDED","retryAfter":500}"#, over: S.own)
         _ = stage.sent()

@@ -9,7 +9,6 @@ import tempfile
 import urllib.request
 
 import peer
-from marks import slow
 from backends import CALM, on
 from dialects import PNG
 from media import get, start
@@ -28,7 +27,6 @@ def with_options(text):
     return CALM.rstrip() + "\noptions = { %s }\n" % text
 
 
-@slow("does not hold yet: the link goes through the bridge all the same")
 @on("directus")
 def public_files_have_their_own_links(setting):
     """"`public_files` of `directus` can never be set". docs/backends/directus.md: "files open without a token, so that their own

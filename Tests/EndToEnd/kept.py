@@ -6,7 +6,6 @@ import os
 import re
 import time
 
-from marks import slow
 from backends import on_wires
 from dialects import PNG
 from fulldisk import empty_disk, fill_disk
@@ -80,7 +79,6 @@ def a_link_opens_after_a_restart(setting):
     sent(setting, link)
 
 
-@slow("does not hold yet: how a kept picture is to be shown is open")
 @TAKES_NONE
 def what_could_run_is_only_to_be_saved(setting):
     """BACKENDS.md: "Pictures, films and sound of the usual kinds are shown by browsers; everything else, SVG, HTML and playlists

@@ -4,7 +4,6 @@ import base64
 import json
 import time
 
-from marks import slow
 from backends import CALM, on
 from dialects import introduce, nick_of, shown_at, wait_line
 from logins import check_talk
@@ -244,7 +243,6 @@ def directus_a_filter_of_ones_own(setting):
     assert ann.texts() == ["published"], ann.texts()
 
 
-@slow("does not hold yet: nameless limits with several messages in flight take two look-ups")
 @on("directus")
 def directus_that_limits_how_fast_one_speaks(setting):
     """Whatever is over it is refused, and goes again when the server says: all of it arrives once, in order."""
