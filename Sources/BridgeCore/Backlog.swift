@@ -159,8 +159,7 @@ struct BacklogRenderer {
         case .event: return []
         case .gap:
             if let from = message.gapFrom {
-                let span = [from, message.at].map { IRCServerTime.format(milliseconds: $0.milliseconds) }
-                tags.append(IRCTag("chatbridge/gap", span.joined(separator: ",")))
+                tags.append(Room.gapTag(from, message.backendAt ?? message.at))
             }
             let text = message.text.hasPrefix("*** ") ? message.text : "*** " + message.text
             return [

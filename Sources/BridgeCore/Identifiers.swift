@@ -40,6 +40,34 @@ public struct Now: Hashable, Sendable {
     }
 }
 
+extension Now {
+    /// A moment of an earlier process, of which the wall clock is all that is known. Not later than now.
+    init(wall: ChatTimestamp, by now: Now) {
+        let (age, over) = now.wall.milliseconds.subtractingReportingOverflow(wall.milliseconds)
+        self.init(
+            monotonic: now.monotonic + (.zero - .milliseconds(over ? 0 : max(age, 0))), wall: min(wall, now.wall))
+    }
+
+    /// So many milliseconds ago.
+    func earlier(by milliseconds: Int64) -> Now {
+        let (early, over) = wall.milliseconds.subtractingReportingOverflow(milliseconds)
+        return Now(
+            monotonic: monotonic + (.zero - .milliseconds(milliseconds)),
+            wall: ChatTimestamp(milliseconds: over ? .min : early))
+    }
+
+    /// The moment, by the wall clock of now: the earlier of what it showed then and of what is counted back from what it
+    /// shows now. The monotonic clock stands still while the machine sleeps, and the wall clock is set.
+    func earliest(by now: Now) -> ChatTimestamp { min(wall, countedBack(from: now)) }
+
+    /// The later of both, which is not later than now.
+    func latest(by now: Now) -> ChatTimestamp { min(max(wall, countedBack(from: now)), now.wall) }
+
+    private func countedBack(from now: Now) -> ChatTimestamp {
+        now.earlier(by: max((now.monotonic - monotonic).wholeNanoseconds / 1_000_000, 0)).wall
+    }
+}
+
 /// Everything that can come due. One heap holds all deadlines, so the driver needs one timer. Of two ids in a key the longer
 /// one stands first: then a key fits 16 bytes, of which the heap holds three a client.
 enum TimerKey: Hashable {

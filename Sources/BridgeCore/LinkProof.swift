@@ -17,7 +17,7 @@ struct LinkProof {
     /// A peer that answers none of so many pings answers none; the oldest are dropped.
     private static let maxAsked = 16
 
-    private var until: Now
+    private(set) var until: Now
     /// Pings under way, oldest first.
     private var asked: [(ref: String, isInJSON: Bool, at: Now)] = []
     /// The most, in milliseconds, by which a message's time was later than its arrival. With a clock that leads, a late
@@ -50,21 +50,4 @@ struct LinkProof {
     }
 
     private mutating func advance(to moment: Now) { if moment.monotonic > until.monotonic { until = moment } }
-
-    /// The same by the wall clock of now. By the earlier of both clocks: the monotonic one stands still while the machine
-    /// sleeps, and the wall clock is set.
-    func wall(_ now: Now) -> ChatTimestamp {
-        let passed = max((now.monotonic - until.monotonic).wholeNanoseconds / 1_000_000, 0)
-        return min(until.wall, now.earlier(by: passed).wall)
-    }
-}
-
-extension Now {
-    /// So many milliseconds ago.
-    fileprivate func earlier(by milliseconds: Int64) -> Now {
-        let (early, over) = wall.milliseconds.subtractingReportingOverflow(milliseconds)
-        return Now(
-            monotonic: monotonic + (.zero - .milliseconds(milliseconds)),
-            wall: ChatTimestamp(milliseconds: over ? .min : early))
-    }
 }

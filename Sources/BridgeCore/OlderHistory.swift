@@ -9,7 +9,8 @@ import WireBytes
 /// | state  | meaning                                  | leaves by                                                    |
 /// |--------|------------------------------------------|--------------------------------------------------------------|
 /// | idle   | nothing is awaited                       | somebody wants more → due, or asked                           |
-/// | due    | more may be asked for in a moment        | timer → asked                                                 |
+/// | due    | more may be asked for in a moment, or    | timer → asked; the first history → idle, and all are told     |
+/// |        | when the room's first history is there   |                                                               |
 /// | asked  | the backend was asked                    | answer, refusal, time-out, lost link → idle, and all are told |
 final class OlderHistory {
     /// Messages held for one room: what one who scrolls back looks at in an hour.
@@ -43,6 +44,8 @@ final class OlderHistory {
     /// The backend has nothing older, or nothing older is held.
     private(set) var isComplete = false
     var askedAt: MonotonicInstant?
+    /// When it is asked for, while due.
+    var dueAt: MonotonicInstant?
     var deadline: MonotonicInstant?
     var usedAt: MonotonicInstant
     /// Who waits; called with whether something came.

@@ -106,6 +106,8 @@ struct OutboxEntry {
     var isRestored = false
     /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
     var mayHaveArrived = false
+    /// The newest place in the order of the room when it was said.
+    var saidAfter = -1
     /// Where it takes turns; nil: by its author.
     var line: OutboxTurns.Line?
     /// Its place among all that were chosen to be written; 0: it was not, by this process.

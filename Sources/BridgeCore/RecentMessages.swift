@@ -219,13 +219,18 @@ struct RecentMessages {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
-    /// The newest of somebody upstream's that the backend can name and that was said no later than `at`.
-    func newest(before at: ChatTimestamp) -> Entry? {
+    /// The newest of somebody upstream's that the backend can name, up to a place.
+    func newestNamed(upTo place: Int) -> Entry? {
         for index in ring.indices.reversed() {
             let entry = ring[(oldest + index) % ring.count]
-            if entry.puppet == nil, entry.upstreamID != nil, entry.at <= at { return entry }
+            if entry.sequence <= place, entry.puppet == nil, entry.upstreamID != nil { return entry }
         }
         return nil
+    }
+
+    /// The newest place of what was certainly shown before this time; -1: none was.
+    func lastSequence(before at: ChatTimestamp) -> Int {
+        ring.lazy.filter { $0.at.after(CatchUp.serverClockTolerance) <= at }.map(\.sequence).max() ?? -1
     }
 
     // MARK: - Times that lines show
@@ -244,23 +249,21 @@ struct RecentMessages {
     /// | earlier, by less than ``mostRaised``              | a millisecond after the latest that is shown       |
     /// | earlier by more: late, or by a clock that is slow | that time, or the next that no line shows          |
     ///
-    /// What is shown later than now by more than that is of a clock of ours that was set back since, and raises nobody.
+    /// Lines that show later times by more than that are of a clock that was set back since, or that leads: they are passed
+    /// over, and the others raise it all the same.
     ///
     /// - Parameter taken: a time that it must not show.
     func lineTime(_ said: ChatTimestamp, now: ChatTimestamp, but taken: ChatTimestamp? = nil) -> ChatTimestamp {
         var shown = min(said, now)
-        if let latest = latest(near: now), latest >= shown, latest < shown.after(Self.mostRaised) {
-            shown = latest.after(1)
-        }
+        if let latest = latest(before: shown.after(Self.mostRaised)), latest >= shown { shown = latest.after(1) }
         if let latestShown, shown <= latestShown { shown = free(from: shown) }
         return shown == taken ? free(from: shown.after(1)) : shown
     }
 
-    /// The latest time that is shown and not later than now by more than lines are raised.
-    private func latest(near now: ChatTimestamp) -> ChatTimestamp? {
-        let end = now.after(Self.mostRaised)
-        guard let latestShown, latestShown > end else { return latestShown }
-        return ring.lazy.map(\.at).filter { $0 <= end }.max()
+    /// The latest time that is shown and earlier than this.
+    private func latest(before end: ChatTimestamp) -> ChatTimestamp? {
+        guard let latestShown, latestShown >= end else { return latestShown }
+        return ring.lazy.map(\.at).filter { $0 < end }.max()
     }
 
     /// The first time from here on that no line shows.
@@ -273,7 +276,9 @@ struct RecentMessages {
     }
 
     /// Until when lines were said: now, or the latest time that is only later for being set behind others.
-    func end(wall: ChatTimestamp) -> ChatTimestamp { latest(near: wall).map { max($0, wall) } ?? wall }
+    func end(wall: ChatTimestamp) -> ChatTimestamp {
+        latest(before: wall.after(Self.mostRaised + 1)).map { max($0, wall) } ?? wall
+    }
 
     /// Whether a line bears this very time.
     func hasLine(at: ChatTimestamp) -> Bool { ring.contains { $0.at == at } }

@@ -31,25 +31,31 @@ extension Room {
         from: ChatTimestamp, to: ChatTimestamp, _ context: BridgeContext, _ sentence: (_ span: String) -> String
     ) {
         let from = min(from, to)
+        let at = lineTime(to, context)
         let text = "*** " + sentence(Self.span(from, to))
         let place = recent.nextSequence
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
             id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
-        let sequence = recent.appendGap(msgid: msgid, at: to)
-        recent.heard(to, wall: context.now.wall)
+        let sequence = recent.appendGap(msgid: msgid, at: at)
+        recent.heard(at, wall: context.now.wall)
         let server = context.settings.serverName
         let stored = StoredMessage(
-            kind: .gap, sequence: Int64(sequence), msgid: msgid, at: to, gapFrom: from, nick: server, source: server,
+            kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: to, gapFrom: from, nick: server, source: server,
             text: text)
         if context.isDurable { context.keep(.message(storedKey, stored)) } else { archive.append(stored) }
-        let time = IRCServerTime.format(milliseconds: to.milliseconds)
         broadcast(
             IRCMessage(
                 tags: [
-                    IRCTag("time", time), IRCTag("msgid", msgid),
-                    IRCTag("chatbridge/gap", IRCServerTime.format(milliseconds: from.milliseconds) + "," + time),
+                    IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds)), IRCTag("msgid", msgid),
+                    Self.gapTag(from, to),
                 ], source: server, command: "NOTICE", params: [channel, text]), context)
+    }
+
+    static func gapTag(_ from: ChatTimestamp, _ to: ChatTimestamp) -> IRCTag {
+        IRCTag(
+            "chatbridge/gap",
+            [from, to].map { IRCServerTime.format(milliseconds: $0.milliseconds) }.joined(separator: ","))
     }
 
     /// `between 12:03:10 and 12:03:55 UTC (45 s)`; with the dates when it is more than a day.
@@ -71,9 +77,13 @@ extension Room {
     /// Since when something is missing. Backends stamp what they are told before they send it round, some by whole
     /// seconds, so what was lost may bear a time just before the moment up to which everything has come.
     private func gapBegin(_ context: BridgeContext) -> ChatTimestamp {
-        let since = missingSince ?? catchUp.mark?.at ?? context.now.wall
+        let since = missingSince?.earliest(by: context.now) ?? catchUp.mark?.at ?? context.now.wall
         let (early, over) = since.milliseconds.subtractingReportingOverflow(CatchUp.serverClockTolerance)
         return ChatTimestamp(milliseconds: over ? since.milliseconds : early)
+    }
+
+    private func gapEnding(_ context: BridgeContext) -> ChatTimestamp {
+        gapEnd?.latest(by: context.now) ?? context.now.wall
     }
 
     // MARK: - Whoever is here before the link is
@@ -92,9 +102,9 @@ extension Room {
 
     /// Something may be missing from now on, for this process and the next.
     func keepAwaiting(_ context: BridgeContext) {
-        guard !link.isUp, missingSince == nil, let since = awaitedSince?.wall else { return }
+        guard !link.isUp, missingSince == nil, let since = awaitedSince else { return }
         missingSince = since
-        keepAwaited(since: since, context)
+        keepAwaited(since: since.wall, context)
     }
 
     /// The link is back, and nobody can tell what was said meanwhile.
@@ -121,7 +131,7 @@ extension Room {
     ///
     /// - Parameter oldest: what it begins with.
     func tellMissing(before oldest: ChatTimestamp?, _ context: BridgeContext) {
-        let end = min(oldest ?? context.now.wall, gapEnd ?? context.now.wall, context.now.wall)
+        let end = min(oldest ?? context.now.wall, gapEnding(context))
         tellGap(from: gapBegin(context), to: end, context) {
             "Older messages may be missing, said \($0): the backend's history does not reach back to the outage."
         }
@@ -133,14 +143,14 @@ extension Room {
     func tellCutShort(after last: ChatTimestamp?, _ context: BridgeContext) {
         // By the clock of a sender nobody knows when that was.
         let from = catchUp.sendersTellTime ? nil : last
-        tellGap(from: from ?? gapBegin(context), to: gapEnd ?? context.now.wall, context) {
+        tellGap(from: from ?? gapBegin(context), to: gapEnding(context), context) {
             "Some of what was said \($0) may be missing: the backend's history could not be had to its end."
         }
     }
 
     /// So much was said since that the history can no longer be put in its place.
     func tellOutrun(_ context: BridgeContext) {
-        tellGap(from: gapBegin(context), to: min(gapEnd ?? context.now.wall, context.now.wall), context) {
+        tellGap(from: gapBegin(context), to: gapEnding(context), context) {
             "Older messages came too late to be shown, said \($0): too much has been said since the outage."
         }
     }
@@ -159,10 +169,7 @@ extension Room {
 
     /// The disk took nothing for a while.
     func tellUnkept(from: ChatTimestamp, to: ChatTimestamp, _ context: BridgeContext) {
-        // It stands behind lines that came later. Who goes on from the time of a line that was lost must not mean this one.
-        var end = to
-        while recent.hasLine(at: end), end.milliseconds < .max { end.milliseconds += 1 }
-        tellGap(from: from, to: end, context) {
+        tellGap(from: from, to: to, context) {
             "What was said \($0) could not be kept: who was not here then will not see it."
         }
     }

@@ -22,7 +22,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp(wall: seenUntil(context))
+        catchUp.linkCameUp(wall: seenUntil(context).earliest(by: context.now))
         catchUp.askedAt = context.now.monotonic
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
@@ -100,7 +100,7 @@ extension Room {
     func catchUpTimerFired(_ context: BridgeContext) {
         switch catchUp.state {
         case .fetching: historyFailed("it did not come in time", context)
-        case .closed: releaseHeld(context)
+        case .closed: showHeld(context)
         case .live: retryHistory(context)
         }
     }
@@ -156,10 +156,10 @@ extension Room {
 
     private func tooMuchHeld(_ context: BridgeContext) {
         let isFetching = catchUp.state == .fetching
-        catchUp.isDelayTold = true
         context.note(
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
         if isFetching {
+            catchUp.isDelayTold = true
             catchUp.gaveUpOnThePast(wall: context.now.wall)
             goLive(
                 context, notice: "More is said than can be held back, so older messages may come late or not at all.")
@@ -169,8 +169,14 @@ extension Room {
                 context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
             }
         } else {
-            releaseHeld(context)
+            showHeld(context)
         }
+    }
+
+    /// The link was lost again before a history came; what came over it waits no longer for what was said before it.
+    private func showHeld(_ context: BridgeContext) {
+        if historySource != .none, let text = delayNotice() { notice(text, context) }
+        releaseHeld(context)
     }
 
     private func releaseHeld(_ context: BridgeContext) {
@@ -186,8 +192,9 @@ extension Room {
         if isUnfetchable { tellUnfetched(context) }
         if historySource == .none { tellUnheard(context) }
         if catchUp.gap == nil { missingSince = nil }
-        gapEnd = gapEnd ?? context.now.wall
+        gapEnd = gapEnd ?? context.now
         becameLive(context)
+        olderNeedNotWait(context)
         releaseHeld(context)
         pumpOutbox(context)
     }
@@ -220,7 +227,7 @@ extension Room {
         let beforeID = pages?.messages.first?.id
         if pages != nil, before == nil, beforeID == nil || traits.history != .call { return false }
         // Earlier by what clocks differ, so that what was said in the same moment is within.
-        let since = mark.flatMap { catchUp.since($0, provenUntil: missingSince, wall: context.now.wall) }.flatMap {
+        let since = mark.flatMap { catchUp.since($0, provenUntil: missingSince?.earliest(by: context.now), wall: context.now.wall) }.flatMap {
             at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
                 catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)

@@ -46,6 +46,11 @@ extension Room {
         case .idle:
             if let askedAt = older.askedAt, now - askedAt < OlderHistory.pause {
                 older.state = .due
+                older.dueAt = askedAt + OlderHistory.pause
+            } else if border == nil, awaitsFirstHistory {
+                // Its beginning, which is on its way, shows times and has places that what is asked for would not have.
+                older.state = .due
+                older.dueAt = now + OlderHistory.patience / 2
             } else if !askForOlder(older, context) {
                 setOlderTimer(context)
                 return false
@@ -54,6 +59,20 @@ extension Room {
         }
         setOlderTimer(context)
         return true
+    }
+
+    private var awaitsFirstHistory: Bool {
+        catchUp.gap == .everything && catchUp.state != .live && historySource != .none
+    }
+
+    /// The room has its beginning, or will not have it soon.
+    func olderNeedNotWait(_ context: BridgeContext) {
+        guard let older, older.state == .due, older.border == nil else { return }
+        older.state = .idle
+        let waiting = older.waiting
+        older.waiting = []
+        setOlderTimer(context)
+        for done in waiting { done(true) }
     }
 
     /// No other question is on its way whose answer could be taken for this one's.
@@ -183,7 +202,7 @@ extension Room {
         let due =
             switch older.state {
             case .idle: older.usedAt + OlderHistory.idleTime
-            case .due: (older.askedAt ?? context.now.monotonic) + OlderHistory.pause
+            case .due: older.dueAt ?? context.now.monotonic
             case .asked: older.deadline ?? context.now.monotonic
             }
         context.timers.set(.olderHistory(id), at: due)

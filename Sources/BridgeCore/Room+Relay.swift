@@ -46,6 +46,7 @@ extension Room {
                 nick: name, account: nil, text: text, clientTags: tags.map { ($0.name, $0.value) }, label: label,
                 clientName: nil),
             acceptedAt: context.now.monotonic)
+        entry.saidAfter = recent.lastSequence
         entry.line = .relay(person.nick)
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)

@@ -72,6 +72,7 @@ extension Room {
                 clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
                 clientName: member.clientName),
             acceptedAt: context.now.monotonic)
+        entry.saidAfter = recent.lastSequence
         entry.line = submission.network.map { .network($0) }
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)

@@ -17,16 +17,21 @@ import WireBytes
 
 /// How far back a history reaches, as far as messages of ours are concerned.
 struct OwnReach {
-    /// There is nothing older.
+    /// The backend says that there is nothing older.
     var isAll = false
+    /// It has nothing at all.
+    var isEmpty = false
     var oldest: ChatTimestamp?
-    /// The oldest row that was known before, by the time that it shows.
-    var known: ChatTimestamp?
+    /// The first place in the room's order of a row that was known before.
+    var known: Int?
 
-    func includes(_ entry: OutboxEntry, wall: ChatTimestamp) -> Bool {
-        if isAll { return true }
+    /// - Parameter hasOlder: something is known here that was said before the message, and that the backend can name. What
+    ///   lacks all of that is cut off, whatever it says.
+    func includes(_ entry: OutboxEntry, hasOlder: Bool, wall: ChatTimestamp) -> Bool {
+        if isEmpty || isAll && !hasOlder { return true }
+        // By places and not by times: no two clocks agree, and some count whole seconds.
+        if let known, known <= entry.saidAfter { return true }
         guard let said = entry.message.at.map({ min($0, wall) }) else { return false }
-        if let known, known <= said { return true }
         return oldest.map { $0.milliseconds <= said.milliseconds &- OwnRowMatching.clockTolerance } ?? false
     }
 }
@@ -40,21 +45,21 @@ extension Room {
     /// A message of somebody else's from before the oldest of ours that a history must tell of: there a question begins. Nil:
     /// nothing is to be told.
     var ownAnchor: CatchUp.Mark? {
-        guard let said = unsettledSince else { return nil }
-        return recent.newest(before: said).map { CatchUp.Mark(id: $0.upstreamID, at: $0.at) } ?? .beginning
-    }
-
-    private var unsettledSince: ChatTimestamp? {
-        ([outbox] + ownLinks.values.map(\.outbox)).flatMap(\.unsettled).compactMap(\.message.at).min()
+        let boxes = [outbox] + ownLinks.values.map(\.outbox)
+        guard let place = boxes.flatMap(\.unsettled).map(\.saidAfter).min() else { return nil }
+        return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.at) } ?? .beginning
     }
 
     /// Before the rows are taken in: what was known of them then.
     func noteReach(of rows: [ChatMessage], isAll: Bool) {
-        let known = rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.at } }.min()
-        // What lacks everything older that is known here is cut off, whatever it claims.
-        let isCut = known == nil && (ownAnchor.map { $0 != .beginning } ?? false)
         ownReach = OwnReach(
-            isAll: rows.isEmpty || isAll && !isCut, oldest: rows.lazy.compactMap(\.at).min(), known: known)
+            isAll: isAll, isEmpty: rows.isEmpty, oldest: rows.lazy.compactMap(\.at).min(),
+            known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.sequence } }.min())
+    }
+
+    private func isReached(_ entry: OutboxEntry, wall: ChatTimestamp) -> Bool {
+        let older = recent.newestNamed(upTo: entry.saidAfter)
+        return ownReach.includes(entry, hasOlder: older != nil, wall: wall)
     }
 
     /// Whether the history has, or would have, whatever of ours it is to tell of.
@@ -62,7 +67,7 @@ extension Room {
         let (wall, keys) = (context.now.wall, Set(rows.lazy.map { SentMessages.key($0.text) }))
         return ([outbox] + ownLinks.values.map(\.outbox)).allSatisfy { box in
             box.unsettled.allSatisfy {
-                keys.contains(SentMessages.key($0.message.text)) || ownReach.includes($0, wall: wall)
+                keys.contains(SentMessages.key($0.message.text)) || isReached($0, wall: wall)
             }
         }
     }
@@ -230,8 +235,10 @@ extension Room {
         for row in rows { _ = takeOwnRow(row, context) }
         ownRows = [:]
         let asked = catchUp.askedAt ?? context.now.monotonic
-        let reach = ownReach
-        func reaches(_ entry: OutboxEntry) -> Bool { reach.includes(entry, wall: context.now.wall) }
+        // At once: while they are gone through, nobody may ask for them.
+        let boxes = [outbox] + ownLinks.values.map(\.outbox)
+        let within = Set(boxes.flatMap(\.unsettled).filter { isReached($0, wall: context.now.wall) }.compactMap(\.message.id))
+        func reaches(_ entry: OutboxEntry) -> Bool { entry.message.id.map(within.contains) ?? false }
         let given = outbox.settleMissing(
             asked: asked, patience: CatchUp.patience, isOnce: confirmation == .none, reaches: reaches)
         tellUnsettled(given, nil, context)

@@ -71,14 +71,14 @@ extension Room {
 
     // MARK: - Until when nothing is missing
 
-    /// Up to when everything said is known to have come over the link, by the wall clock.
-    func seenUntil(_ context: BridgeContext) -> ChatTimestamp { proof?.wall(context.now) ?? context.now.wall }
+    /// Up to when everything said is known to have come over the link.
+    func seenUntil(_ context: BridgeContext) -> Now { proof?.until ?? context.now }
 
     /// Keeps until when nothing is missing, if that is later than what is kept. Not while messages have come that are not
     /// shown yet, and so are not kept either.
     func keepLive(_ context: BridgeContext) {
         guard context.isDurable, isLive, missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
-        keepLive(until: heard(until: seenUntil(context)), context)
+        keepLive(until: heard(until: seenUntil(context).earliest(by: context.now)), context)
     }
 
     /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
@@ -122,7 +122,7 @@ extension Room {
         guard isGapOpen, case .after(let mark) = catchUp.gap else { return keepLive(context) }
         // The very time of the line in front of the hole: clocks may have been set since.
         if let lastBeforeGap { return keepLive(until: lastBeforeGap, context) }
-        let since = missingSince ?? context.now.wall
+        let since = missingSince?.earliest(by: context.now) ?? context.now.wall
         keepLive(until: min(since, mark.at ?? since), context)
     }
 
@@ -134,7 +134,7 @@ extension Room {
         guard missingSince == nil else { return }
         let until = seenUntil(context)
         if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
-        if context.isDurable, !isGapOpen { keepLive(until: heard(until: until), context) }
+        if context.isDurable, !isGapOpen { keepLive(until: heard(until: until.earliest(by: context.now)), context) }
         missingSince = until
     }
 
@@ -147,9 +147,11 @@ extension Room {
         let now = context.now.wall
         let messages = stored.messages.sorted { $0.sequence < $1.sequence }
         let until = stored.liveUntil ?? messages.last?.at
-        missingSince = until.map { min($0, now) }
-        if until != nil { awaitedSince = nil }
         guard let until else { return }
+        awaitedSince = nil
+        // A clock that was set back since says nothing of when that was, but what was shown by now came before it.
+        missingSince = Now(
+            wall: until <= now ? until : messages.last { $0.at <= now }?.at ?? now, by: context.now)
         liveKept = stored.liveUntil
         // What ends in front of a hole ends with the very line whose time is kept.
         let last = messages.lastIndex { $0.kind == .message && $0.at == until }
@@ -168,7 +170,9 @@ extension Room {
             if message.kind == .message, last.map({ index <= $0 }) ?? (message.at <= until) {
                 lastBeforeGap = message.at
                 // It may be shown later than it was said, and others may have spoken in between.
-                if message.at == until, let said = message.backendAt { missingSince = min(until, said, now) }
+                if message.at == until, let said = message.backendAt {
+                    missingSince = Now(wall: min(until, said), by: context.now)
+                }
                 mark = catchUp.newest
                 idsAtMark = duplicates.total
                 stretch += unmarked

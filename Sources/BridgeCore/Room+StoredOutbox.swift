@@ -205,6 +205,7 @@ extension Room {
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
             // Where the ids are ours, it is not kept what was written.
             mayHaveArrived: mayRepeatMessages, isShown: left.state == .delivered)
+        entry.saidAfter = recent.lastSequence(before: left.acceptedAt)
         entry.line = left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) }
         return entry
     }

@@ -272,10 +272,12 @@ extension Room {
             text = withNicks
             shownText = text
         }
-        let at = lineTime(message.at, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+        // The first history had it already, and nobody was shown it then.
+        let remembered = recent.entry(msgid: msgid)
+        let at = remembered?.at ?? lineTime(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
         let address = address(ofReplyTo: original?.msgid, by: person.nick, text)
         let lines = MessageRendering.lines(
@@ -286,15 +288,17 @@ extension Room {
             files: message.attachments.isEmpty ? nil : fileLinks(context))
         guard !lines.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
-        enter(
-            msgid: msgid, upstreamID: message.id,
-            puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
-            nick: quoted?.nick ?? person.nick,
-            text: quoted?.text ?? message.text, at: at, context
-        ) { sequence in
-            stored(
-                message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
-                account: person.account, text: shownText)
+        if remembered == nil {
+            enter(
+                msgid: msgid, upstreamID: message.id,
+                puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
+                nick: quoted?.nick ?? person.nick,
+                text: quoted?.text ?? message.text, at: at, context
+            ) { sequence in
+                stored(
+                    message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
+                    account: person.account, text: shownText)
+            }
         }
         var tags = tags(of: person, at: at, msgid: msgid)
         if let original {

@@ -238,8 +238,8 @@ final class Room {
     var cursorRound = CursorRound()
     /// Up to when everything that the backend sent over this link has come, and was handled; nil: there was no link.
     var proof: LinkProof?
-    /// What is said since then may be missing, by our clock; nil: nothing is.
-    var missingSince: ChatTimestamp?
+    /// What is said since then may be missing; nil: nothing is.
+    var missingSince: Now?
     /// It is missing because somebody entered then and there was no link; nil: for another reason.
     var awaitedSince: Now?
     /// Until when whoever wants in waits for the link that is being opened; nil: nobody does.
@@ -247,9 +247,9 @@ final class Room {
     /// When somebody asked who enters now, after a wait.
     var askedSince: Now?
     /// When messages were shown again though something was missing in front of them.
-    var gapEnd: ChatTimestamp?
+    var gapEnd: Now?
     /// Since when the backend has not heard from us as it must; what it says meanwhile does not come.
-    var loginExpiredAt: ChatTimestamp?
+    var loginExpiredAt: Now?
     /// Until when nothing is missing, as it was kept last, and when that was.
     var liveKept: ChatTimestamp?
     var liveKeptAt: MonotonicInstant?

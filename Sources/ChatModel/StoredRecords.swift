@@ -28,7 +28,7 @@ public struct StoredTag: Hashable, Sendable {
 public struct StoredMessage: Equatable, Sendable {
     public enum Kind: Int, Sendable, CaseIterable {
         case message = 0
-        /// What was said between ``gapFrom`` and ``at`` is not known and cannot be fetched; the text is the sentence that
+        /// What was said between ``gapFrom`` and ``backendAt`` is not known and cannot be fetched; the text is the sentence that
         /// the room was told.
         case gap = 1
         /// Something that was done and not said, such as a reaction: a line without words of its own. The text is its command,
@@ -49,7 +49,7 @@ public struct StoredMessage: Equatable, Sendable {
     public var sender: ChatPerson
     /// The time that IRC clients were shown.
     public var at: ChatTimestamp
-    /// The time that the backend told, as it told it.
+    /// The time that the backend told, as it told it. Of a gap: its end; nil: ``at``.
     public var backendAt: ChatTimestamp?
     /// Of a gap: when the last thing before it was certainly kept.
     public var gapFrom: ChatTimestamp?

@@ -1,6 +1,7 @@
 import BridgeTestSupport
 import ChatModel
 import Dialects
+import IRCProtocol
 import JSONText
 import Testing
 import WireBytes
@@ -237,6 +238,76 @@ struct GapTests {
         #expect(stage.gaps().count == 1)
     }
 
+    /// The times of the room's gaps, what was lost, and what the gaps' lines show.
+    private static func check(_ stage: StoredStage, lost: Int64) {
+        let gaps = stage.kept.filter { $0.kind == .gap }
+        #expect(gaps.count == 1)
+        for gap in gaps {
+            #expect((gap.gapFrom?.milliseconds ?? .max) <= lost)
+            #expect((gap.backendAt?.milliseconds ?? .min) >= lost)
+        }
+    }
+
+    @Test(
+        "a gap holds what was lost, also where our clock was set back meanwhile",
+        arguments: StoredWire.withoutHistory, [-45, 86_400] as [Int64])
+    func clockSetBack(wire: StoredWire, lead: Int64) throws {
+        let stage = try StoredStage(wire)
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(20))
+        stage.harness.clock.lead = .seconds(lead)
+        stage.harness.advance(by: .seconds(20))
+        stage.say("one")
+        stage.loseLink(saying: ["lost"], for: .seconds(4))
+        let lost = stage.log[stage.log.count - 1].tookAt
+        stage.harness.clock.lead = .zero
+        stage.regainLink()
+        stage.say("two")
+        #expect(stage.said() == ["one", "two"])
+        Self.check(stage, lost: lost)
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("the same where a new process finds its clock set back", arguments: StoredWire.withoutHistory)
+    func clockSetBackOverRestart(wire: StoredWire) throws {
+        let stage = try StoredStage(wire)
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(20))
+        stage.say("one")
+        stage.harness.clock.lead = .seconds(86_400)
+        stage.harness.advance(by: .seconds(20))
+        stage.crash(down: .seconds(10), saying: ["lost"])
+        let lost = stage.log[stage.log.count - 1].tookAt
+        stage.harness.clock.lead = .zero
+        stage.start()
+        stage.enter("bob")
+        stage.say("two")
+        Self.check(stage, lost: lost)
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("a gap's line shows a later time than those in front of it", arguments: StoredWire.withoutHistory)
+    func lineTime(wire: StoredWire) throws {
+        let stage = try StoredStage(wire)
+        stage.start()
+        stage.enter("bob")
+        stage.harness.clock.lead = .seconds(45)
+        stage.harness.advance(by: .seconds(20))
+        stage.say("one", at: stage.wall)
+        stage.harness.clock.lead = .zero
+        stage.loseLink(for: .seconds(4))
+        stage.regainLink()
+        stage.say("two")
+        let times = stage.kept.map(\.at.milliseconds)
+        #expect(stage.kept.map(\.kind) == [.message, .gap, .message])
+        #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
+        #expect(stage.kept[1].backendAt?.milliseconds ?? .max < times[0])
+        let gap = try #require(stage.heard().compactMap(\.gap).first)
+        #expect(gap.hasSuffix(IRCServerTime.format(milliseconds: stage.kept[1].backendAt?.milliseconds ?? 0)))
+    }
+
     // MARK: - With a history
 
     @Test("a history that is there leaves no gap", arguments: StoredWire.withHistory)
@@ -335,8 +406,9 @@ struct GapTests {
         #expect(gap.text.hasPrefix("*** Older messages came too late to be shown, said between 11:59:59 and "))
         let row = try #require(stage.kept.last)
         #expect(row.kind == .gap)
-        #expect(row.at.milliseconds <= end)
-        #expect(row.at.milliseconds >= stage.log[1].at)
+        let told = try #require(row.backendAt)
+        #expect(told.milliseconds <= end)
+        #expect(told.milliseconds >= stage.log[1].at)
     }
 
     // MARK: - On demand

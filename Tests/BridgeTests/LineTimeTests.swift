@@ -55,6 +55,10 @@ struct LineTimeTests {
         Row(
             "our clock is set back by more, and comes near", [(90_000, 90_000), (1000, 1000), (31_000, 31_000)],
             [90_000, 1000, 90_001]),
+        Row(
+            "a line of before our clock was set forward comes late, behind one of after it",
+            [(5000, 5000), (9000 + day, 9000 + day), (4000, 9001 + day), (4001, 9002 + day)],
+            [5000, 9000 + day, 5001, 5002]),
         Row("our clock slips a little", [(5000, 5000), (4900, 4900)], [5000, 5001]),
         Row("times that cannot be", [(.max, 1000), (.min, 1000), (1000, 1000)], [1000, .min, 1001]),
     ]

@@ -82,7 +82,7 @@ struct LinkProofTests {
                 proof.stamped(ChatTimestamp(milliseconds: Int64(at)), now: now)
             }
         }
-        #expect(proof.wall(Self.now(1000)) == Self.now(row.proven).wall)
+        #expect(proof.until.earliest(by: Self.now(1000)) == Self.now(row.proven).wall)
     }
 
     @Test("no time, however far off, breaks it")
@@ -94,7 +94,7 @@ struct LinkProofTests {
                 var proof = LinkProof(since: now)
                 proof.stamped(at, now: now)
                 proof.stamped(wall, now: Now(monotonic: MonotonicInstant(nanoseconds: .max), wall: at))
-                #expect(proof.wall(now) <= wall)
+                #expect(proof.until.earliest(by: now) <= wall)
             }
         }
     }
@@ -104,8 +104,8 @@ struct LinkProofTests {
         var proof = LinkProof(since: Self.now(0))
         for second in 1...100 { proof.asked(String(second), at: Self.now(Double(second))) }
         proof.answered("1")
-        #expect(proof.wall(Self.now(1000)) == Self.now(0).wall)
+        #expect(proof.until.earliest(by: Self.now(1000)) == Self.now(0).wall)
         proof.answered("100")
-        #expect(proof.wall(Self.now(1000)) == Self.now(100).wall)
+        #expect(proof.until.earliest(by: Self.now(1000)) == Self.now(100).wall)
     }
 }

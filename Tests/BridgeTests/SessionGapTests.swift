@@ -220,4 +220,24 @@ struct SessionGapTests {
         stage.harness.advance(by: .seconds(9))
         #expect(stage.sent().map { $0["limit"]?.integer } == [50])
     }
+
+    @Test("what came over a link that was lost before its history is shown in the end, and that something is missing is told")
+    func heldOverTwoLinks() throws {
+        let stage = try SessionStage(StubDialect { $0.history = .socket })
+        stage.harness.start()
+        stage.enter("bob")
+        let one = SessionStage.message("1", "one", at: 0)
+        stage.backend(SessionStage.history([one]))
+        stage.loseLink()
+        while !stage.room.link.isUp { stage.harness.advance(by: .seconds(1)) }
+        _ = stage.heard()
+        stage.backend(SessionStage.message("3", "three", at: 34))
+        stage.loseLink()
+        stage.harness.acceptsConnections = false
+        stage.harness.advance(by: CatchUp.patience)
+        let heard = stage.heard().filter { $0.contains("may come late") || $0.hasPrefix("ann: ") }
+        #expect(heard.count == 2)
+        #expect(heard.first?.contains("cannot be fetched at the moment, so older messages may come late") == true)
+        #expect(heard.last == "ann: three")
+    }
 }

@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import ChatModel
 import Dialects
 import JSONText
 import Testing
@@ -105,5 +106,39 @@ struct SessionOwnWordsTests {
         stage.harness.advance(by: CatchUp.patience)
         stage.backend(S.history([one]))
         #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> first", "<bob> second"])
+    }
+
+    @Test("a history that is cut off behind what is known tells nothing of ours, at the first look and at the second")
+    func cutOff() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .call
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+                $0.confirmation = .receipt
+            })
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        func row(_ number: Int, at age: Int64) -> ChatMessage {
+            ChatMessage(
+                id: ChatID("\(number)"), sender: ChatPerson(name: "ann"), text: "row \(number)",
+                at: ChatTimestamp(milliseconds: stage.wall - age))
+        }
+        stage.harness.answerHistory(.success([row(1, at: 60_000)]), isComplete: true)
+        stage.harness.advance(by: .seconds(1))
+        stage.harness.send(1, "PRIVMSG #lobby :mine")
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> mine"])
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        // The backend counts whole seconds: what was said after ours bears an earlier time.
+        let cut = (2...6).map { row($0, at: 4000) }
+        for _ in 0..<40 {
+            stage.harness.answerHistory(.success(cut), isComplete: true)
+            stage.harness.advance(by: .seconds(1))
+        }
+        #expect(stage.sent().compactMap { $0["text"]?.string } == [])
+        let heard = stage.heard()
+        let told = heard.filter { $0.contains("FAIL") && $0.contains("mine") }
+        #expect(told.count == 1 && told.allSatisfy { $0.contains("not known") }, "\(heard)")
     }
 }

@@ -199,7 +199,7 @@ class Log:
 
 Sent = collections.namedtuple("Sent", "key text at connection")
 Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
-Gap = collections.namedtuple("Gap", "place start end told")
+Gap = collections.namedtuple("Gap", "place start end told time")
 # Where a room was told that what was said before may come late.
 Late = collections.namedtuple("Late", "place at")
 # How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
@@ -352,7 +352,9 @@ class Reading:
             room = line.params[0].lstrip("#")
             if room in ROOMS and (tag or _GAP_SENTENCE.search(text)):
                 start, _, end = (tag or "").partition(",")
-                gap = Gap(place, _milliseconds(start), _milliseconds(end), self._times[place])
+                gap = Gap(
+                    place, _milliseconds(start), _milliseconds(end), self._times[place],
+                    _milliseconds(line.tags.get("time") or ""))
                 (page.gaps if page else self.gaps[room]).append(gap)
             elif room in ROOMS and _LATE_SENTENCE in text:
                 self.late[room].append(Late(place, self._times[place]))
@@ -380,6 +382,9 @@ class Reading:
         return [seen for page in self.pages if page.room == room and page.why != "pages" and page.lines
                 for seen in page.lines]
 
+    def all_seen(self, room):
+        return self.seen[room] + [seen for page in self.pages if page.room == room for seen in page.lines or []]
+
     def all_gaps(self, room):
         return self.gaps[room] + [gap for page in self.pages if page.room == room for gap in page.gaps]
 
@@ -399,17 +404,18 @@ def account(run):
     failed = {key for reading in readings.values() for key in reading.told}
     for room, log in logs.items():
         # What a pong confirmed is shown, and may turn out to be missing: then its author is told, or gone, if a guest.
-        if not log.wire.confirms and log.wire.ids == "server":
+        if not log.wire.confirms:
             log.withdrawn = {
                 key for key in failed if key.room == room
             } | {one.key for reading in readings.values() if reading.is_guest for one in reading.sent if one.key.room == room}
         told = _told_gaps(room, readings)
         late = _late(log, readings)
         result.count("came late", "down", room, len(late))
+        own = _OwnTimes(log, readings, sent, clock)
         for reading in readings.values():
             _down(result, log, reading, clock, told, late)
-            _pages(result, log, reading, readings, clock, told, late)
-        _times(result, log, readings, sent, clock)
+            _pages(result, log, reading, readings, clock, told, late, own)
+        _times(result, log, readings, own)
         _agreement(result, room, readings)
     return result
 
@@ -500,7 +506,7 @@ def _covers(gap, at, clock, told):
     """Whether the times of a told gap, which are the relay's clock's, are about the moment `at`."""
     if gap.start is None or gap.end is None:
         # A client without tags: it was told of one that others were told with its times.
-        return any(_covers(Gap(0, start, end, at_told), at, clock, told) for (start, end), at_told in told.items())
+        return any(_covers(Gap(0, start, end, at_told, None), at, clock, told) for (start, end), at_told in told.items())
     # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
     at_told = told.get((gap.start, gap.end), gap.told)
     start, end = min(clock.moments(gap.start, at_told), default=None), max(clock.moments(gap.end, at_told), default=None)
@@ -547,7 +553,7 @@ def _down(result, log, reading, clock, told, late):
     result.count("gaps told", "down", room, len(reading.gaps[room]))
     result.count("said", "down", room, len(log.order))
     if reading.is_guest:
-        _missing_guest(result, log, reading, first, clock, told)
+        _missing_guest(result, log, reading, first, clock, told, late)
     else:
         _missing(result, log, reading, first, clock, told)
     _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down", late)
@@ -631,14 +637,15 @@ def _near(gaps, at):
     return "; nearest gap %+d to %+d ms" % (gap.start - at, gap.end - at)
 
 
-def _missing_guest(result, log, reading, first, clock, told):
-    """Between the first and the last line of a connection that people upstream said, there is nothing missing."""
+def _missing_guest(result, log, reading, first, clock, told, late):
+    """Between the first and the last line of a connection that people upstream said, and that did not come late, there is
+    nothing missing."""
     room, client = log.room, reading.client
     spoken = [key for key in log.order if not is_from_irc(key)]
     number = {key: index for index, key in enumerate(spoken)}
     by_connection = collections.defaultdict(list)
     for key, seen in first.items():
-        if key in number:
+        if key in number and key not in late:
             by_connection[reading.connection_of(seen.place)].append(number[key])
     for connection, numbers in by_connection.items():
         low, high = min(numbers), max(numbers)
@@ -688,7 +695,7 @@ def _order(result, log, client, in_order, direction, late):
 # MARK: - Pages
 
 
-def _pages(result, log, reading, readings, clock, told, late):
+def _pages(result, log, reading, readings, clock, told, late, own):
     room, client = log.room, reading.client
     shown = {}
     for other in readings.values():
@@ -716,7 +723,7 @@ def _pages(result, log, reading, readings, clock, told, late):
         if page.why != "pages":
             _order(result, log, client, page.lines, "pages", late)
     for connection in {connection for connection, name in reading.whole if name == room}:
-        _whole(result, log, reading, connection, readings, clock, told, late)
+        _whole(result, log, reading, connection, readings, clock, told, late, own)
 
 
 def _look(result, log, reading, page):
@@ -739,7 +746,7 @@ def _look(result, log, reading, page):
 _LOOK = 20
 
 
-def _whole(result, log, reading, connection, readings, clock, told, late):
+def _whole(result, log, reading, connection, readings, clock, told, late, own):
     """A room that was read from its end to its beginning."""
     room, client = log.room, reading.client
     pages = [page for page in reading.pages
@@ -767,16 +774,16 @@ def _whole(result, log, reading, connection, readings, clock, told, late):
                 "lost", "pages", room, client, "%s, logged at %d, is in no page%s" % (
                     key_text(key), entry["at"], _near(gaps if not log.wire.history else [], entry["at"])))
     _order(result, log, client, lines, "pages", late)
-    _rising(result, log, client, lines, "pages")
+    _rising(result, log, client, lines, own, "pages")
 
 
 # MARK: - Times
 
 
-def _times(result, log, readings, sent, clock):
+def _times(result, log, readings, own_times):
     """Each message bears one time, its own, or the one behind the newest that was shown before it."""
     room = log.room
-    times, heard, who = collections.defaultdict(set), {}, {}
+    times, who = collections.defaultdict(set), {}
     bases = {None}
     for _, entry in log.entries:
         # The relay may know what nobody was shown: what was said before anybody came.
@@ -784,22 +791,18 @@ def _times(result, log, readings, sent, clock):
     for client, reading in sorted(readings.items()):
         if "server-time" not in reading.caps:
             continue
-        pages = [seen for page in reading.pages if page.room == room and page.lines for seen in page.lines]
-        for seen in reading.seen[room] + pages:
+        for seen in reading.all_seen(room):
             if seen.key not in log.order:
                 # Counted elsewhere; others stand behind it all the same.
                 bases.add(seen.time)
                 continue
-            at = reading.time_of(seen.place)
-            if seen.key not in heard or at < heard[seen.key]:
-                heard[seen.key] = at
             if seen.time not in times[seen.key]:
                 times[seen.key].add(seen.time)
                 who.setdefault(seen.key, client)
         for gap in reading.all_gaps(room):
-            bases.update((gap.start, gap.end))
+            bases.update((gap.start, gap.end, gap.time))
         if not reading.plan.asks:
-            _rising(result, log, client, reading.seen[room], "down")
+            _rising(result, log, client, reading.seen[room], own_times, "down")
     lines = collections.defaultdict(set)
     for key, found in times.items():
         for time in found:
@@ -815,7 +818,7 @@ def _times(result, log, readings, sent, clock):
             if time is None:
                 result.find("wrong time", "down", room, who[key], "%s bears no time" % key_text(key))
             elif log.copies[key] == 1:
-                own = _own_times(log, key, sent, clock, heard[key])
+                own = own_times.of(key)
                 if not _is_right(time, key, own, lines):
                     result.find(
                         "wrong time", "down", room, who[key], "%s bears %d, its own is %s" % (
@@ -823,19 +826,36 @@ def _times(result, log, readings, sent, clock):
                                 "%+d to %+d ms of that" % (low - time, high - time) for low, high in own)))
 
 
-def _own_times(log, key, sent, clock, heard):
-    """[(from, to)]: which time is the message's own, before it is set behind others."""
-    entry = log.first[key]
-    said = entry["said_at"]
-    # When the relay learnt of it, by its own clock: what claims to be later is of then.
-    learnt = [(low, min(high, said)) for low, high in clock.shown(entry["at"], heard, LOOK_MS) if low < said]
-    own = [(said - ROUNDING_MS, said + ROUNDING_MS)] + learnt
-    if is_from_irc(key):
-        if entry.get("sent_at") is not None:
-            own.append((entry["sent_at"] - ROUNDING_MS, entry["sent_at"] + ROUNDING_MS + log.wire.second - 1))
-        if key in sent:
-            own += clock.shown(sent[key].at, entry["at"])
-    return own
+class _OwnTimes:
+    """Which time is a message's own, before it is set behind others."""
+
+    def __init__(self, log, readings, sent, clock):
+        self._log, self._sent, self._clock = log, sent, clock
+        # When a client was first shown it: the relay learnt of it before.
+        self._heard = {}
+        for reading in readings.values():
+            for seen in reading.all_seen(log.room):
+                at = reading.time_of(seen.place)
+                self._heard[seen.key] = min(at, self._heard.get(seen.key, at))
+
+    def of(self, key):
+        """[(from, to)]"""
+        entry = self._log.first[key]
+        said = entry["said_at"]
+        # When the relay learnt of it, by its own clock: what claims to be later is of then.
+        learnt = [
+            (low, min(high, said))
+            for low, high in self._clock.shown(entry["at"], self._heard.get(key, entry["at"]), LOOK_MS) if low < said]
+        own = [(said - ROUNDING_MS, said + ROUNDING_MS)] + learnt
+        if is_from_irc(key):
+            if entry.get("sent_at") is not None:
+                own.append((entry["sent_at"] - ROUNDING_MS, entry["sent_at"] + ROUNDING_MS + self._log.wire.second - 1))
+            if key in self._sent:
+                own += self._clock.shown(self._sent[key].at, entry["at"])
+        return own
+
+    def least(self, key):
+        return min(low for low, _ in self.of(key))
 
 
 def _is_right(time, key, own, lines):
@@ -848,14 +868,14 @@ def _is_right(time, key, own, lines):
     return False
 
 
-def _rising(result, log, client, lines, direction):
+def _rising(result, log, client, lines, own, direction):
     """Each line is later than those before it, unless it would have to be raised by too much."""
     newest, newest_key, first = None, None, set()
     for seen in lines:
         if seen.key in first or seen.key not in log.order or seen.time is None:
             continue
         first.add(seen.key)
-        if newest is not None and seen.time <= newest and newest + 1 - seen.time <= RAISE_MS:
+        if newest is not None and seen.time <= newest and newest + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:
             result.find(
                 "wrong time", direction, log.room, client,
                 "%s bears a time %d ms before %s, behind which it stands" % (

@@ -694,27 +694,32 @@ class Audit:
 
         STRICT: a millisecond behind a time that somebody was shown, not behind one that the relay only keeps.
         """
-        first, own = self.first_shown[one.key], []
-        # Two in the log are a breach of the way up; the line may be of either.
-        for message in there:
-            # Its own time is what the wire tells, or less, when the relay's clock showed less as it learnt of the message.
-            own.append((message.said_at, message.said_at))
-            learnt = self.clock.showed(message.logged, max(first, message.logged))
-            if said:
-                # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
-                own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
-            else:
-                own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
-        message = there[0]
+        own, message = self.own(one.key, there, said), there[0]
         if any(begin <= one.time <= end for begin, end in own):
             return
         taken = self.moments[room.name]
-        is_behind = one.time - 1 in taken
+        is_behind = one.time - 1 in taken or one.time - 2 in taken
         if is_behind and any(begin <= one.time <= end + MOST for begin, end in own):
             return
         self.find(way, "wrong time", room.wire, "%s got %s of %d with the time %d (%+d ms), %s" % (
             where, named(one.key), message.said_at, one.time, one.time - message.said_at,
             "raised by more than 60 s" if is_behind else "which is not a millisecond behind any line"))
+
+    def own(self, key, there, said):
+        """[(from, to)]: which may be the message's own time, min(told, now), before it is set behind others."""
+        first, own = self.first_shown[key], []
+        # Two in the log are a breach of the way up; the line may be of either.
+        for message in there:
+            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message.
+            own.append((message.said_at, message.said_at))
+            # Where a pong confirms, that may be before the backend has it.
+            learnt = self.clock.showed(min(first, message.logged), max(first, message.logged))
+            if said:
+                # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
+                own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
+            else:
+                own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
+        return own
 
     # MARK: Streams
 
@@ -818,7 +823,9 @@ class Audit:
             if one.time is None:
                 continue
             there = room.by_key.get(one.key) if one.key else None
-            own = min(there[0].said_at, one.time) if there else one.time
+            # The least that it may have been: the relay's clock may have shown less than was told.
+            own = min([one.time] + [
+                begin for begin, _ in self.own(one.key, there, self.said.get(one.key))]) if there else one.time
             at = bisect.bisect_right(newest, own + MOST - 1)
             if at and newest[at - 1] >= one.time and not (
                     one.page and one.key not in self.live_keys and there and one.time == there[0].said_at):

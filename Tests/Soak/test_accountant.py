@@ -207,6 +207,24 @@ class AccountantTests(unittest.TestCase):
                 story.line("alice@one", "<", line % key_text(key))
                 self.assertEqual(self.found(story).tallies["envelope", "up"]["told"], 1)
 
+    def test_what_a_pong_confirmed_may_be_shown_and_then_told_as_missing(self):
+        for room, is_told, expected in (
+                ("nave", True, []), ("barn", True, []),
+                ("nave", False, [("lost", "up", "jwt-rooms", 1), ("wrong text", "down", "jwt-rooms", 2)]),
+                ("loft", True, [("wrong text", "down", "envelope", 2)])):
+            with self.subTest(room=room, is_told=is_told):
+                story = Story(rooms=(room,)).talk()
+                key = Key("alice@one", room, 4)
+                story.say(key)
+                entry = story.log(key)
+                for client in story.records:
+                    story.show(entry, client)
+                story.logs[room].pop()
+                if is_told:
+                    story.line(
+                        "alice@one", "<", ":r FAIL PRIVMSG CANNOT_DELIVER #%s :Not delivered: %s" % (room, key_text(key)))
+                self.found(story, *expected)
+
     def test_another_client_of_the_account_may_be_told(self):
         story = Story(clients=("alice@one", "alice@two"), rooms=("loft",))
         key = Key("alice@one", "loft", 1)
