@@ -119,7 +119,8 @@ extension Bridge {
             .message(
                 key,
                 StoredMessage(
-                    kind: .gap, sequence: place, msgid: msgid, at: end, backendAt: to, gapFrom: from, nick: settings.serverName,
+                    kind: .gap, sequence: place, msgid: msgid, at: end, backendAt: to, gapFrom: from,
+                    nick: settings.serverName,
                     source: settings.serverName,
                     text: "*** What was said \(Room.span(from, to)) could not be kept.")))
     }

@@ -41,7 +41,8 @@ extension Room {
         recent.heard(at, wall: context.now.wall)
         let server = context.settings.serverName
         let stored = StoredMessage(
-            kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: to, gapFrom: from, nick: server, source: server,
+            kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: to, gapFrom: from, nick: server,
+            source: server,
             text: text)
         if context.isDurable { context.keep(.message(storedKey, stored)) } else { archive.append(stored) }
         broadcast(

@@ -227,7 +227,9 @@ extension Room {
         let beforeID = pages?.messages.first?.id
         if pages != nil, before == nil, beforeID == nil || traits.history != .call { return false }
         // Earlier by what clocks differ, so that what was said in the same moment is within.
-        let since = mark.flatMap { catchUp.since($0, provenUntil: missingSince?.earliest(by: context.now), wall: context.now.wall) }.flatMap {
+        let since = mark.flatMap {
+            catchUp.since($0, provenUntil: missingSince?.earliest(by: context.now), wall: context.now.wall)
+        }.flatMap {
             at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
                 catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)

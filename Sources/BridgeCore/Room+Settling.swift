@@ -237,7 +237,8 @@ extension Room {
         let asked = catchUp.askedAt ?? context.now.monotonic
         // At once: while they are gone through, nobody may ask for them.
         let boxes = [outbox] + ownLinks.values.map(\.outbox)
-        let within = Set(boxes.flatMap(\.unsettled).filter { isReached($0, wall: context.now.wall) }.compactMap(\.message.id))
+        let within = Set(
+            boxes.flatMap(\.unsettled).filter { isReached($0, wall: context.now.wall) }.compactMap(\.message.id))
         func reaches(_ entry: OutboxEntry) -> Bool { entry.message.id.map(within.contains) ?? false }
         let given = outbox.settleMissing(
             asked: asked, patience: CatchUp.patience, isOnce: confirmation == .none, reaches: reaches)

@@ -221,7 +221,9 @@ struct SessionGapTests {
         #expect(stage.sent().map { $0["limit"]?.integer } == [50])
     }
 
-    @Test("what came over a link that was lost before its history is shown in the end, and that something is missing is told")
+    @Test(
+        "what came over a link that was lost before its history is shown in the end, with a word about what is missing"
+    )
     func heldOverTwoLinks() throws {
         let stage = try SessionStage(StubDialect { $0.history = .socket })
         stage.harness.start()

@@ -233,6 +233,8 @@ class Reading:
         self.accepted = set()
         # {key: connections}
         self.told = collections.defaultdict(set)
+        # When first.
+        self.told_at = {}
         # {room: [Seen]}, {room: [Gap]}: what came by itself.
         self.seen = collections.defaultdict(list)
         self.gaps = collections.defaultdict(list)
@@ -364,6 +366,7 @@ class Reading:
     def _tell(self, text, place):
         for key in find_keys(text):
             self.told[key].add(self._connections[place])
+            self.told_at.setdefault(key, self._times[place])
 
     def time_of(self, place):
         return self._times[place]
@@ -411,6 +414,7 @@ def account(run):
         told = _told_gaps(room, readings)
         late = _late(log, readings)
         result.count("came late", "down", room, len(late))
+        late |= _given_up(log, readings, run.max_age)
         own = _OwnTimes(log, readings, sent, clock)
         for reading in readings.values():
             _down(result, log, reading, clock, told, late)
@@ -676,6 +680,21 @@ def _late(log, readings):
                 if seen.place > told.place and seen.key in log.first and seen.key not in shown
                 and log.first[seen.key]["at"] <= told.at)
     return late
+
+
+def _given_up(log, readings, max_age):
+    """Keys of what was first shown after its author was told, or was gone who would have been told, that it is not there or
+    that nobody knows: the author's later messages do not wait for it."""
+    heard, given = {}, {}
+    for reading in readings.values():
+        for seen in reading.all_seen(log.room):
+            heard[seen.key] = min(reading.time_of(seen.place), heard.get(seen.key, float("inf")))
+        for key, at in reading.told_at.items():
+            given[key] = min(at, given.get(key, at))
+        for one in reading.sent if reading.is_guest else ():
+            if reading.last_of[one.connection] < one.at + max_age * 1000 + GUEST_MS:
+                given.setdefault(one.key, one.at + max_age * 1000)
+    return {key for key, at in given.items() if key in log.order and heard.get(key, 0) > at}
 
 
 def _order(result, log, client, in_order, direction, late):

@@ -455,7 +455,17 @@ class Audit:
         self.twice = {key for key, ids in self.ids.items() if len(ids) > 1}
         self.twice.update(
             key for room in self.rooms.values() for key, messages in room.by_key.items() if len(messages) > 1)
-        self.loose = self.late | self.twice
+        # Given up, as far as anybody could be told, before it was shown: what its author said later did not wait for it.
+        given = {}
+        for client in self.clients.values():
+            for key, t, retracted, _ in client.told:
+                if retracted is None:
+                    given[key] = min(t, given.get(key, t))
+            for key, said in client.said.items():
+                if self.is_out_of_reach(client, said):
+                    given.setdefault(key, said.t + self.plan["max_age"] * 1000)
+        self.given_up = {key for key, t in given.items() if self.first_shown.get(key, 0) > t}
+        self.loose = self.late | self.twice | self.given_up
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
         for (room, gap), (text, t, time) in gaps.items():
