@@ -657,8 +657,8 @@ def _missing_guest(result, log, reading, first, clock, told, late):
         for index in range(low, high + 1):
             key = spoken[index]
             result.count("expected", "down", room)
-            if key in first:
-                # What came late lies before what an earlier connection brought.
+            if key in first or key in late:
+                # What came late lies before what an earlier connection brought, or comes when the guest has left.
                 result.count("delivered", "down", room)
             elif not log.wire.history and any(
                     _covers(gap, log.first[key]["at"], clock, told) for gap in gaps):

@@ -946,6 +946,9 @@ class Audit:
             owed.update(
                 one.key for others, (begin, end) in zip(whole, bounds) for one in others[begin:end + 1]
                 if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
+            # What comes late may come when the guest has left.
+            ended = client.ends.get(connection, float("inf"))
+            owed = {key for key in owed if key not in self.late or self.first_shown.get(key, float("inf")) <= ended}
             owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
             for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
