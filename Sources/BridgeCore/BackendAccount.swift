@@ -94,7 +94,9 @@ final class BackendAccount {
     /// Pause before the second renewal in a row that opens no session; each further one doubles it.
     static let shortestVainPause: Duration = .milliseconds(500)
     /// A lifetime below this is more likely a number in another unit.
-    static let shortestUsualLifetime: Duration = .seconds(10)
+    static let shortestUsualLifetime: Duration = .seconds(2)
+    /// A token that is to hold for this long at least, and ends after less than a hundredth of it, was told in another unit.
+    static let longLifetime: Duration = .seconds(60 * 60)
     /// No renewal ahead of time sooner than this, however short-lived the tokens are.
     static let shortestHold: Duration = .seconds(1)
     /// An end further away than this is not watched; 2^31 s is a usual way to say never.
@@ -125,7 +127,7 @@ final class BackendAccount {
     private var hasBeenTaken = false
     /// Refusals that led to a renewal since a token opened a session.
     private var vainRenewals = 0
-    /// The last token ended after a thousandth of its time.
+    /// The last token ended long before its time.
     private var endedOddly = false
     private var isLifetimeTold = false
     private var use: [RoomID: RoomUse] = [:]
@@ -301,28 +303,31 @@ final class BackendAccount {
 
     // MARK: - Lifetimes
 
-    /// A number in a unit that it is not in: seconds as milliseconds, where the configuration says the unit.
+    private var loginIsDescribed: Bool { settings.login?.calls is TemplateLogin }
+
+    /// A number in a unit that it is not in: seconds as milliseconds.
     private func noteLifetime(_ lifetime: Duration, _ context: BridgeContext) {
-        guard let described = settings.login?.calls as? TemplateLogin, described.expiresInUnit == 1,
-            lifetime < Self.shortestUsualLifetime
-        else { return }
+        guard lifetime < Self.shortestUsualLifetime else { return }
         tellLifetime(
             "tokens are said to hold for \(lifetime.wholeNanoseconds / 1_000_000) ms; if the backend counts seconds, "
-                + "write expires_in_unit = \"s\"", context)
+                + (loginIsDescribed ? "write" : "describe the login with login_url and")
+                + " expires_in_unit = \"s\"", context)
     }
 
-    /// The other way round: what ends after a thousandth of its time was read a thousand times too long.
+    /// The other way round: what ends long before its time was perhaps read a thousand times too long. The end is noticed
+    /// when the token is shown the next time, which may be much later.
     private func noteEnd(of held: Held, _ context: BridgeContext) {
         let age = context.now.monotonic - held.since
-        guard let lifetime = held.lifetime, age * 900 < lifetime, lifetime < age * 1200 else {
+        guard let lifetime = held.lifetime, lifetime >= Self.longLifetime, age * 100 < lifetime else {
             return endedOddly = false
         }
         // Once may be chance: it may have been revoked.
         guard endedOddly else { return endedOddly = true }
         tellLifetime(
-            "tokens are said to hold for \(Room.spoken(seconds: Int(lifetime / .seconds(1)))) and end after "
-                + "\(Room.spoken(seconds: Int(age / .seconds(1)))): milliseconds that are read as seconds; where login_url "
-                + "describes the login, write expires_in_unit = \"ms\"", context)
+            "tokens are said to hold for \(Room.spoken(seconds: Int(lifetime / .seconds(1)))) and end within "
+                + "\(Room.spoken(seconds: Int(age / .seconds(1)))); if the backend counts milliseconds, "
+                + (loginIsDescribed ? "write" : "describe the login with login_url and")
+                + " expires_in_unit = \"ms\"", context)
     }
 
     private func tellLifetime(_ sentence: String, _ context: BridgeContext) {

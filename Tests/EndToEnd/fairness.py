@@ -12,8 +12,8 @@ from restarts import folder, kill, log_in_as
 from world import scenario
 
 # A budget that is there, and soon over: 10 at once, then so many a second.
-SLOW = 'messages_per_second = "off"\nupstream_connects_per_second = "off"\nupstream_messages_per_second = 4'
-BRISK = SLOW.replace("= 4", "= 20")
+SLOWED = 'messages_per_second = "off"\nupstream_connects_per_second = "off"\nupstream_messages_per_second = 4'
+BRISK = SLOWED.replace("= 4", "= 20")
 PEOPLE = "[identity]\n" + "".join(account(name, "secret") for name in ("alice", "bob", "carol"))
 
 
@@ -65,7 +65,7 @@ def share(order, label, first):
 @scenario
 def a_talkative_person_delays_nobody(world):
     """Sixty lines are fifteen seconds of this room; whoever says one thing meanwhile has the next turn but one."""
-    world.start(limits=SLOW, tables=PEOPLE)
+    world.start(limits=SLOWED, tables=PEOPLE)
     alice, bob, carol = (person(world, name) for name in ("alice", "bob", "carol"))
     alice.send(*("PRIVMSG #lobby :talk %d" % n for n in range(60)))
     places = []
@@ -92,7 +92,7 @@ def a_talkative_person_delays_nobody(world):
 @scenario
 def three_talkative_people_and_a_quiet_one(world):
     """Guests of different addresses are different people: the fourth waits for one of each at most."""
-    world.start(limits=SLOW)
+    world.start(limits=SLOWED)
     talkers = [guest(world, "talker%d" % n, "127.0.0.%d" % (n + 2)) for n in range(3)]
     quiet = guest(world, "quiet", "127.0.0.9")
     for n, talker in enumerate(talkers):
