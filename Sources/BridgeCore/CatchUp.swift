@@ -100,7 +100,7 @@ struct CatchUp {
     }
 
     var retry: Retry?
-    /// The room was told that older messages may come late; once a gap.
+    /// The room was told that older messages may come late; once a link.
     var isDelayTold = false
     /// An answer was more than a frame can be.
     var isCareful = false
@@ -152,6 +152,8 @@ struct CatchUp {
     mutating func linkLost(total: Int) {
         if gap == nil { openGap(total: total) }
         if gap == .everything, enteredAt != nil { isPastMissed = true }
+        // What is missing from now on comes behind what was shown since it was told.
+        if state == .live { isDelayTold = false }
         retry = nil
         quiet = []
         state = .closed

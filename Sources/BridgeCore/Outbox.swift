@@ -106,8 +106,8 @@ struct OutboxEntry {
     var isRestored = false
     /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
     var mayHaveArrived = false
-    /// The newest place in the order of the room when it was said.
-    var saidAfter = -1
+    /// The newest place in the order of the room when it was said; nil: unknown.
+    var saidAfter: Int?
     /// Where it takes turns; nil: by its author.
     var line: OutboxTurns.Line?
     /// Its place among all that were chosen to be written; 0: it was not, by this process.
@@ -120,6 +120,8 @@ struct OutboxEntry {
     var isShown = false
     /// It does not go again: it did once, since the history lacked it, or the backend may have refused it.
     var isRepeated = false
+    /// What the backend complained of, which may have been this message.
+    var complaint: String?
     /// When it became unsettled: no history that was asked for before tells of it.
     var unsettledAt: MonotonicInstant?
     /// When a history first lacked it.
@@ -475,9 +477,9 @@ struct Outbox {
     }
 
     /// What a pong confirmed lately may have been refused: a history is to tell. Returns whether there was anything.
-    mutating func suspectDelivered(since: MonotonicInstant, now: MonotonicInstant) -> Bool {
+    mutating func suspectDelivered(since: MonotonicInstant, now: MonotonicInstant, _ complaint: String) -> Bool {
         var suspects = delivered.take(since: since)
-        for index in suspects.indices { suspects[index].isRepeated = true }
+        for index in suspects.indices { (suspects[index].isRepeated, suspects[index].complaint) = (true, complaint) }
         reopen(suspects, now)
         return !suspects.isEmpty
     }

@@ -118,7 +118,7 @@ final class OwnLink {
         }
     }
 
-    var canSpeak: Bool { link.isUp && isIdentified && !isBarred && !isClosing }
+    var canSpeak: Bool { link.isUp && !link.isLoginEnded && isIdentified && !isBarred && !isClosing }
 
     /// Who speaks in the frames of this link.
     func speaker(nick: String) -> ChatPerson {

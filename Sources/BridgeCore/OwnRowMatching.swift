@@ -4,12 +4,19 @@ import ChatModel
 ///
 /// Both sides are in order, oldest first, and so are the pairs: as many as can be, and of several ways those whose times are
 /// nearest to each other. Another device of the account may have said the same words; each row is taken once.
+///
+/// A row in front of one that was known when the message was said is none of ours. Only where there is no such row do times
+/// tell which rows are older: no two clocks agree, and ours may be wrong by hours.
 enum OwnRowMatching {
     struct Text {
         /// The hash of the text; see ``SentMessages/key(_:)``.
         var key: Int
         /// When it was said; nil: unknown.
         var at: ChatTimestamp?
+        /// Of a message: the newest place in the order of the room when it was said; nil: unknown.
+        var saidAfter: Int?
+        /// Of a row: the first place of the rows behind it that the room knows.
+        var firstBehind = Int.max
     }
 
     /// A row that is older than what was said by more than this is another one, whatever the clocks say.
@@ -19,7 +26,9 @@ enum OwnRowMatching {
     private static let longestDistance: Int64 = 24 * 60 * 60 * 1000
 
     /// Pairs of places in `sent` and `rows`.
-    static func pairs(_ sent: [Text], _ rows: [Text]) -> [(sent: Int, row: Int)] {
+    ///
+    /// - Parameter firstKnown: the first place of all rows of the page that the room knows.
+    static func pairs(_ sent: [Text], _ rows: [Text], firstKnown: Int = .max) -> [(sent: Int, row: Int)] {
         let keys = Set(rows.map(\.key))
         let said = sent.indices.filter { keys.contains(sent[$0].key) }
         let wanted = Set(said.map { sent[$0].key })
@@ -31,7 +40,7 @@ enum OwnRowMatching {
         for i in said.indices.reversed() {
             for j in candidates.indices.reversed() {
                 var best = max(worth[(i + 1) * width + j], worth[i * width + j + 1])
-                if let pair = pairWorth(sent[said[i]], rows[candidates[j]]) {
+                if let pair = pairWorth(sent[said[i]], rows[candidates[j]], firstKnown) {
                     best = max(best, pair + worth[(i + 1) * width + j + 1])
                 }
                 worth[i * width + j] = best
@@ -41,7 +50,7 @@ enum OwnRowMatching {
         var (i, j) = (0, 0)
         while i < said.count, j < candidates.count {
             let here = worth[i * width + j]
-            if let pair = pairWorth(sent[said[i]], rows[candidates[j]]),
+            if let pair = pairWorth(sent[said[i]], rows[candidates[j]], firstKnown),
                 here == pair + worth[(i + 1) * width + j + 1]
             {
                 pairs.append((said[i], candidates[j]))
@@ -55,11 +64,14 @@ enum OwnRowMatching {
         return pairs
     }
 
-    private static func pairWorth(_ sent: Text, _ row: Text) -> Int64? {
+    private static func pairWorth(_ sent: Text, _ row: Text, _ firstKnown: Int) -> Int64? {
         guard sent.key == row.key else { return nil }
+        let isPlaced = sent.saidAfter.map { firstKnown <= $0 } ?? false
+        if let place = sent.saidAfter, row.firstBehind <= place { return nil }
         guard let said = sent.at, let stored = row.at else { return pairWorth - longestDistance }
         let (later, over) = stored.milliseconds.subtractingReportingOverflow(said.milliseconds)
-        guard !over, later >= -clockTolerance else { return nil }
+        guard !over, later > .min else { return isPlaced ? pairWorth - longestDistance : nil }
+        guard isPlaced || later >= -clockTolerance else { return nil }
         return pairWorth - min(abs(later), longestDistance)
     }
 }

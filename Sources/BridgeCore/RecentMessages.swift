@@ -228,11 +228,6 @@ struct RecentMessages {
         return nil
     }
 
-    /// The newest place of what was certainly shown before this time; -1: none was.
-    func lastSequence(before at: ChatTimestamp) -> Int {
-        ring.lazy.filter { $0.at.after(CatchUp.serverClockTolerance) <= at }.map(\.sequence).max() ?? -1
-    }
-
     // MARK: - Times that lines show
 
     /// A line is shown later than it was said by no more than this, in milliseconds.

@@ -163,7 +163,7 @@ extension Room {
             context.note(
                 .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
                 ["room": own?.link.settings.name ?? settings.name])
-            lookForSuspects(own, context)
+            lookForSuspects(own, words, context)
             return nil
         }
         if actions == 1 {
@@ -176,20 +176,22 @@ extension Room {
         return own?.outbox.refuseOnly(since: since) ?? outbox.refuseOnly(since: since)
     }
 
-    /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. False
-    /// where it is not that, or where it was no message that is put off.
+    /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. So it does
+    /// when the login has ended and another is awaited. False where it is neither, or where it was no message that is put off.
     func putOff(_ error: ChatError, _ own: OwnLink?, _ words: String, _ context: BridgeContext) -> Bool {
-        guard let wait = error.retryAfterMilliseconds, !error.isFatal else { return false }
-        let pause: Duration = .milliseconds(max(wait, 0))
-        let now = context.now.monotonic
-        var isPutOff: Bool
-        if let own {
-            own.sendBudget.hold(for: pause, now: now)
-            keepWithdrawals(own.outbox.withdrawIntended(), context)
-        } else {
-            sendBudget.hold(for: pause, now: now)
-            keepWithdrawals(outbox.withdrawIntended(), context)
+        let isLoginEnded = own?.link.isLoginEnded ?? link.isLoginEnded
+        guard isLoginEnded || error.retryAfterMilliseconds != nil, !error.isFatal else { return false }
+        if let wait = error.retryAfterMilliseconds {
+            let pause: Duration = .milliseconds(max(wait, 0))
+            let now = context.now.monotonic
+            if let own {
+                own.sendBudget.hold(for: pause, now: now)
+            } else {
+                sendBudget.hold(for: pause, now: now)
+            }
         }
+        var isPutOff: Bool
+        keepWithdrawals(own?.outbox.withdrawIntended() ?? outbox.withdrawIntended(), context)
         func putOff(_ id: ChatID) -> Bool { own?.outbox.putOff(id: id) ?? outbox.putOff(id: id) }
         if let ref = error.ref {
             isPutOff = putOff(ChatID(ref)) || putOff(ChatID(Self.bare(ref)))

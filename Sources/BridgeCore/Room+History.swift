@@ -14,6 +14,9 @@ extension Room {
     /// Messages go both ways.
     var isLive: Bool { link.isUp && catchUp.state == .live }
 
+    /// The backend takes what it is told.
+    var maySend: Bool { isLive && !link.isLoginEnded }
+
     /// Where what was missed comes from: as the wire says, or as the backend was found to do.
     var historySource: DialectTraits.HistorySource {
         traits.history == .none && sendsHistoryUnasked ? .pushed : traits.history
@@ -52,7 +55,10 @@ extension Room {
         guard catchUp.state == .live else { return }
         missingSince = missingSince ?? loginExpiredAt ?? seenUntil(context)
         loginExpiredAt = nil
-        guard traits.history != .none else { return tellUnheard(context) }
+        guard traits.history != .none else {
+            tellUnheard(context)
+            return pumpOutbox(context)
+        }
         if catchUp.gap == nil {
             lastBeforeGap = recent.newest?.at
             catchUp.openGap(total: duplicates.total)

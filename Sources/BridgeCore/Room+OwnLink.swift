@@ -191,7 +191,8 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
             case .chat(let chat, _): ownReceived(chat, own, context)
             // The room's link counts what is not understood, and fetches what was missed.
-            case .dropped, .loginRenewed: break
+            case .loginRenewed: pump(own, context)
+            case .dropped: break
             case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, own, context)
             case .stopped: ownStopped(own, context)
             }

@@ -92,7 +92,7 @@ extension Room {
     func pumpOutbox(_ context: BridgeContext) {
         let keepsIntentions = keepsIntentions(context)
         if keepsIntentions { writeIntended(context) }
-        while isLive, !keepsIntentions || outbox.mayIntend(context.now.monotonic), let entry = outbox.next,
+        while maySend, !keepsIntentions || outbox.mayIntend(context.now.monotonic), let entry = outbox.next,
             sendBudget.take(now: context.now.monotonic)
         {
             stopTyping(entry.origin, context)
@@ -110,7 +110,7 @@ extension Room {
                 }
             }
         }
-        while isLive, !outbox.hasQueued, let receipt = pendingReceipts.first,
+        while maySend, !outbox.hasQueued, let receipt = pendingReceipts.first,
             sendBudget.take(now: context.now.monotonic)
         {
             pendingReceipts.removeFirst()
@@ -133,7 +133,7 @@ extension Room {
     }
 
     private func writeIntended(_ context: BridgeContext) {
-        while isLive, let entry = outbox.nextIntended(through: context.ledger.settled),
+        while maySend, let entry = outbox.nextIntended(through: context.ledger.settled),
             link.send(entry.frames, context)
         {
             outbox.markIntendedWritten(at: context.now.monotonic, frameCount: link.frameCount)
@@ -147,7 +147,7 @@ extension Room {
 
     func armOutbox(_ context: BridgeContext) {
         var due = outbox.nextDeadline(maxAge: settings.queueMaxAge)
-        if isLive, outbox.mayIntend(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty {
+        if maySend, outbox.mayIntend(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty {
             let grant = sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }

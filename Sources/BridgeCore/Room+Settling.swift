@@ -21,18 +21,16 @@ struct OwnReach {
     var isAll = false
     /// It has nothing at all.
     var isEmpty = false
-    var oldest: ChatTimestamp?
     /// The first place in the room's order of a row that was known before.
     var known: Int?
 
     /// - Parameter hasOlder: something is known here that was said before the message, and that the backend can name. What
     ///   lacks all of that is cut off, whatever it says.
-    func includes(_ entry: OutboxEntry, hasOlder: Bool, wall: ChatTimestamp) -> Bool {
+    func includes(_ entry: OutboxEntry, hasOlder: Bool) -> Bool {
         if isEmpty || isAll && !hasOlder { return true }
         // By places and not by times: no two clocks agree, and some count whole seconds.
-        if let known, known <= entry.saidAfter { return true }
-        guard let said = entry.message.at.map({ min($0, wall) }) else { return false }
-        return oldest.map { $0.milliseconds <= said.milliseconds &- OwnRowMatching.clockTolerance } ?? false
+        guard let known, let place = entry.saidAfter else { return false }
+        return known <= place
     }
 }
 
@@ -46,28 +44,28 @@ extension Room {
     /// nothing is to be told.
     var ownAnchor: CatchUp.Mark? {
         let boxes = [outbox] + ownLinks.values.map(\.outbox)
-        guard let place = boxes.flatMap(\.unsettled).map(\.saidAfter).min() else { return nil }
+        guard let place = boxes.flatMap(\.unsettled).map({ $0.saidAfter ?? -1 }).min() else { return nil }
         return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.at) } ?? .beginning
     }
 
     /// Before the rows are taken in: what was known of them then.
     func noteReach(of rows: [ChatMessage], isAll: Bool) {
         ownReach = OwnReach(
-            isAll: isAll, isEmpty: rows.isEmpty, oldest: rows.lazy.compactMap(\.at).min(),
+            isAll: isAll, isEmpty: rows.isEmpty,
             known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.sequence } }.min())
     }
 
-    private func isReached(_ entry: OutboxEntry, wall: ChatTimestamp) -> Bool {
-        let older = recent.newestNamed(upTo: entry.saidAfter)
-        return ownReach.includes(entry, hasOlder: older != nil, wall: wall)
+    private func isReached(_ entry: OutboxEntry) -> Bool {
+        let older = recent.newestNamed(upTo: entry.saidAfter ?? .max)
+        return ownReach.includes(entry, hasOlder: older != nil)
     }
 
     /// Whether the history has, or would have, whatever of ours it is to tell of.
     func reachesOwn(_ rows: [ChatMessage], _ context: BridgeContext) -> Bool {
-        let (wall, keys) = (context.now.wall, Set(rows.lazy.map { SentMessages.key($0.text) }))
+        let keys = Set(rows.lazy.map { SentMessages.key($0.text) })
         return ([outbox] + ownLinks.values.map(\.outbox)).allSatisfy { box in
             box.unsettled.allSatisfy {
-                keys.contains(SentMessages.key($0.message.text)) || isReached($0, wall: wall)
+                keys.contains(SentMessages.key($0.message.text)) || isReached($0)
             }
         }
     }
@@ -86,15 +84,23 @@ extension Room {
         let isNew = { (row: ChatMessage) in
             row.id.map { !self.duplicates.contains(self.duplicateKey($0, nil)) } ?? false
         }
+        // What is known behind each row.
+        var firstBehind: [ChatID: Int] = [:]
+        var first = Int.max
+        for id in rows.reversed().compactMap(\.id) {
+            firstBehind[id] = first
+            if let known = recent.entry(upstreamID: id)?.sequence { first = min(first, known) }
+        }
         for row in rows where bearsClientID(row) && isNew(row) { confirmNamed(row, context) }
         var unknown = rows.filter { !bearsClientID($0) && isNew($0) }
         for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender)
         {
             unknown[index].isSelf = true
         }
-        pair(unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }, nil, context)
+        let ours = unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }
+        pair(ours, firstBehind, nil, context)
         for own in ownLinks.values {
-            pair(unknown.filter { ownLink(speaking: $0.sender) === own }, own, context)
+            pair(unknown.filter { ownLink(speaking: $0.sender) === own }, firstBehind, own, context)
             confirmRestored(rows, own, context)
         }
     }
@@ -150,7 +156,10 @@ extension Room {
         }
     }
 
-    private func pair(_ rows: [ChatMessage], _ own: OwnLink?, _ context: BridgeContext) {
+    /// - Parameter firstBehind: the first place of what the room knows behind each row, by the row's id.
+    private func pair(
+        _ rows: [ChatMessage], _ firstBehind: [ChatID: Int], _ own: OwnLink?, _ context: BridgeContext
+    ) {
         // In flight too: the answer may come later than the row.
         let unsettled = own?.outbox.unconfirmed ?? outbox.unconfirmed
         guard !unsettled.isEmpty, !rows.isEmpty else { return }
@@ -167,15 +176,23 @@ extension Room {
         }
         let sent = (own?.sent ?? sentMessages).all.filter { !open.contains($0.msgid) }
         let ours =
-            sent.map { OwnRowMatching.Text(key: key($0.key, $0.entry?.message.sender), at: saidAt($0, context)) }
+            sent.map {
+                OwnRowMatching.Text(
+                    key: key($0.key, $0.entry?.message.sender), at: saidAt($0, context),
+                    saidAfter: $0.entry?.saidAfter)
+            }
             // Our clock may have been ahead when it was said.
             + unsettled.map { entry in
                 OwnRowMatching.Text(
                     key: key(SentMessages.key(entry.message.text), entry.message.sender),
-                    at: entry.message.at.map { min($0, context.now.wall) })
+                    at: entry.message.at.map { min($0, context.now.wall) }, saidAfter: entry.saidAfter)
             }
-        let theirs = rows.map { OwnRowMatching.Text(key: key(SentMessages.key($0.text), $0.sender), at: $0.at) }
-        for (index, row) in OwnRowMatching.pairs(ours, theirs) {
+        let theirs = rows.map { row in
+            OwnRowMatching.Text(
+                key: key(SentMessages.key(row.text), row.sender), at: row.at,
+                firstBehind: row.id.flatMap { firstBehind[$0] } ?? .max)
+        }
+        for (index, row) in OwnRowMatching.pairs(ours, theirs, firstKnown: ownReach.known ?? .max) {
             let row = rows[row]
             guard let id = row.id else { continue }
             if index < sent.count {
@@ -238,7 +255,7 @@ extension Room {
         // At once: while they are gone through, nobody may ask for them.
         let boxes = [outbox] + ownLinks.values.map(\.outbox)
         let within = Set(
-            boxes.flatMap(\.unsettled).filter { isReached($0, wall: context.now.wall) }.compactMap(\.message.id))
+            boxes.flatMap(\.unsettled).filter { isReached($0) }.compactMap(\.message.id))
         func reaches(_ entry: OutboxEntry) -> Bool { entry.message.id.map(within.contains) ?? false }
         let given = outbox.settleMissing(
             asked: asked, patience: CatchUp.patience, isOnce: confirmation == .none, reaches: reaches)
@@ -255,8 +272,8 @@ extension Room {
 
     private func tellUnsettled(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
         for entry in entries where entry.isRepeated {
-            failed(
-                entry, why: "the backend's history does not have it", own, context)
+            let said = entry.complaint.map { "the backend complained of something (\($0)), and its" }
+            failed(entry, why: "\(said ?? "the backend's") history does not have it", own, context)
         }
         tellExpired(entries.filter { !$0.isRepeated }, own, context)
     }
@@ -290,12 +307,13 @@ extension Room {
 
     /// The backend complained of something, and a pong confirmed messages a moment ago: a history is to tell whether it has
     /// them. They do not go again; the author of one that is missing hears that.
-    func lookForSuspects(_ own: OwnLink?, _ context: BridgeContext) {
+    func lookForSuspects(_ own: OwnLink?, _ complaint: String, _ context: BridgeContext) {
         let now = context.now.monotonic
         let since = now + (.zero - SentMessages.complaintWindow)
-        if own?.outbox.suspectDelivered(since: since, now: now) ?? outbox.suspectDelivered(since: since, now: now),
-            !askAgain(context)
-        {
+        let isSuspected =
+            own?.outbox.suspectDelivered(since: since, now: now, complaint)
+            ?? outbox.suspectDelivered(since: since, now: now, complaint)
+        if isSuspected, !askAgain(context) {
             armSettling(context)
         }
     }

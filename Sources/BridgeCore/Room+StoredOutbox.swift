@@ -32,7 +32,8 @@ extension Room {
         StoredOutboxEntry(
             id: id, room: storedKey, link: link, sender: entry.message.sender, sentAs: entry.message.text,
             attachments: entry.message.attachments, replyTo: entry.message.replyTo,
-            acceptedAt: entry.message.at ?? ChatTimestamp(milliseconds: 0), author: entry.origin.puppet,
+            acceptedAt: entry.message.at ?? ChatTimestamp(milliseconds: 0),
+            saidAfter: entry.saidAfter.map { Int64($0) }, author: entry.origin.puppet,
             nick: entry.origin.nick, source: entry.origin.source, account: entry.origin.account,
             client: entry.origin.clientName, text: entry.origin.text,
             clientTags: entry.origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })
@@ -205,7 +206,7 @@ extension Room {
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
             // Where the ids are ours, it is not kept what was written.
             mayHaveArrived: mayRepeatMessages, isShown: left.state == .delivered)
-        entry.saidAfter = recent.lastSequence(before: left.acceptedAt)
+        entry.saidAfter = left.saidAfter.map { Int(clamping: $0) }
         entry.line = left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) }
         return entry
     }

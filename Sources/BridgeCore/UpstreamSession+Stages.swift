@@ -128,6 +128,15 @@ extension UpstreamSession {
             && traits.opening.contains(.authenticates)
     }
 
+    /// The backend said that the login has expired, and has not taken another yet: what it is told now it refuses.
+    var isLoginEnded: Bool {
+        switch renewal {
+        case .none: false
+        case .reading: true
+        case .answering(_, let isLate, _): isLate
+        }
+    }
+
     /// What was asked for when the login expired.
     func renewalRead(
         _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, _ dialectContext: DialectContext,

@@ -151,6 +151,8 @@ public struct StoredOutboxEntry: Equatable, Sendable {
     public var replyTo: ChatID?
     /// When it was accepted, by the wall clock; also the time that it bears upstream.
     public var acceptedAt: ChatTimestamp
+    /// The newest place in the room's order then; nil: unknown.
+    public var saidAfter: Int64?
     /// The author: upstream id, then nick, `nick!user@host` and account when it was said.
     public var author: ChatID
     public var nick: String
@@ -169,7 +171,8 @@ public struct StoredOutboxEntry: Equatable, Sendable {
 
     public init(
         id: ChatID, room: StoredRoomKey, link: String = "", sender: ChatPerson, sentAs: String,
-        attachments: [ChatAttachment] = [], replyTo: ChatID? = nil, acceptedAt: ChatTimestamp, author: ChatID,
+        attachments: [ChatAttachment] = [], replyTo: ChatID? = nil, acceptedAt: ChatTimestamp,
+        saidAfter: Int64? = nil, author: ChatID,
         nick: String, source: String, account: String? = nil, client: String? = nil, text: String,
         clientTags: [StoredTag] = [], state: State = .queued, confirmedPieces: Int = 0, reason: String? = nil
     ) {
@@ -181,6 +184,7 @@ public struct StoredOutboxEntry: Equatable, Sendable {
         self.attachments = attachments
         self.replyTo = replyTo
         self.acceptedAt = acceptedAt
+        self.saidAfter = saidAfter
         self.author = author
         self.nick = nick
         self.source = source

@@ -397,6 +397,7 @@ final class StoreChanges: @unchecked Sendable {
         values.add(Int64(entry.state.rawValue))
         values.add(Int64(entry.confirmedPieces))
         values.add(entry.reason)
+        values.add(entry.saidAfter)
         try values.run(accept)
     }
 
@@ -550,5 +551,6 @@ enum StoreColumns {
     static let outbox = [
         "id", "room", "link", "sender_id", "sender_name", "sent_as", "attachments", "reply_to", "accepted_at", "author",
         "nick", "source", "account", "client", "text", "tags", "state", "confirmed", "reason",
+        "said_after",
     ]
 }

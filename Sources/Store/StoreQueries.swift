@@ -262,7 +262,8 @@ extension SQLiteStatement {
     fileprivate func outboxEntry(_ room: StoredRoomKey) -> StoredOutboxEntry {
         StoredOutboxEntry(
             id: id(0), room: room, link: text(2), sender: person(3), sentAs: text(5), attachments: attachments(6),
-            replyTo: optionalID(7), acceptedAt: timestamp(8), author: id(9), nick: text(10), source: text(11),
+            replyTo: optionalID(7), acceptedAt: timestamp(8), saidAfter: optionalInteger(19), author: id(9),
+            nick: text(10), source: text(11),
             account: optionalText(12), client: optionalText(13), text: text(14), clientTags: tags(15),
             state: StoredOutboxEntry.State(rawValue: Int(integer(16))) ?? .written,
             confirmedPieces: Int(integer(17)), reason: optionalText(18))

@@ -157,6 +157,9 @@ enum StoreSchema {
 
         ALTER TABLE choices ADD COLUMN rejoin INTEGER;
         """,
+        """
+        ALTER TABLE outbox ADD COLUMN said_after INTEGER;
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -50,6 +50,18 @@ struct OwnRowMatchingTests {
         }
     }
 
+    @Test("places tell which rows are older, whatever the clocks say")
+    func placed() {
+        typealias Text = OwnRowMatching.Text
+        func at(_ seconds: Int64) -> ChatTimestamp { ChatTimestamp(milliseconds: seconds * 1000) }
+        // Our clock is a day ahead.
+        let sent = [Text(key: 1, at: at(86_400), saidAfter: 7)]
+        let rows = [Text(key: 1, at: at(10), firstBehind: 7), Text(key: 1, at: at(11))]
+        #expect(OwnRowMatching.pairs(sent, rows, firstKnown: 7).map(\.row) == [1])
+        #expect(OwnRowMatching.pairs(sent, [rows[0]], firstKnown: 7).isEmpty)
+        #expect(OwnRowMatching.pairs(sent, rows, firstKnown: 8).isEmpty, "nothing in the page is older")
+    }
+
     @Test("pairs never cross, name the same words, and are as many as can be", arguments: LawSeeds.seeds(200))
     func properties(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -127,7 +127,10 @@ struct RefusedActionTests {
         #expect(stage.said(2) == [], "it is not shown again")
         #expect(stage.sent().allSatisfy { $0["kind"]?.string == "fetch" }, "nor sent again")
         let failures = Self.lines(stage, 1).filter { $0.contains("FAIL PRIVMSG") }
-        #expect(failures.count == (isThere ? 0 : 1) && failures.allSatisfy { $0.contains("history does not have it") })
+        #expect(
+            failures.count == (isThere ? 0 : 1)
+                && failures.allSatisfy { $0.contains("complained of something (no), and its history does not have it") }
+        )
     }
 
     // MARK: - Taking back

@@ -263,6 +263,30 @@ struct SessionOpeningTests {
         #expect(stage.harness.bridge.roomStates[0].isUp)
     }
 
+    @Test(
+        "what the backend refuses since the login has ended goes again with the next login, and nothing goes before it",
+        arguments: [DialectTraits.HistorySource.none, .socket])
+    func saidAsTheLoginEnds(history: DialectTraits.HistorySource) throws {
+        let stage = try Self.live {
+            $0.history = history
+            $0.confirmation = .receipt
+        }
+        func sendHistory() { if history == .socket { stage.backend(SessionStage.history([])) } }
+        sendHistory()
+        stage.harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("second")))
+        stage.harness.send(1, "PRIVMSG #lobby :one")
+        let frame = try #require(stage.sent().first { $0["kind"]?.string == "message" })
+        let id = try #require(frame["id"]?.string)
+        stage.backend(#"{"kind":"auth","state":"expired"}"#)
+        stage.backend("{\"kind\":\"error\",\"ref\":\"\(id)\",\"text\":\"no permission\"}")
+        stage.harness.send(1, "PRIVMSG #lobby :two")
+        #expect(stage.sent().map { $0["kind"]?.string } == ["auth"])
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        sendHistory()
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["one", "two"])
+        #expect(!stage.heard().contains { $0.contains("CANNOT_DELIVER") })
+    }
+
     @Test("a token that is renewed ahead of its end is shown on the open socket, and nothing is fetched")
     func renewedAhead() throws {
         let stage = try Self.live()

@@ -14,13 +14,12 @@ import time
 
 from accounts import account
 from history import ask, texts
+from marks import slow
 from relay import PING, wait_until
 from scripted import (
     Homemade, JWTRooms, Plain, Stage, for_each, holds_for, is_doubtful, own_account, told,
 )
 from world import scenario
-
-SLOW = "most wait out two questions for the history, 10 s apart"
 
 # After so many seconds a history that lacks a message is asked once more, and only then the message goes again.
 ASKED_AGAIN = 10
@@ -343,6 +342,7 @@ def a_pong_came_and_the_history_has_it(stage):
         assert check_once(stage, "safe %d" % n, read=1, seconds=0.2) == [ids[n]]
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def what_a_history_had_once_is_settled(stage):
     """"Confirmed entries stay in the outbox … for a minute or until a history has them": what is removed there afterwards,
@@ -474,6 +474,7 @@ def the_author_left_meanwhile(stage):
     check_page(stage, "and away")
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces("jwt-rooms", "custom")
 def lost_within_the_minute(stage):
     """"everything written in the minute before a loss is looked up in it, pong or not": 40 s before it, too."""
@@ -491,6 +492,7 @@ def lost_within_the_minute(stage):
 # MARK: - Histories that fail, or do not reach
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def a_history_that_fails_at_first_decides_nothing(stage):
     """Not sent again while nothing is known; then the history has it."""
@@ -508,6 +510,7 @@ def a_history_that_fails_at_first_decides_nothing(stage):
     check_once(stage, "who knows", read=1, seconds=ASKED_AGAIN + 3)
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def a_history_that_fails_at_first_and_lacks_it(stage):
     stage.backend.hang(link_of(stage))
@@ -764,6 +767,7 @@ def killed_between_the_two_looks(stage):
         lambda: counts(stage, "killed in between"), stage.bob)
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def killed_when_it_had_just_gone_again(stage):
     """The second sending arrives, and the relay dies before it hears of it: the next one finds it in the history."""
@@ -808,6 +812,7 @@ def two_deaths_within_a_second(stage):
     check_once(stage, "two deaths", read=2, seconds=3)
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def the_next_link_dies_while_the_history_is_on_its_way(stage):
     stage.backend.hang(link_of(stage))
@@ -822,6 +827,7 @@ def the_next_link_dies_while_the_history_is_on_its_way(stage):
     check_once(stage, "half a history", read=2, seconds=ASKED_AGAIN + 2)
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def the_second_sending_is_lost_too(stage):
     """"sent again, at most once": whatever is done then, it is there once at most, and if it is not, its author hears so."""
@@ -854,6 +860,7 @@ def the_relay_stands_still_while_the_backend_dies(stage):
     check_once(stage, "stood still", read=2, seconds=3)
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def everything_at_once(stage):
     """Three in flight, one of them processed; the token ends, connections are reset, the history fails, the relay is killed
@@ -888,6 +895,7 @@ def everything_at_once(stage):
         check_page(stage, text)
 
 
+@slow("waits out several questions for the history, 10 s apart")
 @faces(*EVERY)
 def a_conversation_through_many_deaths(stage):
     """Links die again and again with messages in flight; each is there once, in order, and seen once, in order."""

@@ -18,11 +18,10 @@ from delivery import (
     ASKED_AGAIN, SETTLED, check_once, check_sent_again, check_unknown, counts, in_backend, link_of, lose_link, say_into, seen,
 )
 from history import ask, texts
+from marks import slow
 from relay import wait_until
 from scripted import ASKING, Broadcast, Envelope, Homemade, Stage, Typed, for_each, holds_for, told
 from world import scenario
-
-SLOW = "most wait out the 10 s after which silence is believed"
 
 # How long no echo means that none comes.
 LEARNT = 10
@@ -197,6 +196,7 @@ def a_refusal_is_no_silence(stage):
     assert len(told(stage.author, "refused first")) == 1 and not lines_about_echo(stage)
 
 
+@slow("waits until a link without pongs is given up")
 @wires()
 def a_link_without_pongs_teaches_nothing(stage):
     """"link alive by pong": without, the link is lost, and what was on it goes again under its id."""
@@ -281,6 +281,7 @@ def an_ack_tells_the_id(stage):
     stage.author.send("@label=back REDACT #lobby " + msgid)
     answer = stage.author.expect("REDACT", lambda line: line.tags.get("label") == "back")
     assert answer.params[:2] == ["#lobby", msgid], answer.raw
+    wait_until(lambda: stage.backend.deletions, "the deletion goes up")
     assert stage.backend.deletions == [number], stage.backend.deletions
     for client in (stage.author, stage.bob):
         assert not told(client, "cannot carry"), told(client, "cannot carry")

@@ -135,8 +135,9 @@ class Talk:
         told = gaps(client)
         missing = [one for one in self.said if one[0] not in seen]
         assert may_miss or not missing, "this wire has a history, and %r never came" % [one[0] for one in missing]
-        for text, before, after in missing:
-            assert any(since <= before + SLACK and after - SLACK <= until for since, until in told), (
+        for text, before, _ in missing:
+            # It was said at some moment from `before` to `after`.
+            assert any(since <= before + SLACK and before - SLACK <= until for since, until in told), (
                 "%r, said at %s, is missing and lies in no gap: %s"
                 % (text, clock(before), ", ".join("%s to %s" % (clock(a), clock(b)) for a, b in told) or "none was told"))
         return [one[0] for one in missing]

@@ -13,6 +13,7 @@ import urllib.request
 
 from backends import CALM, PASSWORD, Backend, on, on_wires
 from dialects import wait_line
+from marks import slow
 from peer import wait_until
 
 LOGIN = {"jwt-rooms": "/api/auth/login", "directus": "/auth/login"}
@@ -145,6 +146,7 @@ def a_backend_that_closes_with_1008_again_and_again(setting):
     assert not setting.bridge.log_entries("backend-login-refused")
 
 
+@slow("waits for the ends of several tokens")
 @with_login()
 def tokens_that_end_after_seconds_each(setting):
     """However often: each is followed by the next at once, and where the login is a frame no link is lost."""

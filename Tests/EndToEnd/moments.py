@@ -20,8 +20,6 @@ from restarts import folder, kill, log_in_as, settle, with_alice
 from roughness import found, lost
 from world import scenario
 
-SLOW = "most wait out the times that they set apart"
-
 ASKING = MODERN + ["draft/chathistory"]
 
 

@@ -18,8 +18,6 @@ from restarts import folder, kill, log_in_as, with_alice
 from roughness import found, lost
 from world import scenario
 
-SLOW = "most stand still for seconds, on every wire"
-
 # A ping every two seconds, and no haste with a link that stands still.
 PATIENT = 'ping = "2s"\npong_timeout = "30s"\n'
 # Pings again and again, for scenarios about what they prove; nothing stands still for longer than the second of these.

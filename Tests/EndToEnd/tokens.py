@@ -6,10 +6,8 @@ from backends import CALM, PASSWORD, on
 from dialects import wait_line
 from faults import stay
 from logins import LOGIN_IN_WORDS, check_talk, logins, refreshes
+from marks import slow
 from peer import wait_until
-
-SLOW = "most wait for the ends of several tokens"
-
 
 def talk_through(setting, span, every=1.0):
     """Both ways for so many seconds, whatever the tokens do meanwhile; nothing is lost, doubled or reordered."""
@@ -39,6 +37,7 @@ def no_room_was_given_up(setting):
     assert not long, long
 
 
+@slow("waits for the ends of several tokens")
 @on("directus")
 def tokens_of_eight_seconds(setting):
     """The issue's case: "`directus` with tokens of 8 s: the link is up for 8 s, the token ends on the open socket, and the room
@@ -63,6 +62,7 @@ def tokens_of_three_seconds(setting):
     assert len(logins(setting)) == 1 and len(refreshes(setting)) <= 12, (logins(setting), refreshes(setting))
 
 
+@slow("waits for the ends of several tokens")
 @on("directus")
 def tokens_of_eight_seconds_that_say_so(setting):
     """Renewed after half of their life; no link is lost over it."""
@@ -74,6 +74,7 @@ def tokens_of_eight_seconds_that_say_so(setting):
     assert setting.backend.connections() == connections, "the link was lost over it"
 
 
+@slow("waits for the ends of several tokens")
 @on("directus")
 def a_refresh_token_that_ends_with_the_token(setting):
     """Both live for eight seconds: there are still name and password."""
@@ -106,6 +107,7 @@ def tokens_of_eight_seconds_and_a_link_that_dies(setting):
     assert len(logins(setting)) == 1, logins(setting)
 
 
+@slow("waits for the ends of several tokens")
 @on("jwt-rooms")
 def tokens_of_eight_seconds_in_the_address(setting):
     """The backend closes with 1008 when the token with which the link was opened has ended: each such login worked, and then

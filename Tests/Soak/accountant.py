@@ -63,14 +63,17 @@ COUNTED_PAGES = ("read", "expected", "delivered", "in gaps")
 
 Finding = collections.namedtuple("Finding", "kind wire direction room who what")
 # What a run left. clock: [(t, offset)], rising. stops: [(from, to)], when the relay stood still.
-Run = collections.namedtuple("Run", "logs records clock stops max_age", defaults=((), (), 20))
+# forgetful: [(from, to)], when the disk was full until the relay was killed.
+Run = collections.namedtuple("Run", "logs records clock stops max_age forgetful", defaults=((), (), 20, ()))
 
 
 def load(directory):
     with open(os.path.join(directory, "plan.json"), encoding="utf-8") as file:
         plan = json.load(file)
-    stops = []
+    stops, deaths = [], []
     for entry in read(os.path.join(directory, "relay.jsonl")):
+        if entry["what"] == "ended":
+            deaths.append(entry["t"])
         if entry["what"] == "stopped":
             stops.append((entry["t"], float("inf")))
         elif stops and stops[-1][1] == float("inf"):
@@ -80,7 +83,19 @@ def load(directory):
         records={name: read(os.path.join(directory, "records", name.replace("@", "."))) for name in plan["clients"]},
         logs={name: read(os.path.join(directory, "logs", name + ".log")) for name in plan["rooms"]},
         clock=[(entry["t"], entry["offset"]) for entry in read(os.path.join(directory, "clock.jsonl"))],
-        stops=stops, max_age=plan["max_age"])
+        stops=stops, max_age=plan["max_age"],
+        forgetful=[
+            (begin - SLACK_MS, death) for begin, end in _full_disks(os.path.join(directory, "faults.txt"))
+            for death in deaths if begin - SLACK_MS <= death <= end + SLACK_MS])
+
+
+def _full_disks(path):
+    """[(from, to)]: of the list of faults, what a relay that died then cannot know any more."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        found = [re.match(r"(\d+) +[\d.]+ +full disk +for ([\d.]+) s", line) for line in file]
+    return [(int(one[1]), int(one[1]) + round(float(one[2]) * 1000)) for one in found if one]
 
 
 class Account:
@@ -177,6 +192,7 @@ class Log:
         self.room, self.wire = room, ROOMS[room].wire
         # Shown to IRC, and then told to its author as not delivered.
         self.withdrawn = set()
+        self.forgotten = {}
         self.entries, self.strangers = [], []
         # What each message is in the log, and in its order; a double counts where it first stands.
         self.order, self.first, self.copies = {}, {}, collections.Counter()
@@ -415,6 +431,8 @@ def account(run):
         late = _late(log, readings)
         result.count("came late", "down", room, len(late))
         late |= _given_up(log, readings, run.max_age)
+        log.forgotten = _forgotten(log, readings, run.forgetful)
+        late |= log.forgotten.keys()
         own = _OwnTimes(log, readings, sent, clock)
         for reading in readings.values():
             _down(result, log, reading, clock, told, late)
@@ -682,6 +700,14 @@ def _late(log, readings):
     return late
 
 
+def _forgotten(log, readings, forgetful):
+    """{key: msgid} of what was shown while the disk was full until the relay died: the next process has it anew, with times and
+    places of its own, or not at all under that msgid."""
+    return {
+        seen.key: seen.msgid for reading in readings.values() for seen in reading.all_seen(log.room)
+        if any(begin <= reading.time_of(seen.place) <= end for begin, end in forgetful)}
+
+
 def _given_up(log, readings, max_age):
     """Keys of what was first shown after its author was told, or was gone who would have been told, that it is not there or
     that nobody knows: the author's later messages do not wait for it."""
@@ -726,6 +752,8 @@ def _pages(result, log, reading, readings, clock, told, late, own):
             continue
         if page.refusal is not None:
             # Every question is about a room in which the client is, and a msgid that it was shown.
+            if any(msgid and msgid in page.refusal for msgid in log.forgotten.values()):
+                continue
             result.find("lost", "pages", room, client, "a page was refused: " + page.refusal[-160:])
             continue
         for seen in page.lines:
@@ -829,7 +857,7 @@ def _times(result, log, readings, own_times):
     for time in bases - {None}:
         lines[time].add(None)
     for key, found in times.items():
-        if len(found) > log.copies[key]:
+        if len(found) > log.copies[key] and key not in log.forgotten:
             result.find(
                 "wrong time", "down", room, who[key],
                 "%s bears different times: %s" % (key_text(key), ", ".join(map(str, sorted(found, key=str)))))
@@ -891,7 +919,7 @@ def _rising(result, log, client, lines, own, direction):
     """Each line is later than those before it, unless it would have to be raised by too much."""
     newest, newest_key, first = None, None, set()
     for seen in lines:
-        if seen.key in first or seen.key not in log.order or seen.time is None:
+        if seen.key in first or seen.key not in log.order or seen.time is None or seen.key in log.forgotten:
             continue
         first.add(seen.key)
         if newest is not None and seen.time <= newest and newest + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:

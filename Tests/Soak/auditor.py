@@ -165,8 +165,13 @@ class Clock:
 
     def showed(self, begin, end):
         """[(first, last)]: what it may have shown in this time."""
-        return [
-            (first + offset, last + offset) for first, last, offset in self.wrong_by(self.older(begin, end), end)]
+        oldest = self.older(begin, end)
+        found = self.wrong_by(oldest, end)
+        spans = [(first + offset, last + offset) for first, last, offset in found]
+        if oldest < begin - STALE:
+            # Stopped between looking at the machine's clock and learning by how much that is to be wrong.
+            spans += [(oldest + offset, oldest + 2 * STALE + offset) for _, _, offset in found]
+        return spans
 
 
 class Message:
@@ -451,6 +456,7 @@ class Audit:
                 self.late.update(
                     message.key for message in self.rooms[name].log
                     if message.logged < t and self.first_shown.get(message.key, t) >= t)
+        self.forget()
         # What is doubled is found as such, and has no one place.
         self.twice = {key for key, ids in self.ids.items() if len(ids) > 1}
         self.twice.update(
@@ -465,7 +471,7 @@ class Audit:
                 if self.is_out_of_reach(client, said):
                     given.setdefault(key, said.t + self.plan["max_age"] * 1000)
         self.given_up = {key for key, t in given.items() if self.first_shown.get(key, 0) > t}
-        self.loose = self.late | self.twice | self.given_up
+        self.loose = self.late | self.twice | self.given_up | self.forgotten
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
         for (room, gap), (text, t, time) in gaps.items():
@@ -473,6 +479,25 @@ class Audit:
             self.covered[room, gap] = spans
             # A client without tags has the gap when another one's line says its times.
             self.covered[room, text] = self.covered[room, text] + spans
+
+    def forget(self):
+        """What was shown while the disk was full, and the relay died before there was room: the next process has it anew, from
+        the backend, with times and places of its own, and without the old ones' ids where they stand for nothing any more.
+        """
+        self.forgotten, self.forgotten_ids = set(), set()
+        for entry in self.story:
+            if entry["what"] != "ended":
+                continue
+            for begin, end in self.full:
+                if not begin - MOMENT <= entry["t"] <= end + MOMENT:
+                    continue
+                for client in self.clients.values():
+                    for one in client.shown:
+                        if begin - MOMENT <= one.t <= entry["t"]:
+                            self.forgotten.add(one.key)
+                            self.forgotten_ids.add(one.msgid)
+        self.forgotten.discard(None)
+        self.forgotten_ids.discard(None)
 
     def spans(self, begin, end, received, told):
         """The true times that a gap may mean that was told as from `begin` to `end`, by the relay's clock.
@@ -680,7 +705,7 @@ class Audit:
                         where, named(key), " ".join(filter(None, one.stamp))))
                 continue
             known = self.times.setdefault((key, one.msgid), one.time)
-            if known != one.time and not self.is_older_than_all(one, there):
+            if known != one.time and one.key not in self.forgotten and not self.is_older_than_all(one, there):
                 self.find(way, "wrong time", room.wire, "%s got %s with the time %d, which it has as %d elsewhere" % (
                     where, named(key), one.time, known))
             elif there and (key, one.time, way) not in seen:
@@ -815,7 +840,8 @@ class Audit:
             return
         model = max(whole, key=lambda name: len(orders[name]))
         place = {
-            one.key: index for index, one in enumerate(orders[model]) if one.key and one.key not in self.twice}
+            one.key: index for index, one in enumerate(orders[model])
+            if one.key and one.key not in self.twice and one.key not in self.forgotten}
         for name, lines in orders.items():
             lines = [one for one in lines if one.key in place]
             for index in misplaced([place[one.key] for one in lines]):
@@ -830,7 +856,7 @@ class Audit:
         """
         newest = []     # Times before, sorted.
         for one in first:
-            if one.time is None:
+            if one.time is None or one.msgid in self.forgotten_ids:
                 continue
             there = room.by_key.get(one.key) if one.key else None
             # The least that it may have been: the relay's clock may have shown less than was told.
@@ -1021,7 +1047,7 @@ class Audit:
         if page.sub == "BEFORE":
             # In the chain: `holes` and `complete` look at it.
             return
-        if page.reference and page.reference not in place:
+        if page.reference and (page.reference not in place or page.reference in self.forgotten_ids):
             return
         # What the client had been shown before it asked, and what belongs to the page by its place: behind the line that was
         # named, and when the page is full, only what stands behind its first line, or before its last one.
@@ -1040,7 +1066,7 @@ class Audit:
                     self.find("pages", "doubled", room.wire, "%s: %s has %s, which stands before it" % (
                         where, asked, named(one.key)))
                 continue
-            if position > end or one.key in here:
+            if position > end or one.key in here or one.key in self.forgotten:
                 continue
             self.find("pages", "lost", room.wire, "%s: %s was shown at %d and is not in the %d lines of %s, asked at %d" % (
                 where, named(one.key), one.t, page.count, asked, page.t))

@@ -145,14 +145,14 @@ class Story:
         self.line(client, "#", "%s #%s" % (
             {"pages": "paged", "look": "looked", "catch up": "caught up"}[why], room))
 
-    def account(self, clock=(), stops=()):
-        return account(Run(self.logs, self.records, clock, stops))
+    def account(self, clock=(), stops=(), forgetful=()):
+        return account(Run(self.logs, self.records, clock, stops, forgetful=forgetful))
 
 
 class AccountantTests(unittest.TestCase):
-    def found(self, story, *expected, clock=(), stops=()):
+    def found(self, story, *expected, clock=(), stops=(), forgetful=()):
         """Exactly these kinds were found: (kind, direction, wire, how often)."""
-        result = story.account(clock, stops)
+        result = story.account(clock, stops, forgetful)
         counted = {}
         for finding in result.findings:
             where = finding.kind, finding.direction, finding.wire
@@ -603,6 +603,21 @@ class AccountantTests(unittest.TestCase):
         for late, client in enumerate(story.records):
             story.show(entry, client, time=entry["at"] + late)
         self.found(story, ("wrong time", "down", "typed", 1))
+
+    def test_what_a_dying_relay_could_not_write_bears_another_time_later(self):
+        for is_forgotten in (True, False):
+            with self.subTest(is_forgotten):
+                story = Story(rooms=("reef",)).talk()
+                entry = story.log(Key("Ann-reef", "reef", 4))
+                for client in story.records:
+                    story.show(entry, client)
+                died = story.now
+                for client in story.records:
+                    story.connect(client)
+                    story.show(entry, client, time=entry["said_at"] + 1)
+                self.found(
+                    story, *([] if is_forgotten else [("wrong time", "down", "typed", 1)]),
+                    forgetful=[(entry["at"], died)] if is_forgotten else [])
 
     def test_what_claims_to_be_later_than_the_clock_is_of_then(self):
         for offset, late, is_right in (

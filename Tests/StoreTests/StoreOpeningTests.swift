@@ -193,6 +193,8 @@ struct StoreOpeningTests {
             readSequence: 4)
         let earlier = version < 3 ? [] : [StoredAccount(name: "bea", password: "hash of hers", madeAt: at(600))]
         let nicks = version < 4 ? [] : [StoredNick(folded: "beatrix", nick: "Beatrix", account: "bea")]
+        let memberships =
+            version < 5 ? [] : [StoredMembership(account: "bea", room: lobby, channel: "#lobby", position: 0)]
         let choices =
             version < 4
             ? []
@@ -216,7 +218,7 @@ struct StoreOpeningTests {
                             backend: "chat", person: ChatPerson(id: ChatID("p1"), name: "Päivi"), nick: "paivi",
                             realname: "Päivi P.", lastSeen: at(0))
                     ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)],
-                    accounts: earlier, nicks: nicks, choices: choices))
+                    accounts: earlier, nicks: nicks, choices: choices, memberships: memberships))
 
         // What they had no place for can be kept now.
         let stage = try StoreStage(folder)
@@ -238,7 +240,7 @@ struct StoreOpeningTests {
         let after = try stored(folder)
         #expect(after.accounts == [account] + earlier)
         #expect(after.nicks == nicks + [nick] && after.choices == [chosen] + choices)
-        #expect(after.memberships == [membership])
+        #expect(after.memberships == memberships + [membership])
         #expect(
             after.conversations == [
                 StoredConversation(key: key, newestAt: StoredMessage.plain(0).at, nextSequence: 1)
