@@ -240,7 +240,7 @@ struct StoreOpeningTests {
         let after = try stored(folder)
         #expect(after.accounts == [account] + earlier)
         #expect(after.nicks == nicks + [nick] && after.choices == [chosen] + choices)
-        #expect(after.memberships == memberships + [membership])
+        #expect(after.memberships == [membership] + memberships)
         #expect(
             after.conversations == [
                 StoredConversation(key: key, newestAt: StoredMessage.plain(0).at, nextSequence: 1)
