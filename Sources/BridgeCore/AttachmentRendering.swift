@@ -1,4 +1,5 @@
 import ChatModel
+import HTTPProtocol
 import IRCProtocol
 
 // Files as IRC users see them: one line each, with a link that opens without the bridge's own token, or the word that there
@@ -13,15 +14,13 @@ extension MessageRendering {
     static let maxLinkBytes = 2048
 
     static func lines(
-        of attachments: [ChatAttachment], budget: Int, backendHost: String?, files: FileLinks? = nil
+        of attachments: [ChatAttachment], budget: Int, files: FileLinks? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         for attachment in attachments.prefix(maxAttachmentLines) {
             // By lines, since a CR LF is one character to a search for either.
-            let line = IRCTextSplitter.lines(
-                cleanBody(describe(attachment, backendHost: backendHost, files: files)), maxLines: 10
-            )
-            .joined(separator: " ")
+            let line = IRCTextSplitter.lines(cleanBody(describe(attachment, files: files)), maxLines: 10)
+                .joined(separator: " ")
             for (index, piece) in IRCTextSplitter.split(line, budget: budget).enumerated() {
                 lines.append(IRCUtterance.Line(piece, isContinuation: index > 0))
             }
@@ -37,7 +36,7 @@ extension MessageRendering {
     ///
     /// - Parameter files: makes links through the bridge, where the file's own address opens for nobody.
     static func describe(
-        _ attachment: ChatAttachment, backendHost: String? = nil, files: FileLinks? = nil
+        _ attachment: ChatAttachment, files: FileLinks? = nil
     ) -> String {
         if let inline = attachment.inline {
             // Inline data is never printed; its size is three quarters of its base64.
@@ -48,7 +47,7 @@ extension MessageRendering {
         let name = attachment.name.map { NickMaker.prefix(of: $0, maxBytes: maxFileNameBytes) } ?? ""
         if !name.isEmpty { line += " " + name }
         if let size = attachment.size, size >= 0 { line += " (\(byteSize(size)))" }
-        let url = files?.url(of: attachment) ?? attachment.url.flatMap { link($0, backendHost: backendHost) }
+        let url = files?.url(of: attachment) ?? attachment.url.flatMap { link($0) }
         if let url { return line + " " + url }
         return line + (name.isEmpty && attachment.size == nil ? " " : ", ") + "not available through a link"
     }
@@ -61,20 +60,10 @@ extension MessageRendering {
 
     // MARK: - Links
 
-    /// Parameters that are a secret wherever they stand.
-    private static let secretParameters: Set<String> = [
-        "access_token", "accesstoken", "refresh_token", "id_token", "jwt", "bearer", "authorization", "password",
-    ]
-
-    /// Parameters that are a secret of ours in a link to our own backend; elsewhere they are part of a public link.
-    private static let backendSecretParameters: Set<String> = [
-        "token", "auth", "api_key", "apikey", "secret", "session", "sid",
-    ]
-
     /// `url` as it may stand in a line, or nil: no web link, or one that carries what lets its bearer in.
     ///
     /// Blanks and invisible characters come back percent-encoded; a link with a control character is no link.
-    static func link(_ url: String, backendHost: String? = nil) -> String? {
+    static func link(_ url: String) -> String? {
         guard url.utf8.count <= maxLinkBytes, let start = afterScheme(url) else { return nil }
         let rest = url.utf8[start...]
         let end =
@@ -86,10 +75,7 @@ extension MessageRendering {
         guard !authority.isEmpty,
             !authority.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "\\") || $0 <= 0x20 })
         else { return nil }
-        let host = lowercased(authority.prefix { $0 != UInt8(ascii: ":") })
-        guard !holdsSecret(rest[end...], isBackend: host == backendHost.map { lowercased($0.utf8[...]) }) else {
-            return nil
-        }
+        guard !holdsSecret(rest[end...]) else { return nil }
         var shown = String.UnicodeScalarView()
         for scalar in url.unicodeScalars {
             if IdentityMap.isControl(scalar) { return nil }
@@ -117,14 +103,14 @@ extension MessageRendering {
     }
 
     /// Looks at the query and at the fragment, in which some logins hand their tokens over.
-    private static func holdsSecret(_ resource: Substring.UTF8View, isBackend: Bool) -> Bool {
+    private static func holdsSecret(_ resource: Substring.UTF8View) -> Bool {
         guard
             let query = resource.firstIndex(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
         else { return false }
         let separators = Array("?#&;".utf8)
         for parameter in resource[query...].split(whereSeparator: { separators.contains($0) }) {
-            let name = lowercased(parameter.prefix { $0 != UInt8(ascii: "=") })
-            if secretParameters.contains(name) || isBackend && backendSecretParameters.contains(name) { return true }
+            let name = Substring(parameter.prefix { $0 != UInt8(ascii: "=") })
+            if SecretNames.contains(HTTPURL.percentDecoded(String(name)) ?? String(name)) { return true }
             // The look of a JWT: three parts, of which the first is base64url of `{"`.
             let value = parameter.dropFirst(name.utf8.count + 1)
             if value.starts(with: "eyJ".utf8), value.count(where: { $0 == UInt8(ascii: ".") }) == 2 { return true }

@@ -482,12 +482,19 @@ final class BackendAccount {
     /// A very short one would match by chance, and whoever chose it has other worries. In bytes.
     private static let shortestSecret = 4
 
-    var knownSecrets: [String] {
+    private var knownSecrets: [String] {
+        var known = knownTokens
+        if case .login(_, let password)? = secrets { known.append(password) }
+        if case .fixed(let credentials)? = held?.shown { known += credentials.secrets }
+        return known
+    }
+
+    /// The same without what a person chose.
+    var knownTokens: [String] {
         var known: [String] = []
         if let refreshToken { known.append(refreshToken) }
         if case .tokens(let tokens)? = held?.shown { known.append(tokens.access) }
-        if case .login(_, let password)? = secrets { known.append(password) }
-        if case .fixed(let credentials)? = held?.shown { known += credentials.secrets }
+        if case .fixed(let credentials)? = held?.shown { known += credentials.tokens }
         return known
     }
 

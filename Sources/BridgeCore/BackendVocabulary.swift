@@ -63,6 +63,8 @@ public struct BackendCallOrder: Equatable, Sendable {
     public var maxAnswerBytes: Int
     /// Longest time without a byte, while bytes are taken; nil: only ``timeout`` counts.
     public var stallTimeout: Duration?
+    /// A client's token is judged: the request carries that alone, no header and no certificate of the bridge's.
+    public var carriesClientTokenOnly = false
 }
 
 /// An answer of any status, and how long the server wants to be left alone.

@@ -135,7 +135,6 @@ struct BacklogRenderer {
     let channel: String
     let serverName: String
     let limits: LimitSettings
-    let backendHost: String?
     let files: FileLinks?
     /// Without server-time the time stands in front of the words.
     let showsTime: Bool
@@ -196,7 +195,7 @@ struct BacklogRenderer {
                 - (address?.utf8.count ?? 0)
             let lines = MessageRendering.lines(
                 text: message.text, attachments: message.attachments, isEncrypted: message.isEncrypted, budget: budget,
-                limits: limits, backendHost: backendHost, msgid: message.msgid, files: files)
+                limits: limits, msgid: message.msgid, files: files)
             return lines.isEmpty ? nil : stamped(IRCUtterance(head: head, lines: lines, address: address), stamp)
         }
         return stamped(

@@ -163,7 +163,7 @@ extension Bridge {
     }
 
     private func renewed(_ account: BackendAccount) {
-        context.accountSecrets[account.settings.name] = account.knownSecrets
+        context.accountTokens[account.settings.name] = account.knownTokens
         context.secretsVersion &+= 1
         for room in rooms(of: account) where context.roomsWithAccount.contains(room.id) {
             if account.failedRooms.remove(room.id) != nil {

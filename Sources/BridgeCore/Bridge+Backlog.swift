@@ -285,7 +285,7 @@ extension Bridge {
     func renderer(of room: Room, for session: IRCSession) -> BacklogRenderer {
         BacklogRenderer(
             channel: room.channel, serverName: settings.serverName, limits: settings.limits,
-            backendHost: room.settings.url.host, files: room.fileLinks(context),
+            files: room.fileLinks(context),
             showsTime: !session.caps.contains(.serverTime), now: context.now.wall, caps: session.caps,
             address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
     }

@@ -171,9 +171,11 @@ extension BackendAccount {
         if case .header(let name, let format)? = settings.login?.sendAs {
             shown = .init(name: name, value: format.replacing("{token}", with: token))
         }
-        return BackendCallOrder(
+        var order = BackendCallOrder(
             backend: id, request: request, authorization: UpstreamCredentials(headers: [shown]), timeout: timeout,
             maxAnswerBytes: maxAnswerBytes)
+        order.carriesClientTokenOnly = true
+        return order
     }
 
     /// What the answer to that call says. Of the answer's words nothing is repeated: they could hold the token.

@@ -254,11 +254,11 @@ extension Bridge {
                     read, view.pair.storedKey, after: next.after, through: next.through,
                     limit: HistoryAnswer.readCount)
             }
-        case .search(let search):
+        case .search(let whole):
             while let place = answer.placesLeft.last {
                 let key: StoredRoomKey
                 let archive: MemoryHistory?
-                var search = search
+                var search = answer.searchRest ?? whole
                 switch place {
                 case .room(let id):
                     guard let room = room(id), let session = sessions[answer.client] else {
@@ -266,16 +266,18 @@ extension Bridge {
                         continue
                     }
                     (key, archive) = (room.storedKey, context.isDurable ? nil : room.archive)
-                    // The service says how many it leaves out.
+                    // People may be muted meanwhile. The service says how many it leaves out.
                     if answer.reading == nil { search.without = mutes(in: room, of: session) }
                 case .conversation(let view):
                     (key, archive) = (view.pair.storedKey, privateArchive(of: view))
                 }
                 if let archive {
-                    searched(answer, search, archive.search(search))
-                    continue
+                    searched(answer, whole, archive.search(search))
+                    // The loop answers others first.
+                    walkedCount = Self.longAnswerWalk
+                } else {
+                    ask(answer) { [search] read in .searchMessages(read, key, search) }
                 }
-                ask(answer) { [search] read in .searchMessages(read, key, search) }
                 return true
             }
             guard !answer.found.isEmpty else { return false }
@@ -298,18 +300,39 @@ extension Bridge {
         case (.failure(let failure), _): storeFailed(failure, answer)
         case (.success(let found), .page(let room, _, _, _)): answer.take(found, of: .room(room))
         case (.success(let found), .conversation(let view, _, _, _)): answer.take(found, of: .conversation(view))
-        case (.success(let found), .search(let search)): searched(answer, search, found)
-        case (.success, .lines): break
+        case (.success, .search), (.success, .lines): break
         }
         goOn(with: answer)
     }
 
-    /// One more place was looked into. Of all, the newest are shown, or the oldest where they are looked for from a time on.
-    private func searched(_ answer: HistoryAnswer, _ search: StoredSearch, _ found: [StoredMessage]) {
-        guard let place = answer.placesLeft.popLast() else { return }
-        let all = (answer.found + found.map { HistoryAnswer.Row(place: place, message: $0) }).enumerated()
-            .sorted { ($0.element.message.at, $0.offset) < ($1.element.message.at, $1.offset) }.map(\.element)
-        answer.found = Array(search.after == nil ? all.suffix(search.limit) : all.prefix(search.limit))
+    func historySearched(
+        _ id: StoreReadID, _ outcome: Result<StoredSearchStep, StoreFailure>, _ answer: HistoryAnswer
+    ) {
+        // With the client its search ends: no other step is asked for.
+        guard answer.phase == .reading(id), sessions[answer.client] != nil else { return }
+        answer.phase = .writing
+        switch (outcome, answer.question) {
+        case (.failure(let failure), _): storeFailed(failure, answer)
+        case (.success(let step), .search(let search)): searched(answer, search, step)
+        case (.success, .page), (.success, .conversation), (.success, .lines): break
+        }
+        goOn(with: answer)
+    }
+
+    /// One more step was taken. Of all that was found, the newest are shown, or the oldest where they are looked for from a
+    /// time on.
+    private func searched(_ answer: HistoryAnswer, _ search: StoredSearch, _ step: StoredSearchStep) {
+        guard let place = answer.placesLeft.last else { return }
+        answer.searchRest = step.rest
+        if step.rest == nil { answer.placesLeft.removeLast() }
+        if step.isCut { answer.isSearchCut = true }
+        answer.searchedBytes += step.byteCount
+        if !step.found.isEmpty { answer.keep(step.found, of: place, search) }
+        guard !answer.placesLeft.isEmpty else { return }
+        if answer.searchedBytes >= HistoryAnswer.maxSearchedBytes || answer.searchUntil <= context.now.monotonic {
+            answer.isSearchCut = true
+            answer.placesLeft = []
+        }
     }
 
     private func storeFailed(_ failure: StoreFailure, _ answer: HistoryAnswer) {
@@ -369,7 +392,8 @@ extension Bridge {
             answer.phase = .writing
             switch answer.question {
             case .page, .conversation: place(answer)
-            case .search, .lines: break
+            case .search: answer.searchUntil = context.now.monotonic + HistoryAnswer.patience
+            case .lines: break
             }
             return .goesOn
         case .failed(let refusal):
@@ -427,6 +451,14 @@ extension Bridge {
         if answer.reading != nil {
             writeService(serviceEnd(of: answer, session), session)
             return
+        }
+        if answer.isSearchCut {
+            let note = IRCMessage(
+                source: settings.serverName, command: "NOTE",
+                params: [
+                    "SEARCH", "INCOMPLETE", "*", "Not everything was looked through; narrow it by in= or before=",
+                ])
+            count(write(note, to: session, label: nil, batch: answer.batch), session)
         }
         let key = pageKey(of: answer)
         if let key { session.toldPage(answer.ends, of: key) }

@@ -220,14 +220,14 @@ extension Bridge {
     ) -> String? {
         guard let address = attachment.url, let base = account.settings.httpBase else { return nil }
         let url = FileLinks.absolute(address, base)
-        guard !SecretFinder(account.knownSecrets).isIn(link: url) else { return nil }
+        guard !SecretFinder(account.knownTokens).isIn(link: url) else { return nil }
         var shown = attachment
         shown.url = url
         shown.name = upload.file
         let links = FileLinks(
             links: media.links, room: upload.room, guarded: context.guardedBases[upload.backend],
             now: context.now.wall)
-        return links.url(of: shown) ?? MessageRendering.link(url, backendHost: base.host)
+        return links.url(of: shown) ?? MessageRendering.link(url)
     }
 
     // MARK: - Files of backends

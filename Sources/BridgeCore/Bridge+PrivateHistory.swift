@@ -256,7 +256,7 @@ extension Bridge {
 
     private func privateRenderer(target: String, for session: IRCSession) -> BacklogRenderer {
         BacklogRenderer(
-            channel: target, serverName: settings.serverName, limits: settings.limits, backendHost: nil, files: nil,
+            channel: target, serverName: settings.serverName, limits: settings.limits, files: nil,
             showsTime: !session.caps.contains(.serverTime), now: context.now.wall, caps: session.caps,
             address: { _ in nil }, reference: nextBatchReference)
     }

@@ -49,42 +49,18 @@ struct ServiceReading {
     /// the beginning.
     static func passage(of text: String, holding words: String, budget: Int) -> String? {
         func isLineEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") }
-        func folded(_ byte: UInt8) -> UInt8 { byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte }
         let clean = MessageRendering.cleanBody(String(decoding: text.utf8.prefix(4 * maxBytes), as: UTF8.self))
         let bytes = Array(clean.utf8)
-        let wanted = words.utf8.map(folded)
-        guard let place = place(of: wanted, in: bytes.map(folded)) else { return nil }
+        guard let place = bytes.withUnsafeBytes(TextPattern(words).firstIndex) else { return nil }
         var start = (bytes[..<place].lastIndex(where: isLineEnd) ?? -1) + 1
         var mark = ""
-        if place - start + wanted.count > budget {
+        if place - start + words.utf8.count > budget {
             mark = "…"
             start = max(start, place - budget / 4)
             while start < place, bytes[start] & 0xC0 == 0x80 { start += 1 }
         }
         let end = bytes[place...].firstIndex(where: isLineEnd) ?? bytes.count
         return NickMaker.prefix(of: mark + String(decoding: bytes[start..<end], as: UTF8.self), maxBytes: budget)
-    }
-
-    /// Where `wanted` begins in `bytes`, in time that grows with both and not with their product: people choose both.
-    ///
-    /// Source: Knuth, Morris, Pratt, "Fast Pattern Matching in Strings".
-    static func place(of wanted: [UInt8], in bytes: [UInt8]) -> Int? {
-        guard !wanted.isEmpty, wanted.count <= bytes.count else { return nil }
-        // How much of the beginning is found again at the end of each beginning.
-        var again = [Int](repeating: 0, count: wanted.count)
-        var matched = 0
-        for index in wanted.indices.dropFirst() {
-            while matched > 0, wanted[index] != wanted[matched] { matched = again[matched - 1] }
-            if wanted[index] == wanted[matched] { matched += 1 }
-            again[index] = matched
-        }
-        matched = 0
-        for (index, byte) in bytes.enumerated() {
-            while matched > 0, byte != wanted[matched] { matched = again[matched - 1] }
-            if byte == wanted[matched] { matched += 1 }
-            if matched == wanted.count { return index + 1 - matched }
-        }
-        return nil
     }
 
     /// Lines of `text` from a byte on, as many as are shown at a time; and where the next ones begin, if there are any.
@@ -265,6 +241,7 @@ extension Bridge {
                     : Self.counted(count, "message", "messages")
                         + (count >= ServiceReading.maxFound ? ", the newest." : ".")
             ]
+            if answer.isSearchCut { texts.append("Not everything was looked through; name a room, or other words.") }
         default: break
         }
         if reading.mutedCount > 0 {
@@ -290,7 +267,7 @@ extension Bridge {
         let budget = max(64, serviceBudget(for: session) - head.utf8.count - tail.utf8.count)
         var bodies = MessageRendering.lines(
             text: action ?? message.text, attachments: message.attachments, isEncrypted: message.isEncrypted,
-            budget: budget, limits: limits, backendHost: room.settings.url.host, msgid: isFound ? nil : message.msgid
+            budget: budget, limits: limits, msgid: isFound ? nil : message.msgid
         ).map(\.text).filter { !$0.isEmpty }
         if isFound {
             var passage: String?
@@ -325,7 +302,7 @@ extension Bridge {
         } else {
             if start >= size, start > 0 { lines.append("The message ends before that, after \(size) bytes.") }
             lines += MessageRendering.lines(
-                of: message.attachments, budget: serviceBudget(for: session), backendHost: room.settings.url.host
+                of: message.attachments, budget: serviceBudget(for: session)
             ).map(\.text)
             if let target = message.replyTo { lines.append("It answers \(target).") }
         }

@@ -98,6 +98,13 @@ extension Bridge {
         backlogRead(id, outcome)
     }
 
+    /// The answer to `.searchMessages`.
+    public func messagesSearched(_ id: StoreReadID, _ outcome: Result<StoredSearchStep, StoreFailure>, now: Now) {
+        context.now = now
+        guard let answer = historyReads.removeValue(forKey: id) else { return }
+        historySearched(id, outcome, answer)
+    }
+
     /// The answer to `.findPlaces`.
     public func placesFound(_ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, now: Now) {
         context.now = now

@@ -48,7 +48,7 @@ public enum BridgeAction: Equatable {
     case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
     /// Find where a page of a room lies; answered by `placesFound`.
     case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
-    /// Look for messages of a room; answered by `messagesRead`, oldest first.
+    /// Take one step of looking for messages of a room; answered by `messagesSearched`.
     case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     /// Keep a file, so that links lead to it; one of that name may be there already.
     case keepFile(KeptFile)

@@ -25,7 +25,7 @@ final class BridgeContext {
     /// The rooms of these.
     var roomsWithAccount: Set<RoomID> = []
     /// What must not be repeated of the accounts that are known, by backend.
-    var accountSecrets: [String: [String]] = [:]
+    var accountTokens: [String: [String]] = [:]
     /// Counts the changes of anything that must not be repeated.
     var secretsVersion = 0
     /// When people made their accounts, by the name as it is written: what was said in that name before is another's.

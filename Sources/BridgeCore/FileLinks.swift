@@ -37,7 +37,7 @@ struct FileLinks {
             url.scheme == guarded.scheme, url.host == guarded.host, url.port == guarded.port,
             !HTTPURL.climbs(url.pathAndQuery),
             // A link of ours has the whole address in it.
-            MessageRendering.link(Self.absolute(address, guarded), backendHost: guarded.host) != nil
+            MessageRendering.link(Self.absolute(address, guarded)) != nil
         else { return nil }
         let last = url.pathAndQuery.prefix { $0 != "?" }.split(separator: "/").last.map(String.init)
         let file = LinkedFile(room: room, place: .backend(url.pathAndQuery), name: attachment.name ?? last ?? "file")

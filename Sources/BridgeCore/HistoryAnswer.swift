@@ -17,8 +17,12 @@ import WireBytes
 final class HistoryAnswer {
     /// Messages in one answer of the store, as many as a backlog reads: they may be large.
     static let readCount = Backlog.pageCount
-    /// How long the disk may take for one question.
+    /// How long the disk may take for one question, and for all steps of a search.
     static let patience: Duration = .seconds(10)
+    /// Bytes of texts that one search looks at: about a second of work.
+    static let maxSearchedBytes = 256 << 20
+    /// Bytes, about, of the messages that a search found and that wait until all was searched.
+    static let maxFoundBytes = 16 << 20
     /// How long older messages are waited for: then there is what there is.
     static let backendPatience: Duration = .seconds(10)
     /// Questions to the backend for one page.
@@ -78,8 +82,15 @@ final class HistoryAnswer {
     private var readUpTo = 0
     /// What is to be searched, the next one last.
     var placesLeft: [Place] = []
-    /// What was found elsewhere.
-    var found: [Row] = []
+    /// The next step in the place that is searched now; nil: the first one.
+    var searchRest: StoredSearch?
+    /// No step of the search is taken later than this.
+    var searchUntil = MonotonicInstant(nanoseconds: .max)
+    var searchedBytes = 0
+    /// There may be more that matches than what was found.
+    var isSearchCut = false
+    /// What was found, oldest first.
+    private(set) var found: [Row] = []
     /// Of a page, the messages to which somebody goes back who asks for the next one.
     private(set) var ends = PageEnds()
     /// What is not rendered yet, the last one first.
@@ -128,6 +139,21 @@ final class HistoryAnswer {
         // The store reads so many at a time, and between the page's messages there may be others.
         let reached = read.count < Self.readCount ? through : read.last?.sequence ?? through
         while readUpTo < end, places[readUpTo] <= reached { readUpTo += 1 }
+    }
+
+    /// Of all that was found, as much as is shown.
+    func keep(_ more: [StoredMessage], of place: Place, _ search: StoredSearch) {
+        let all = (found + more.map { Row(place: place, message: $0) }).enumerated()
+            .sorted { ($0.element.message.at, $0.offset) < ($1.element.message.at, $1.offset) }.map(\.element)
+        var byteCount = 0
+        func hasRoom(_ row: Row) -> Bool {
+            byteCount += row.message.memoryByteCount
+            return byteCount <= Self.maxFoundBytes
+        }
+        let best = search.isForwards ? Array(all.prefix(search.limit)) : all.suffix(search.limit).reversed()
+        let kept = best.prefix(while: hasRoom)
+        if kept.count < best.count { isSearchCut = true }
+        found = search.isForwards ? Array(kept) : kept.reversed()
     }
 
     /// Everything was searched.

@@ -47,6 +47,7 @@ struct Person {
     private struct Rarities: Equatable {
         var roomCount = 0
         var absentSince: MonotonicInstant?
+        var renamedAt: MonotonicInstant?
         var away: String?
         var account: String?
         var isBot = false
@@ -79,6 +80,12 @@ struct Person {
     var absentSince: MonotonicInstant? {
         get { rarities.absentSince }
         set { rarities.absentSince = newValue }
+    }
+
+    /// When an upstream person's display name changed last.
+    var renamedAt: MonotonicInstant? {
+        get { rarities.renamedAt }
+        set { rarities.renamedAt = newValue }
     }
 
     /// Bridge accounts, and senders that the backend itself vouches for as `<id>@<backend>`.
@@ -122,6 +129,8 @@ enum NickRefusal: Equatable {
 final class IdentityMap {
     /// How long an absent upstream person keeps their nick.
     static let retention: Duration = .seconds(30 * 24 * 60 * 60)
+    /// Shortest time between two changes of an upstream person's name: each is a line for everybody in their rooms.
+    static let renamePause: Duration = .seconds(5)
     /// Absent people remembered at most; the longest absent go first. About 300 bytes each.
     static let maxAbsent = 20_000
     /// The namespace of our people's ids, shared by every installation; from the session rules of the dialects.
@@ -157,12 +166,16 @@ final class IdentityMap {
     /// People upstream who are nobody in particular.
     private var passing: Set<PersonID> = []
 
+    /// Accounts may speak under others' names, with RELAYMSG.
+    private let relays: Bool
+
     init(settings: BridgeSettings) {
+        self.relays = settings.accounts.contains(where: \.mayRelay)
         self.casemapping = settings.casemapping
         self.maker = NickMaker(settings: settings.nicks)
         self.instanceID = settings.instanceID
         self.accountNames = Dictionary(grouping: settings.accounts.map(\.name)) { Confusables.skeleton($0) }
-        self.reserved = [Confusables.skeleton(settings.serverName), "bridge", "*bridge"]
+        self.reserved = Set([settings.serverName, "bridge", "*bridge"].map(Confusables.skeleton))
     }
 
     /// A person in a place of their own, so that the table of them stays small while it grows.
@@ -261,15 +274,34 @@ final class IdentityMap {
 
     /// Whether `nick` may be taken by `holder` (nil: by somebody new), who is logged in as `account`.
     func refusal(nick: String, holder: PersonID?, account: String? = nil) -> NickRefusal? {
-        guard IRCNames.isValidNickname(nick, maxBytes: maker.settings.maxBytes, utf8: maker.settings.utf8) else {
-            return .erroneous
-        }
+        guard IRCNames.isValidNickname(nick, maxBytes: maker.settings.maxBytes, utf8: maker.settings.utf8),
+            // Upstream, the id of a relayed name is that of a user with this nick.
+            !relays || !RelayedName.isOne(nick)
+        else { return .erroneous }
         let skeleton = Confusables.skeleton(nick)
         if reserved.contains(skeleton) { return .inUse }
         if let owners = accountNames[skeleton], !owners.contains(where: { $0 == account }) { return .inUse }
-        if let taken = byNick[casemapping.fold(nick)], taken.id != holder { return .inUse }
-        if let taken = bySkeleton[skeleton], taken.id != holder { return .inUse }
+        for taken in [byNick[casemapping.fold(nick)], bySkeleton[skeleton]].compactMap(\.self) where taken.id != holder
+        {
+            // Names upstream cost nothing: those of people who are away must not keep a nick from an account.
+            guard account != nil, taken.person.absentSince != nil else { return .inUse }
+        }
         return nil
+    }
+
+    /// An IRC user takes a nick that was not refused: absent people who have it, or one that looks like it, get another.
+    private func giveUp(_ nick: String) {
+        for record in [byNick[casemapping.fold(nick)], bySkeleton[Confusables.skeleton(nick)]].compactMap(\.self)
+        where record.person.absentSince != nil {
+            forgetNames(of: record)
+            record.person.rename(numbered(record.person.nick) { isFree($0) && !areAlike($0, nick) })
+            claimNames(record)
+            keepIdentity(record.id)
+        }
+    }
+
+    private func areAlike(_ a: String, _ b: String) -> Bool {
+        casemapping.fold(a) == casemapping.fold(b) || Confusables.skeleton(a) == Confusables.skeleton(b)
     }
 
     /// Enters an IRC user whose nick was not refused.
@@ -279,6 +311,7 @@ final class IdentityMap {
         var person = Person(
             kind: .local, nick: nick, ident: ident, host: host, realname: realname, account: account)
         person.clients = [client]
+        giveUp(nick)
         defer { presenceChanged?(person, true) }
         return insert(person)
     }
@@ -294,6 +327,7 @@ final class IdentityMap {
         guard let record = people[id] else { return }
         let old = record.person
         forgetNames(of: record)
+        giveUp(nick)
         record.person.rename(nick)
         claimNames(record)
         nickChanged(from: old, record.person)
@@ -404,10 +438,17 @@ final class IdentityMap {
             let person = record.person
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
-            guard realname != person.realname else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
+            // A name that comes too soon is told with what its owner says later.
+            let isTooSoon = person.renamedAt.map { now - $0 < Self.renamePause } ?? false
+            guard realname != person.realname, !isTooSoon else {
+                return Resolution(id: id, renamed: nil, realnameChanged: false)
+            }
             count(person.realname, -1)
             count(realname, 1)
-            modify(id) { $0.realname = realname }
+            modify(id) {
+                $0.realname = realname
+                $0.renamedAt = now
+            }
             defer { keepIdentity(id) }
             let base = maker.nick(name: displayName, id: idText)
             let oldBase = maker.nick(name: person.realname, id: idText)

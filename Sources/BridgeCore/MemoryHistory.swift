@@ -20,6 +20,11 @@ struct MemoryHistory {
     mutating func append(_ message: StoredMessage) {
         rows.append(message)
         byteCount += message.memoryByteCount
+        makeRoom()
+    }
+
+    /// The oldest messages go.
+    private mutating func makeRoom() {
         while rows.count - first > Self.maxRows || byteCount > Self.maxBytes, first < rows.count {
             byteCount -= rows[first].memoryByteCount
             rows[first] = StoredMessage(sequence: rows[first].sequence, msgid: "", at: rows[first].at)
@@ -37,6 +42,7 @@ struct MemoryHistory {
         byteCount -= rows[index].memoryByteCount
         change(&rows[index])
         byteCount += rows[index].memoryByteCount
+        makeRoom()
     }
 
     mutating func learn(_ upstreamID: ChatID, of msgid: String) { modify(msgid) { $0.upstreamID = upstreamID } }
@@ -81,7 +87,8 @@ struct MemoryHistory {
         Array(kept.lazy.filter { $0.sequence > after && $0.sequence <= through }.prefix(max(0, limit)))
     }
 
-    func search(_ search: StoredSearch) -> [StoredMessage] { search.find(in: Array(kept)) }
+    /// Takes a step.
+    func search(_ search: StoredSearch) -> StoredSearchStep { search.step(in: kept) }
 }
 
 extension StoredMessage {

@@ -8,11 +8,10 @@ extension MessageRendering {
     /// nothing to see.
     ///
     /// - Parameters:
-    ///   - backendHost: whose links may hold a token of ours.
     ///   - msgid: by which the whole can be had; nil: it cannot.
     static func lines(
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
-        backendHost: String? = nil, msgid: String? = nil, files: FileLinks? = nil
+        msgid: String? = nil, files: FileLinks? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0
@@ -46,7 +45,7 @@ extension MessageRendering {
             lines.append(IRCUtterance.Line("… \(omitted) more line\(omitted == 1 ? "" : "s")" + place))
         }
         if !attachments.isEmpty {
-            lines += self.lines(of: attachments, budget: budget, backendHost: backendHost, files: files)
+            lines += self.lines(of: attachments, budget: budget, files: files)
         }
         return lines
     }

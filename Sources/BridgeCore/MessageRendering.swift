@@ -32,16 +32,11 @@ enum MessageRendering {
     }
 
     /// The bodies of the PRIVMSG lines that show `text` and `attachments`, each within `budget` bytes.
-    ///
-    /// - Parameter backendHost: whose links may hold a token of ours.
     static func bodies(
-        text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
-        backendHost: String? = nil
+        text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings
     ) -> [String] {
-        lines(
-            text: text, attachments: attachments, isEncrypted: isEncrypted, budget: budget, limits: limits,
-            backendHost: backendHost
-        ).map(\.text).filter { !$0.isEmpty }
+        lines(text: text, attachments: attachments, isEncrypted: isEncrypted, budget: budget, limits: limits)
+            .map(\.text).filter { !$0.isEmpty }
     }
 
     static func excerpt(_ text: String) -> String {

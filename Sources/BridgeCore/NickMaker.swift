@@ -117,42 +117,67 @@ struct NickMaker {
 
 /// Folds names so that those which look alike become equal.
 ///
-/// A small table on purpose: the letters of Latin, Greek and Cyrillic that common fonts draw the same, and the digits that
-/// stand in for letters. Not the whole of Unicode's confusables, which would make honest names collide.
+/// Of the table, each character is what its prototype's ASCII part is in lower case: nicks are one whatever the case. So the
+/// capital I, which looks like l, makes one of i and l; a small capital is the letter that it is a capital of.
+///
+/// Source: Unicode Technical Standard #39, Unicode Security Mechanisms, "Confusable Detection".
 enum Confusables {
-    /// Look-alike → what it is taken for, after case folding.
-    static let table: [(looksLike: String, scalars: String)] = [
-        ("a", "аα"), ("b", "вβ"), ("c", "сϲ"), ("d", "ԁ"), ("e", "еεё"), ("g", "ɡ"), ("h", "һнη"), ("i", "іιї"),
-        ("j", "јϳ"), ("k", "кκ"), ("l", "1ӏǀ|"), ("m", "мμ"), ("n", "пո"), ("o", "0оοσ"), ("p", "рρ"), ("q", "ԛ"),
-        ("s", "ѕ"), ("t", "тτ"), ("u", "υ"), ("v", "νѵ"), ("w", "ԝωѡ"), ("x", "хχ"), ("y", "уγү"), ("z", "ζ"),
-    ]
-
-    private static let map: [Unicode.Scalar: Unicode.Scalar] = {
-        var map: [Unicode.Scalar: Unicode.Scalar] = [:]
-        for row in table {
-            guard let target = row.looksLike.unicodeScalars.first else { continue }
-            for scalar in row.scalars.unicodeScalars { map[scalar] = target }
+    /// The prototypes in UTF-8.
+    private static let map: [Unicode.Scalar: [UInt8]] = {
+        var map: [Unicode.Scalar: [UInt8]] = [:]
+        func number(_ text: Substring) -> UInt32 { UInt32(text, radix: 16) ?? 0 }
+        for row in table.split(whereSeparator: { $0 == ";" || $0 == "\n" }) {
+            let sides = row.split(separator: ":")
+            guard sides.count == 2 else { continue }
+            var target = String.UnicodeScalarView()
+            for word in sides[0].drop(while: { $0 == " " }).split(separator: "+") {
+                if let scalar = Unicode.Scalar(number(word)) { target.append(scalar) }
+            }
+            for run in sides[1].split(separator: " ") {
+                let ends = run.split(separator: "-").map(number)
+                guard let first = ends.first, let last = ends.last, first <= last else { continue }
+                for value in first...last {
+                    if let scalar = Unicode.Scalar(value) { map[scalar] = Array(String(target).utf8) }
+                }
+            }
         }
         return map
     }()
 
+    /// Characters in the table.
+    static var count: Int { map.count }
+
     /// What a reader takes `nick` for. Equal skeletons: confusable.
     static func skeleton(_ nick: String) -> String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(nick.utf8.count + 4)
         if nick.utf8.allSatisfy({ $0 < 0x80 }) {
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(nick.utf8.count)
-            for byte in nick.utf8 {
-                switch byte {
-                case UInt8(ascii: "A")...UInt8(ascii: "Z"): bytes.append(byte | 0x20)
-                case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "o"))
-                case UInt8(ascii: "1"), UInt8(ascii: "|"): bytes.append(UInt8(ascii: "l"))
-                default: bytes.append(byte)
-                }
-            }
+            for byte in nick.utf8 { appendASCII(byte, to: &bytes) }
             return String(decoding: bytes, as: UTF8.self)
         }
-        var scalars = String.UnicodeScalarView()
-        for scalar in nick.lowercased().unicodeScalars { scalars.append(map[scalar] ?? scalar) }
-        return String(scalars)
+        for scalar in nick._nfd {
+            if scalar.isASCII {
+                appendASCII(UInt8(truncatingIfNeeded: scalar.value), to: &bytes)
+            } else if let target = map[scalar] {
+                bytes += target
+            } else if !scalar.properties.isDefaultIgnorableCodePoint {
+                for small in scalar.properties.lowercaseMapping.unicodeScalars {
+                    bytes += map[small] ?? Array(String(small).utf8)
+                }
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// As the table has it.
+    private static func appendASCII(_ byte: UInt8, to bytes: inout [UInt8]) {
+        switch byte {
+        case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "o"))
+        case UInt8(ascii: "1"), UInt8(ascii: "|"), UInt8(ascii: "I"), UInt8(ascii: "i"):
+            bytes.append(UInt8(ascii: "l"))
+        case UInt8(ascii: "M"), UInt8(ascii: "m"): bytes += [UInt8(ascii: "r"), UInt8(ascii: "n")]
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): bytes.append(byte | 0x20)
+        default: bytes.append(byte)
+        }
     }
 }

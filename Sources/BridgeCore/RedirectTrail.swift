@@ -3,7 +3,7 @@ import HTTPProtocol
 /// The redirects of one attempt to open a link, and which of them are followed.
 ///
 /// A redirect is taken for the attempt at hand only, a permanent one too: what the operator wrote is asked again the next
-/// time. Credentials go along, so it never leads to another host or out of encryption.
+/// time. Credentials go along, so it never leads to another host or port, nor out of encryption.
 struct RedirectTrail {
     /// Redirects followed in one attempt. Two are seen in practice (a slash added, then encryption); browsers stop at 20.
     static let maxRedirects = 5
@@ -39,6 +39,11 @@ struct RedirectTrail {
         }
         guard target.isSecure || !from.isSecure else {
             throw Refusal(sentence: start + "\(target), which is not encrypted")
+        }
+        // Where the host's usual ports are, encryption is at another one.
+        let isUpgrade = from.port == 80 && target.port == 443 && target.isSecure
+        guard target.port == from.port || isUpgrade else {
+            throw Refusal(sentence: start + "\(target), which is another port")
         }
         guard !visited.contains(target) else {
             throw Refusal(sentence: start + "\(target), where we have been: a loop")

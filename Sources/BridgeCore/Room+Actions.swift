@@ -430,7 +430,7 @@ extension Room {
         let lines = MessageRendering.lines(
             text: shown, attachments: edit.attachments, isEncrypted: false,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
-            limits: context.settings.limits, backendHost: settings.url.host, msgid: original.msgid,
+            limits: context.settings.limits, msgid: original.msgid,
             files: edit.attachments.isEmpty ? nil : fileLinks(context))
         let tags =
             tags(of: person, at: shownTime(edit.at, context)) + [

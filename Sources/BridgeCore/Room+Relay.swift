@@ -17,6 +17,8 @@ enum RelayedName {
     static let separators = "/"
     /// The tag that says who relayed.
     static let tag = "draft/relaymsg"
+
+    static func isOne(_ name: String) -> Bool { name.contains { separators.contains($0) } }
 }
 
 extension Room {
@@ -91,8 +93,7 @@ extension Bridge {
         }
         if let why = silence(in: room, session) { return reply(why, session) }
         guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),
-            name.contains(where: { RelayedName.separators.contains($0) }),
-            context.identities.person(nick: name) == nil
+            RelayedName.isOne(name), context.identities.person(nick: name) == nil
         else {
             return refuse(
                 "INVALID_NICK", "A relayed name is name/network, legal as a nick, and nobody's nick")

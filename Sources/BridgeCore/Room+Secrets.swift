@@ -2,7 +2,8 @@ import ChatModel
 import HTTPProtocol
 
 // What we show to the backend, and what may come back in what is said there: in the address of a file, or in somebody's
-// words. It is taken out before anything is shown, kept or stored.
+// words. It is taken out before anything is shown, kept or stored. Passwords are not looked for: people choose them, and
+// what is taken out tells those who guess that they guessed right.
 
 /// A room's secrets, found anew when any bridge-wide have changed.
 struct RoomSecrets {
@@ -14,10 +15,10 @@ extension Room {
     /// Finds what this room's links, and the accounts behind them, show to the backend, and did before.
     func secretFinder(_ context: BridgeContext) -> SecretFinder {
         guard secrets.version != context.secretsVersion else { return secrets.finder }
-        var known = link.secrets + (context.accountSecrets[settings.backend] ?? [])
+        var known = link.tokens + (context.accountTokens[settings.backend] ?? [])
         for own in ownLinks.values {
-            known += own.link.secrets
-            if let backend = own.login.backend { known += context.accountSecrets[backend] ?? [] }
+            known += own.link.tokens
+            if let backend = own.login.backend { known += context.accountTokens[backend] ?? [] }
         }
         secrets = RoomSecrets(version: context.secretsVersion, finder: SecretFinder(known))
         return secrets.finder
@@ -26,7 +27,6 @@ extension Room {
     /// `message` as it can be told, with `***` where it repeats a secret, and without links that hold one.
     func withoutSecrets(_ message: ChatMessage, _ context: BridgeContext) -> ChatMessage {
         let finder = secretFinder(context)
-        guard !finder.isEmpty else { return message }
         let isTold = finder.isIn(message.text)
         guard isTold || !message.attachments.isEmpty else { return message }
         var message = message
@@ -37,9 +37,10 @@ extension Room {
 
     func withoutSecrets(_ attachments: [ChatAttachment], _ context: BridgeContext) -> [ChatAttachment] {
         let finder = secretFinder(context)
-        guard !finder.isEmpty else { return attachments }
         return attachments.map { attachment in
             var attachment = attachment
+            // The bridge's own way to name a file that it keeps: whoever could say it would get a fresh link for ever.
+            if attachment.url?.hasPrefix(FileLinks.keptScheme) == true { attachment.url = nil }
             if let name = attachment.name { attachment.name = finder.scrubbed(name) }
             if let thumbnail = attachment.thumbnail, finder.isIn(link: thumbnail) { attachment.thumbnail = nil }
             if let url = attachment.url, finder.isIn(link: url) {

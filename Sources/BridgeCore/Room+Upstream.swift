@@ -284,7 +284,7 @@ extension Room {
             text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
             budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel)
                 - (address?.utf8.count ?? 0),
-            limits: context.settings.limits, backendHost: settings.url.host, msgid: msgid,
+            limits: context.settings.limits, msgid: msgid,
             files: message.attachments.isEmpty ? nil : fileLinks(context))
         guard !lines.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)

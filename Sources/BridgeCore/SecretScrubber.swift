@@ -76,21 +76,37 @@ enum SecretScrubber {
 extension UpstreamCredentials {
     /// What must not be repeated, in the forms in which a backend may repeat it.
     var secrets: [String] {
+        var found = tokens
+        for header in headers where header.holdsPassword { found += header.secrets }
+        if case .password(_, let password)? = socket { found.append(password) }
+        return found
+    }
+
+    /// The same without passwords, which people choose and others may guess.
+    var tokens: [String] {
         var found: [String] = []
-        for header in headers {
-            found.append(header.value)
-            let words = header.value.split { $0 == " " || $0 == ";" || $0 == "," }
-            // `Bearer`, `Basic` and the like are words of everyday.
-            for word in words.count > 1 && !words[0].contains("=") ? words[1...] : words[...] {
-                found.append(String(word))
-                if let equals = word.firstIndex(of: "=") { found.append(String(word[word.index(after: equals)...])) }
-            }
-        }
+        for header in headers where !header.holdsPassword { found += header.secrets }
         for item in query { found += [item.value, HTTPURL.percentEncoded(item.value)] }
         switch socket {
         case .accessToken(let token)?, .refreshToken(let token)?: found.append(token)
-        case .password(_, let password)?: found.append(password)
-        case nil: break
+        case .password?, nil: break
+        }
+        return found
+    }
+}
+
+extension UpstreamCredentials.Item {
+    /// A header with a name and a password. Source: RFC 7617.
+    fileprivate var holdsPassword: Bool { value.lowercased().hasPrefix("basic ") }
+
+    /// Of a header: its value and each part of it.
+    fileprivate var secrets: [String] {
+        var found = [value]
+        let words = value.split { $0 == " " || $0 == ";" || $0 == "," }
+        // `Bearer`, `Basic` and the like are words of everyday.
+        for word in words.count > 1 && !words[0].contains("=") ? words[1...] : words[...] {
+            found.append(String(word))
+            if let equals = word.firstIndex(of: "=") { found.append(String(word[word.index(after: equals)...])) }
         }
         return found
     }

@@ -14,6 +14,9 @@ extension UpstreamSession {
 
     var secrets: [String] { credentials.secrets + formerCredentials.secrets }
 
+    /// The same without what a person chose.
+    var tokens: [String] { credentials.tokens + formerCredentials.tokens }
+
     static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.prefix(120).filter { !IdentityMap.isControl($0) }))
     }

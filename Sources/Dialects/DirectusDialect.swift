@@ -48,7 +48,9 @@ public struct DirectusDialect: Dialect {
         guard DirectusTarget.isSegment(collection) else {
             throw options.error("collection", "must be the name of a collection")
         }
-        items = try DirectusItems(fields: options.table("fields"), base: options.text("base") ?? "")
+        let guardsFiles = try !(options.flag("public_files") ?? false)
+        items = try DirectusItems(
+            fields: options.table("fields"), base: options.text("base") ?? "", guardsFiles: guardsFiles)
         filter = options.value("filter")
         guard filter == nil || filter?.object != nil else { throw options.error("filter", "must be a table") }
         sendsSenderName = try options.flag("send_sender_name") ?? false
@@ -60,7 +62,6 @@ public struct DirectusDialect: Dialect {
             throw options.error("send_client_id", "needs a column: fields.client_id is empty")
         }
         typing = try options.choice("typing", of: TypingFrames.self) ?? .off
-        let guardsFiles = try !(options.flag("public_files") ?? false)
         try options.finish()
         createPieces = CreatePieces(collection: collection, items: items)
         var traits = DialectTraits(

@@ -52,11 +52,15 @@ final class DirectusItems: Sendable {
     private let columnsByLength: InlineArray<17, UInt16>
     /// The HTTP base, without a slash at its end.
     private let base: String
+    /// The bridge's token opens the files: a link is for those alone that its account got with a row of the room.
+    private let guardsFiles: Bool
 
     /// - Parameters:
     ///   - fields: the options' table of column names; an empty name means that there is no such column.
     ///   - base: the HTTP base; empty when it is not known.
-    init(fields: consuming DialectOptions, base: String) throws(DialectOptionError) {
+    ///   - guardsFiles: files open with a token alone.
+    init(fields: consuming DialectOptions, base: String, guardsFiles: Bool) throws(DialectOptionError) {
+        self.guardsFiles = guardsFiles
         var front = base[...]
         while front.utf8.last == UInt8(ascii: "/") { front.removeLast() }
         self.base = String(front)
@@ -200,14 +204,18 @@ final class DirectusItems: Sendable {
         guard let id = FrameText.id(row[.id]) else { return nil }
         let text = row[.text].flatMap { $0.isNull ? nil : $0 }
         guard text == nil || text?.kind == .string else { return nil }
-        let file = row[.file].flatMap(attachment)
+        let room = FrameText.name(row[.room])
+        var file = row[.file].flatMap(attachment)
         guard text != nil || file != nil else { return nil }
+        // Everybody who can write a row can name any file in it.
+        let isOfRoom = name(.room) == nil || room == context.room
+        if guardsFiles, row[.file]?.kind != .object || !isOfRoom { file?.url = nil }
         var sender = row.account?.person ?? row[.user].map(Self.person) ?? ChatPerson()
         if let alias = FrameText.nonEmpty(row[.senderName]) { sender.name = alias }
         // Accounts have ids, so a name alone is never us.
         let isSelf = sender.id.map(context.isSelf) ?? false
         return ChatMessage(
-            id: id, room: FrameText.name(row[.room]), sender: sender, text: text?.string ?? "",
+            id: id, room: room, sender: sender, text: text?.string ?? "",
             at: FrameTime().read(row[.date]), attachments: file.map { [$0] } ?? [],
             replyTo: FrameText.id(row[.replyTo]), ref: FrameText.name(row[.clientID]), isSelf: isSelf)
     }

@@ -122,13 +122,13 @@ public final class Store: Sendable {
         }
     }
 
-    /// What matches a search, oldest first. At most ``StoredSearch/maxLooked`` messages are looked at, from the end on which
-    /// the search begins.
+    /// One step of a search; its answer is the next one to ask for.
     public func search(
         _ key: StoredRoomKey, _ search: StoredSearch,
-        _ done: @escaping @Sendable (Result<[StoredMessage], StoreFailure>) -> Void
+        _ done: @escaping @Sendable (Result<StoredSearchStep, StoreFailure>) -> Void
     ) {
-        core.ask(done) { (queries) throws(SQLiteError) in try queries.search(key, search) }
+        let count = core.settings.pageStepCount
+        core.ask(done) { (queries) throws(SQLiteError) in try queries.search(key, search, count: count) }
     }
 
     /// How many messages have a place greater than `after` and at most `through`.

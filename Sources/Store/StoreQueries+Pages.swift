@@ -45,29 +45,19 @@ struct StorePageStatements {
             "SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
         let columns = StoreColumns.message.joined(separator: ", ")
         beginning = try connection.prepare("SELECT \(columns) FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
+        // The text of those alone that are as they are looked for otherwise: SQLite reads what is asked for.
         func search(_ direction: String) throws(SQLiteError) -> SQLiteStatement {
             try connection.prepare(
                 """
-                SELECT \(columns) FROM
-                (SELECT * FROM messages WHERE room = ?1 ORDER BY seq \(direction) LIMIT \(StoredSearch.maxLooked))
-                WHERE at >= ?2 AND at <= ?3
+                SELECT \(voices),
+                CASE WHEN at >= ?2 AND at <= ?3 AND (?4 IS NULL OR nick = ?4 COLLATE NOCASE)
                 AND kind IN (\(StoredMessage.Kind.message.rawValue), \(StoredMessage.Kind.notice.rawValue))
-                AND flags & \(StoredFlag.takenBack) = 0 AND (?4 IS NULL OR nick = ?4 COLLATE NOCASE)
-                AND (?5 IS NULL OR text LIKE ?5 ESCAPE '\\') ORDER BY seq \(direction) LIMIT ?6
+                AND flags & \(StoredFlag.takenBack) = 0 THEN CASE WHEN ?5 THEN text ELSE '' END END
+                FROM messages WHERE room = ?1 AND seq >= ?6 AND seq < ?7 ORDER BY seq \(direction)
                 """)
         }
         searchForwards = try search("ASC")
         searchBackwards = try search("DESC")
-    }
-
-    /// The pattern of LIKE that stands for all texts with `part` in them.
-    static func pattern(_ part: String) -> String {
-        var pattern = "%"
-        for scalar in part.unicodeScalars {
-            if "%_\\".unicodeScalars.contains(scalar) { pattern += "\\" }
-            pattern.unicodeScalars.append(scalar)
-        }
-        return pattern + "%"
     }
 }
 
@@ -172,7 +162,7 @@ struct StoredRoomOrder: TimedOrder {
 
 extension SQLiteStatement {
     /// A row of ``StorePageStatements/oldestVoices``, as far as it says whose the message is.
-    fileprivate func voice() -> StoredMessage {
+    func voice() -> StoredMessage {
         StoredMessage(
             kind: StoredMessage.Kind(rawValue: Int(integer(1))) ?? .message, sequence: integer(0), msgid: "",
             sender: person(2), at: ChatTimestamp(milliseconds: 0), nick: text(4), source: "", account: optionalText(5),

@@ -161,23 +161,39 @@ final class StoreQueries: @unchecked Sendable {
         }
     }
 
-    func search(_ key: StoredRoomKey, _ search: StoredSearch) throws(SQLiteError) -> [StoredMessage] {
+    /// Takes a step.
+    ///
+    /// - Parameter count: messages that are looked at.
+    func search(
+        _ key: StoredRoomKey, _ search: StoredSearch, count: Int = StoredSearch.stepCount
+    ) throws(SQLiteError) -> StoredSearchStep {
         try atOneMoment { () throws(SQLiteError) in
-            guard search.limit > 0, let id = try roomID(key) else { return [] }
+            guard search.limit > 0, let id = try roomID(key) else { return StoredSearchStep() }
             values.add(id)
             values.add(search.after?.milliseconds ?? .min)
             values.add(search.before?.milliseconds ?? .max)
             values.add(search.nick)
-            values.add(search.text.flatMap { $0.isEmpty ? nil : StorePageStatements.pattern($0) })
-            values.add(Int64(search.without.isEmpty ? search.limit : StoredSearch.maxLooked))
-            var found: [StoredMessage] = []
-            try some(search.after == nil ? pages.searchBackwards : pages.searchForwards) { row in
-                let message = row.message()
-                if !search.without.cover(message) { found.append(message) }
-                return found.count < search.limit
+            values.add(search.text?.isEmpty == false ? 1 : 0)
+            values.add(search.isForwards ? search.last.map { $0 &+ 1 } ?? .min : .min)
+            values.add(search.isForwards ? .max : search.last ?? .max)
+            var look = StoredSearchLook(search, count: count)
+            var places: [Int64] = []
+            try some(search.isForwards ? pages.searchForwards : pages.searchBackwards) { row in
+                let place = row.integer(0)
+                let isMeant = search.without.isEmpty || !search.without.cover(row.voice())
+                let matches = row.withBytes(7) { look.matches(place: place, isMeant ? $0 : nil) }
+                if matches ?? look.matches(place: place, nil) { places.append(place) }
+                return look.goesOn
             }
-            if search.after == nil { found.reverse() }
-            return found
+            var found: [StoredMessage] = []
+            for place in search.isForwards ? places : places.reversed() {
+                values.add(id)
+                values.add(place &- 1)
+                values.add(place)
+                values.add(Int64(1))
+                try each(between) { found.append($0.message()) }
+            }
+            return look.step(found)
         }
     }
 

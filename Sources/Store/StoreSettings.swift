@@ -34,7 +34,7 @@ public struct StoreSettings: Sendable {
     /// After a failure, until the next attempt.
     var retryPause: Duration = .seconds(1)
     var conversationLimits = StoreConversationBounds.Limits()
-    /// Messages looked at in one step for a page from which some people are left out.
+    /// Messages looked at in one step, of a search or for a page from which some people are left out.
     var pageStepCount = StorePageSearch.stepCount
 
     /// The default of ``batchMaxMessages``: about 10 ms of work, during which the next batch gathers.

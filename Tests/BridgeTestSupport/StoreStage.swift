@@ -16,6 +16,10 @@ public struct StoreStage {
     public var room = Int.max
     /// Otherwise questions wait.
     public var answersQuestions = true
+    /// So many are answered; then they wait.
+    public var questionsToAnswer = Int.max
+    /// Steps of searches that were answered.
+    public private(set) var searchStepCount = 0
     /// Why questions fail.
     public var readFailure: StoreFailure?
     /// Orders that are not kept yet.
@@ -144,10 +148,11 @@ public struct StoreStage {
     }
 
     private mutating func answerQuestion(_ bridge: Bridge, _ now: Now) -> Bool {
-        guard let (question, after) = questions.first, answersQuestions,
+        guard let (question, after) = questions.first, answersQuestions, questionsToAnswer > 0,
             failure != nil || waiting.first.map({ $0.number > after }) ?? true
         else { return false }
         questions.removeFirst()
+        questionsToAnswer -= 1
         let shown = shown
         func messages(of key: StoredRoomKey) -> [StoredMessage] {
             (shown.rooms[key]?.messages ?? []).sorted { $0.sequence < $1.sequence }
@@ -165,8 +170,9 @@ public struct StoreStage {
             bridge.placesFound(
                 id, readFailure.map { .failure($0) } ?? .success(StoredPlaces(query, of: rows)), now: now)
         case .searchMessages(let id, let key, let search):
-            bridge.messagesRead(
-                id, readFailure.map { .failure($0) } ?? .success(search.find(in: messages(of: key))), now: now)
+            searchStepCount += 1
+            bridge.messagesSearched(
+                id, readFailure.map { .failure($0) } ?? .success(search.step(in: messages(of: key))), now: now)
         default: break
         }
         return true

@@ -40,6 +40,28 @@ struct BackendDriverTests {
         #expect(request.headers.all("X-Team") == ["red"])
     }
 
+    @Test("a call that judges a client's token carries that alone")
+    func clientToken() throws {
+        var place = try place("https://h")
+        place.tls = TLSClientSettings()
+        place.tls?.identity = TLSIdentity(certificate: .file("/c"), key: .file("/k"))
+        place.tls?.pins = [[1]]
+        place.headers.append(("Cookie", "session=ours"))
+        var asked = order(
+            BackendRequest(.get, "/me"),
+            UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer theirs")]))
+        var random = SystemRandomNumberGenerator()
+        let ours = try place.request(asked, using: &random)
+        #expect(ours.tls?.identity != nil && ours.headers.first("Cookie") == "session=ours")
+        asked.carriesClientTokenOnly = true
+        let theirs = try place.request(asked, using: &random)
+        #expect(
+            theirs.headers.fields.map { "\($0.name): \($0.value)" } == [
+                "Accept: application/json", "User-Agent: me", "Authorization: Bearer theirs",
+            ])
+        #expect(theirs.tls?.identity == nil && theirs.tls?.pins == [[1]])
+    }
+
     struct TargetRow: CustomTestStringConvertible {
         var testDescription: String
         var base: String?

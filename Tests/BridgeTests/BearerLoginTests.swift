@@ -337,6 +337,7 @@ struct BearerLoginTests {
             let text = "\(note)"
             #expect(!text.contains("s3cr3t") && !text.contains("token-in-") && !text.contains("token-of-"))
         }
+        #expect(harness.accounts.calls.allSatisfy { $0.order.carriesClientTokenOnly })
         // Nor where an action is printed.
         #expect(harness.accounts.calls.count == 3)
         for call in harness.accounts.calls { #expect(!"\(call.order)".contains("token-of-")) }

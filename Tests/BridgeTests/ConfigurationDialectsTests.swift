@@ -173,6 +173,32 @@ struct ConfigurationDialectsTests {
         #expect(ConfigurationPrinter.text(again) == printed)
     }
 
+    @Test(
+        "a description is printed without what came from elsewhere, and without what is called a secret",
+        arguments: [
+            (#"{ op = "auth", token = "hunter2" }"#, #"{ op = "auth", token = "***" }"#),
+            (#"{ op = "auth", Access-Token = ["hunter2"] }"#, #"{ op = "auth", Access-Token = ["***"] }"#),
+            (#"{ op = "auth", key = "${X}" }"#, #"{ op = "auth", key = "***" }"#),
+            (#"{ op = "auth", password = "" }"#, #"{ op = "auth", password = "" }"#),
+            (#"{ op = "sub", token = "{{room}}" }"#, #"{ op = "sub", token = "{{room}}" }"#),
+            (#"{ op = "sub", session = "{x" }"#, #"{ op = "sub", session = "***" }"#),
+            (#"'{"op":"auth","token":"hunter2","n":1}'"#, #""{\"op\":\"auth\",\"token\":\"***\",\"n\":1}""#),
+            (#""/in?v=1&token=hunter2#x""#, #""/in?v=1&token=***#x""#),
+            (#"{ op = "sub", tokens = 5, inside = "words" }"#, #"{ op = "sub", tokens = 5, inside = "words" }"#),
+        ])
+    func printedFrames(_ written: String, _ printed: String) throws {
+        let toml = """
+            [dialects.mine]
+            on_open = [\(written)]
+            decode = [{ event = "system", fields = { text = "/t" } }]
+
+            """ + Self.room
+        let text = ConfigurationPrinter.text(try load(toml, variables: ["X": "hunter2"]))
+        #expect(!text.contains("hunter2"))
+        let line = text.split(separator: "\n").first { $0.hasPrefix("on_open") }
+        #expect(line == "on_open = [\(printed)]")
+    }
+
     // MARK: - check --frame
 
     private func check(

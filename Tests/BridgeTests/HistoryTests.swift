@@ -600,6 +600,86 @@ struct HistoryTests {
         #expect(answer == [":bridge FAIL SEARCH INVALID_PARAMS " + row.answer])
     }
 
+    @Test("words that repeat themselves are looked for in time that grows with the text alone", .timeLimit(.minutes(1)))
+    func repeatingWords() {
+        let text = [UInt8](repeating: UInt8(ascii: "a"), count: 1 << 20)
+        let words = TextPattern(String(repeating: "a", count: 1 << 19) + "b")
+        #expect(text.withUnsafeBytes(words.firstIndex) == nil)
+        #expect((text + [UInt8(ascii: "B")]).withUnsafeBytes(words.firstIndex) == 1 << 19)
+    }
+
+    /// A stage with 5000 messages in the store, of which the first is "needle".
+    private func stored() throws -> HistoryStage {
+        var store = StoreStage()
+        let key = StoredRoomKey(backend: "b", room: "lobby")
+        store.prepare(
+            (0..<5000 as Range<Int64>).map { place in
+                .message(
+                    key,
+                    StoredMessage(
+                        sequence: place, msgid: "s\(place)", sender: ChatPerson(id: ChatID("u-lin")),
+                        at: ChatTimestamp(milliseconds: 1_000 + place), nick: "linguini", source: "linguini!u@h",
+                        text: place == 0 ? "needle" : "hay"))
+            })
+        let stage = try HistoryStage(.store, store: store)
+        stage.enter()
+        return stage
+    }
+
+    @Test("a search of the disk is done in steps")
+    func searchSteps() throws {
+        let stage = try stored()
+        #expect(stage.page("SEARCH text=needle") == ["needle"])
+        #expect(stage.harness.store.searchStepCount == 3)
+        #expect(stage.page("SEARCH text=hay;limit=3") == ["hay", "hay", "hay"])
+        #expect(stage.harness.store.searchStepCount == 4)
+    }
+
+    @Test("a search ends with the connection that asked for it")
+    func searchEnds() throws {
+        let stage = try stored()
+        stage.enter(2, "remy2")
+        stage.harness.store.answersQuestions = false
+        stage.harness.send(1, "SEARCH text=needle")
+        stage.harness.disconnect(1)
+        stage.harness.store.answersQuestions = true
+        #expect(stage.page("SEARCH text=needle", 2) == ["needle"])
+        #expect(stage.harness.store.searchStepCount == 1 + 3)
+    }
+
+    @Test("a search that takes too long shows what it found, and says that it is not all")
+    func searchTakesLong() throws {
+        let stage = try stored()
+        stage.enter(2, "remy2")
+        _ = stage.raw()
+        stage.harness.store.questionsToAnswer = 0
+        stage.harness.send(1, "SEARCH text=needle")
+        // Each step takes less time than one may.
+        for _ in 0..<2 {
+            stage.harness.advance(by: .seconds(6))
+            #expect(stage.raw().isEmpty)
+            stage.harness.store.questionsToAnswer = 1
+            stage.harness.send(2, "PING x")
+        }
+        let answer = stage.raw()
+        #expect(answer.contains { $0.contains("NOTE SEARCH INCOMPLETE * :") })
+        #expect(answer.last?.contains("BATCH -") == true)
+    }
+
+    @Test("a search of memory lets the loop answer others between its steps")
+    func searchOfMemory() throws {
+        let stage = try HistoryStage(.memory)
+        stage.enter()
+        stage.say("needle")
+        stage.say((0..<12).map { "\($0) " + String(repeating: "hay", count: 100_000) }, each: .milliseconds(10))
+        _ = stage.raw()
+        stage.harness.setSlow(1, true)
+        stage.harness.send(1, "SEARCH text=needle")
+        #expect(stage.raw().isEmpty)
+        stage.harness.setSlow(1, false)
+        #expect(stage.raw().compactMap(HistoryStage.words) == ["needle"])
+    }
+
     @Test("a search on a disk that cannot be read is refused")
     func searchFails() throws {
         let stage = try ten(.store)

@@ -1,4 +1,6 @@
+import BridgeTestSupport
 import ChatModel
+import Digests
 import Testing
 import WireBytes
 
@@ -36,6 +38,17 @@ struct IdentityMapTests {
     @Test("the same id on another backend is another person")
     func otherBackend() {
         #expect(meet("1", "Remy").id != meet("1", "Remy", backend: "other").id)
+    }
+
+    @Test("a name of RELAYMSG is nobody's nick where accounts may relay", arguments: [true, false])
+    func relayedNames(relays: Bool) {
+        let verifier = SCRAMVerifier(quickly: "pw")
+        let map = IdentityMap(
+            settings: BridgeSettings(
+                serverName: "irc.example", instanceID: "tests",
+                accounts: [AccountSettings(name: "mirror", password: verifier, mayRelay: relays)], rooms: []))
+        #expect(map.refusal(nick: "linguini/libera", holder: nil) == (relays ? .erroneous : nil))
+        #expect(map.refusal(nick: "linguini", holder: nil) == nil)
     }
 
     @Test("a person without an id is their name")
@@ -101,6 +114,35 @@ struct IdentityMapTests {
         #expect(nick(meet("3", "Remy", backend: "other").id) != "Remy")
         #expect(nick(meet("4", "Rеmy").id) != "Remy")
         #expect(nick(first.id) == "Remy")
+    }
+
+    @Test("somebody absent gives the nick up to an account, and is known under another from then on")
+    func givenUp() {
+        let remy = meet("1", "Remy")
+        #expect(map.refusal(nick: "Remy", holder: nil) == .inUse)
+        for nick in ["Remy", "REMY", "rеmy"] { #expect(map.refusal(nick: nick, holder: nil, account: "ann") == nil) }
+        let ann = map.addLocal(
+            client: ClientID(rawValue: 1), nick: "rеmy", ident: "u", host: "h", realname: "r", account: "ann")
+        #expect(nick(ann) == "rеmy" && nick(remy.id) == "Remy2" && map.person(nick: "Remy") == nil)
+        #expect(meet("1", "Remy").id == remy.id)
+        // Back again under a nick of their own, and who is present gives up nothing.
+        map.entered(remy.id)
+        #expect(map.refusal(nick: "Remy2", holder: ann, account: "ann") == .inUse)
+        map.left(remy.id, now: at(1))
+        #expect(map.refusal(nick: "Remy2", holder: ann, account: "ann") == nil)
+        map.rename(ann, to: "Remy2")
+        #expect(nick(ann) == "Remy2" && map.person(nick: "Remy2")?.id == ann)
+        #expect(nick(remy.id).map { map.person(nick: $0)?.id } == remy.id)
+    }
+
+    @Test("a display name that changes all the time is told every few seconds")
+    func renames() {
+        let person = meet("1", "A", at: 0)
+        map.entered(person.id)
+        let told = (1...20).filter { meet("1", "name \($0)", at: Int64($0)).realnameChanged }
+        #expect(told == [1, 6, 11, 16])
+        #expect(nick(person.id) == "name-16")
+        #expect(meet("1", "name 20", at: 21).renamed?.to == "name-20")
     }
 
     @Test("an absent person keeps the nick for 30 days")

@@ -26,7 +26,16 @@ struct LinkRedirectTests {
         Row("a path", "ws://h/a", ["/b"], "ws://h/b"),
         Row("a page's scheme", "ws://h/a", ["http://h/b"], "ws://h/b"),
         Row("into encryption", "ws://h/a", ["https://h/a"], "wss://h/a"),
-        Row("another port of the host", "ws://h/a", ["ws://h:8080/a"], "ws://h:8080/a"),
+        Row(
+            "another port of the host", "ws://h/a", ["ws://h:8080/a"],
+            "the server redirects (302) from ws://h/a to ws://h:8080/a, which is another port"),
+        Row(
+            "into encryption at another port", "ws://h:8080/a", ["wss://h:8443/a"],
+            "the server redirects (302) from ws://h:8080/a to wss://h:8443/a, which is another port"),
+        Row(
+            "from a port of its own to the usual one", "ws://h:8080/a", ["https://h/a"],
+            "the server redirects (302) from ws://h:8080/a to wss://h/a, which is another port"),
+        Row("into encryption at the same port", "ws://h:8080/a", ["wss://h:8080/a"], "wss://h:8080/a"),
         Row("another query is another place", "ws://h/a", ["/a?x=1"], "ws://h/a"),
         Row("five in a row", "ws://h/0", ["/1", "/2", "/3", "/4", "/5"], "ws://h/5"),
         Row("within a socket file", "ws+unix:///run/x.sock:/a", ["/b"], "ws+unix:///run/x.sock:/b"),
@@ -67,7 +76,7 @@ struct LinkRedirectTests {
                 + "the scheme ftp is not supported"),
     ]
 
-    @Test("a redirect is followed on the same host and never out of encryption", arguments: rows)
+    @Test("a redirect is followed on the same host and port, into encryption and never out of it", arguments: rows)
     func follow(row: Row) throws {
         var trail = RedirectTrail(start: try HTTPURL(parsing: row.start))
         var outcome = ""

@@ -192,6 +192,30 @@ struct MediaHeaderTests {
     }
 
     @Test(
+        "another site's page uploads with nothing that the browser remembers",
+        arguments: [
+            ("", false), ("Content-Type: text/plain", false), ("Origin: https://chat.example", false),
+            ("Origin: http://chat.example:8080", false), ("Origin: https://evil.example", true),
+            ("Origin: null", true), ("Origin: https://chat.example\nOrigin: https://evil.example", true),
+            ("Origin: https://evil.example\nContent-Type: text/plain; charset=UTF-8", true),
+            ("Origin: https://evil.example\nContent-Type: Multipart/Form-Data; boundary=x", true),
+            ("Origin: https://evil.example\nContent-Type: application/x-www-form-urlencoded", true),
+            ("Origin: https://evil.example\nContent-Type: nonsense", true),
+            // A browser asks before it sends these for a page.
+            ("Origin: https://evil.example\nContent-Type: image/png", false),
+            ("Origin: https://evil.example\nContent-Disposition: attachment", false),
+            ("Origin: https://evil.example\nAuthorization: Bearer abc", false),
+        ])
+    func forged(_ fields: String, _ isForged: Bool) {
+        var pairs = fields.split(separator: "\n").map { line in
+            (name: String(line.prefix { $0 != ":" }), value: String(line.drop { $0 != ":" }.dropFirst(2)))
+        }
+        if !fields.contains("Bearer") { pairs.append((name: "Authorization", value: "Basic Y2hlZjpzZWNyZXQ=")) }
+        let head = HTTPRequestHead(method: "POST", target: "/media/upload", headers: HTTPHeaders(pairs))
+        #expect(MediaHeaders.mayBeForged(head, origins: [.ownHost], host: "chat.example") == isForged)
+    }
+
+    @Test(
         "the type of an uploaded file",
         arguments: [
             ("image/png", "image/png"), ("Image/PNG; charset=x", "image/png"), (nil, "application/octet-stream"),

@@ -451,6 +451,27 @@ struct MediaTests {
         #expect(try found.get().place == .kept(file.name))
     }
 
+    @Test("an address of a kept file that the backend gives is none", arguments: [true, false])
+    func keptByWord(media: Bool) throws {
+        let harness = try harness(guardsFiles: true, media: media)
+        enter(harness, 1, "ann")
+        let attachment = ChatAttachment(kind: .image, url: "media:AAAAAAAAAAAAAAAAAAAAAA.png", name: "cat.png")
+        let room = harness.bridge.rooms[0]
+        harness.perform { bridge, _ in
+            let message = ChatMessage(
+                id: ChatID("m1"), sender: ChatPerson(id: ChatID("s1"), name: "Remy"), text: "a",
+                attachments: [attachment])
+            room.show(message, bridge.context)
+            room.editReceived(
+                ChatEdit(id: ChatID("m1"), text: "b", sender: message.sender, attachments: [attachment]),
+                bridge.context)
+        }
+        let lines = harness.takeLines(1).filter { $0.contains("[image]") }
+        #expect(lines.count == 2 && lines.allSatisfy { $0.hasSuffix("[image] cat.png, not available through a link") })
+        let msgid = try #require(room.recent.entry(upstreamID: ChatID("m1"))?.msgid)
+        #expect(room.archive.message(msgid)?.attachments.map(\.url) == [nil])
+    }
+
     @Test("what is no base64, or not served, is told and not printed", arguments: [true, false])
     func notKept(media: Bool) throws {
         let harness = try harness(media: media)

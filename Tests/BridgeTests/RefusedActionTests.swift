@@ -53,7 +53,7 @@ struct RefusedActionTests {
     }
 
     private static func msgid(_ text: String, _ stage: SessionStage) throws -> String {
-        let rows = stage.room.archive.search(StoredSearch(text: text, limit: 1))
+        let rows = stage.room.archive.search(StoredSearch(text: text, limit: 1)).found
         return try #require(rows.first).msgid
     }
 

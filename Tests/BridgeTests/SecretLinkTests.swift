@@ -108,6 +108,30 @@ struct SecretLinkTests {
         #expect(stage.said() == ["ann: *** *** hello"])
     }
 
+    @Test(
+        "a password that a person chose is found by no link and by no words: the answer would tell who guesses",
+        arguments: [
+            UpstreamCredentials(socket: .password(email: "bridge", password: "correct horse battery")),
+            UpstreamCredentials(
+                headers: [.init(name: "Authorization", value: "Basic YnJpZGdlOmNvcnJlY3QgaG9yc2UgYmF0dGVyeQ==")]),
+        ])
+    func passwords(_ shown: UpstreamCredentials) throws {
+        let stage = try stage(shown)
+        if shown.socket != nil { stage.backend(#"{"kind":"auth","state":"ok"}"#) }
+        stage.backend(SessionStage.history([]))
+        stage.backend(SessionStage.message("1", "correct horse battery"))
+        stage.backend(SessionStage.message("2", "YnJpZGdlOmNvcnJlY3QgaG9yc2UgYmF0dGVyeQ=="))
+        for (id, guess) in [("3", "correct%20horse%20battery"), ("4", "YnJpZGdlOmNvcnJlY3QgaG9yc2UgYmF0dGVyeQ==")] {
+            stage.backend(SessionStage.message(id, "", more: Self.file("http://chat.example/x/\(guess)")))
+        }
+        #expect(
+            stage.said() == [
+                "ann: correct horse battery", "ann: YnJpZGdlOmNvcnJlY3QgaG9yc2UgYmF0dGVyeQ==",
+                "ann: [image] cat.png http://chat.example/x/correct%20horse%20battery",
+                "ann: [image] cat.png http://chat.example/x/YnJpZGdlOmNvcnJlY3QgaG9yc2UgYmF0dGVyeQ==",
+            ])
+    }
+
     @Test("an IRC user who writes such words is still recognised in the echo")
     func echo() throws {
         let stage = try SessionStage(

@@ -176,7 +176,7 @@ struct ServicePageTests {
         {
             let found = ServiceReading.passage(of: String(repeating: "\n", count: 3) + text, holding: words, budget: 64)
             #expect((found != nil) == (place != nil))
-            #expect(ServiceReading.place(of: Array(words.utf8), in: Array(text.utf8)) == place)
+            #expect(Array(text.utf8).withUnsafeBytes(TextPattern(words).firstIndex) == place)
         }
     }
 

@@ -125,10 +125,10 @@ struct DirectusDialectTests {
         let fields = zip(options, names).map { #""\#($0)":"\#($1)""# }.joined(separator: ",")
         let dialect = try Self.dialect(#"{"fields":{\#(fields)}}"#)
         let row =
-            #"{"a":1,"bb":"x","bc":"den","ccc":"u","dddd":1763695136,"eeeeeeeef":"Jo","f2345678901234567":"c","#
-            + #""f2345678901234568":"f","g234567890123456":7,"eeeeeeeeg":"no","":"no","f2345678901234569":"no"}"#
+            #"{"a":1,"bb":"x","bc":"attic","ccc":"u","dddd":1763695136,"eeeeeeeef":"Jo","f2345678901234567":"c","#
+            + #""f2345678901234568":{"id":"f"},"g234567890123456":7,"eeeeeeeeg":"no","":"no","f2345678901234569":"no"}"#
         let message = ChatMessage(
-            id: ChatID("1"), room: "den", sender: ChatPerson(id: ChatID("u"), name: "Jo"), text: "x",
+            id: ChatID("1"), room: "attic", sender: ChatPerson(id: ChatID("u"), name: "Jo"), text: "x",
             at: ChatTimestamp(milliseconds: 1_763_695_136_000),
             attachments: [ChatAttachment(kind: .file, url: "/assets/f")], replyTo: ChatID("7"), ref: "c")
         let frame = Array(#"{"type":"subscription","event":"create","data":[\#(row)]}"#.utf8)
@@ -205,25 +205,59 @@ struct DirectusDialectTests {
         #expect(try error("FORBIDDEN")?.retryAfterMilliseconds == nil)
     }
 
+    @Test(
+        "a file is linked where the bridge's account got it, with a row of the room",
+        arguments: [
+            (#""room":"attic","file":{"id":"f"}"#, true, true), (#""room":"attic","file":"f""#, false, true),
+            (#""room":"cellar","file":{"id":"f"}"#, false, true), (#""file":{"id":"f"}"#, false, true),
+            (#""room":null,"file":{"id":"f"}"#, false, true),
+        ])
+    func fileOfRow(_ members: String, _ isLinked: Bool, _ isLinkedInPublic: Bool) throws {
+        for (options, isLinked) in [("{}", isLinked), (#"{"public_files":true}"#, isLinkedInPublic)] {
+            for event in ["create", "update"] {
+                let frame = #"{"type":"subscription","event":"\#(event)","data":[{"id":1,"text":"x",\#(members)}]}"#
+                let said = try decode(Array(frame.utf8), try Self.dialect(options)).events?.first
+                let attachments: [ChatAttachment] =
+                    switch said {
+                    case .message(let message): message.attachments
+                    case .edit(let edit): edit.attachments
+                    default: []
+                    }
+                #expect(attachments.map(\.url) == [isLinked ? "/assets/f" : nil], "\(options) \(event)")
+            }
+        }
+        // A collection of one room has no column for it.
+        let one = #"{"type":"subscription","event":"create","data":{"id":1,"file":{"id":"f"}}}"#
+        let message = try decode(Array(one.utf8), try Self.dialect(#"{"fields":{"room":""}}"#)).events?.first
+        guard case .message(let message)? = message else {
+            Issue.record("no message")
+            return
+        }
+        #expect(message.attachments.map(\.url) == ["/assets/f"])
+    }
+
     @Test("a file never leads off its path")
     func files() throws {
         func url(_ id: String) throws -> String? {
-            let frame = #"{"type":"subscription","event":"create","data":{"id":1,"file":\#(id)}}"#
+            let frame = #"{"type":"subscription","event":"create","data":{"id":1,"room":"attic","file":\#(id)}}"#
             guard let events = (try decode(frame)).events, case .message(let message) = events.first else {
                 return "no message"
             }
             return message.attachments.first?.url
         }
-        #expect(try url(#""a b/../c?d#e""#) == "https://directus.example/assets/a%20b%2F..%2Fc%3Fd%23e")
+        #expect(try url(#"{"id":"a b/../c?d#e"}"#) == "https://directus.example/assets/a%20b%2F..%2Fc%3Fd%23e")
         #expect(try url(#"{"id":"é"}"#) == "https://directus.example/assets/%C3%A9")
-        for id in [#""..""#, #"".""#, #""a\r\nb""#, #""a\u0000""#, #"{"id":"a\u007f"}"#] { #expect(try url(id) == nil) }
+        for id in [#""..""#, #"".""#, #""a\r\nb""#, #""a\u0000""#, #""a\u007f""#] {
+            #expect(try url(#"{"id":\#(id)}"#) == nil)
+        }
         #expect(try url(#"{"type":"image/png"}"#) == "no message")
         #expect(try url(#""""#) == "no message")
     }
 
     @Test("without a base a file's address begins at the root, and slashes at its end do not double")
     func bases() throws {
-        let frame = Array(#"{"type":"subscription","event":"create","data":{"id":1,"file":"f"}}"#.utf8)
+        let frame = Array(
+            #"{"type":"subscription","event":"create","data":{"id":1,"room":"attic","file":{"id":"f"}}}"#.utf8)
         for (options, url) in [
             ("{}", "/assets/f"), (#"{"base":"https://x/cms//"}"#, "https://x/cms/assets/f"),
             (#"{"base":"/"}"#, "/assets/f"),
@@ -231,7 +265,9 @@ struct DirectusDialectTests {
             let attachment = ChatAttachment(kind: .file, url: url)
             #expect(
                 try decode(frame, try Self.dialect(options))
-                    == .events([.message(ChatMessage(id: ChatID("1"), text: "", attachments: [attachment]))]))
+                    == .events([
+                        .message(ChatMessage(id: ChatID("1"), room: "attic", text: "", attachments: [attachment]))
+                    ]))
         }
     }
 
@@ -249,7 +285,7 @@ struct DirectusDialectTests {
         let message = ChatMessage(
             id: ChatID("1"), room: "5", sender: ChatPerson(id: ChatID("u"), name: "Jo"), text: "x",
             at: ChatTimestamp(milliseconds: 1_763_695_136_000),
-            attachments: [ChatAttachment(kind: .file, url: "/assets/f")], replyTo: ChatID("0"), ref: "c")
+            attachments: [ChatAttachment(kind: .file)], replyTo: ChatID("0"), ref: "c")
         let created = try decode(Array(#"{"type":"subscription","event":"create","data":[\#(row)]}"#.utf8), dialect)
         #expect(created == .events([.message(message)]))
         let updated = try decode(Array(#"{"type":"subscription","event":"update","data":\#(row)}"#.utf8), dialect)

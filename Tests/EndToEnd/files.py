@@ -94,6 +94,26 @@ def what_is_too_large_is_refused_before_it_has_come(setting):
     assert upload(setting, b"x" * 65536).status == 201
 
 
+@on("jwt-rooms")
+def another_sites_page_uploads_nothing(setting):
+    """With what a browser remembers: a form's request has the password, and no header of its own."""
+    start(setting)
+    evil = "Origin: https://evil.example"
+    for fields, status in (
+        ((evil,), b"403"),
+        ((evil, "Content-Type: text/plain"), b"403"),
+        ((evil, "Content-Type: application/x-www-form-urlencoded"), b"403"),
+        (("Origin: null", "Content-Type: text/plain"), b"403"),
+        ((evil, "Content-Type: image/png"), b"201"),
+        ((evil, "Content-Disposition: attachment"), b"201"),
+        (("Origin: %s" % PUBLIC, "Content-Type: text/plain"), b"201"),
+        (("Content-Type: text/plain",), b"201"),
+    ):
+        whole = post(credentials(), "Content-Length: 3", "Connection: close", *fields) + b"abc"
+        answer = Wire(setting, whole).read()
+        assert answer.startswith(b"HTTP/1.1 " + status), (fields, answer)
+
+
 @on("directus")
 def who_has_a_login_of_their_own_uploads_with_it(setting):
     own = 'upstream = { lobby = { type = "login", user = "chef@example.com", password = "own-pw" } }'

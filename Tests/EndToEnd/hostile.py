@@ -1,5 +1,6 @@
 """Bad input from both sides: whoever sends it is answered or dropped, and nobody else notices."""
 
+import contextlib
 import re
 import socket
 import threading
@@ -511,6 +512,24 @@ def strange_answers_to_the_handshake_are_refused_and_tried_again(world):
     round_trip(ann, remy, "after the strange answers")
     told = [text for text in ann.texts(command="NOTICE") if "was lost" in text]
     assert len(told) == 1, told
+
+
+@scenario
+def a_redirect_to_another_port_is_not_followed(world):
+    """Something else may listen there, and would be shown the bridge's credentials."""
+    world.start(room_extra='handshake_timeout = "1s"')
+    ann, remy = world.irc("ann"), world.person("Remy")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = b"ws://127.0.0.1:%d/" % other.getsockname()[1]
+        world.relay.answer_next(b"HTTP/1.1 307 Elsewhere\r\nLocation: " + place + b"\r\nContent-Length: 0\r\n\r\n")
+        handshakes = len(world.relay.handshakes)
+        world.relay.drop()
+        wait_until(lambda: len(world.relay.handshakes) > handshakes + 1, "a try after the redirect")
+        world.relay.wait_for_bridge()
+        round_trip(ann, remy, "after the redirect")
+        other.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            raise AssertionError("the other port was asked by %r" % (other.accept()[1],))
 
 
 @scenario

@@ -298,6 +298,17 @@ def a_large_file_comes_whole_to_a_slow_reader(setting):
 # MARK: - Files within messages
 
 
+@on("typed")
+def what_lets_its_bearer_in_is_no_link(setting):
+    """Neither a name of the bridge's own for a file that it keeps, nor a token, wherever it leads."""
+    start(setting)
+    ann = setting.irc("ann")
+    for url in ("media:AAAAAAAAAAAAAAAAAAAAAA.png", "https://cdn.example/cat.png?token=0123456789abcdef0123456789abcdef"):
+        setting.backend.do("upload", "Remy", url=url, filename="cat.png")
+        line = ann.expect("PRIVMSG", lambda line: "cat.png" in line.params[-1])
+        assert line.params[-1].endswith(" cat.png, not available through a link"), line.raw
+
+
 @on("envelope")
 def a_file_within_a_message_has_a_link(setting):
     start(setting)

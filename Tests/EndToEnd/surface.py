@@ -62,6 +62,8 @@ def a_mirror_speaks_under_others_names(world):
     assert remy.expect_message("hello from afar")["sender_name"] == "linguini/libera"
     ann.expect("PRIVMSG", lambda line: line.params == ["#lobby", "hello from afar"])
     assert ann.texts("linguini/libera") == ["hello from afar"]
+    ann.send("NICK linguini/libera")
+    ann.expect("432")
 
 
 @scenario

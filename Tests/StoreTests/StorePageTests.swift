@@ -12,8 +12,33 @@ struct StorePageTests {
         try await ask { stage.store.findPlaces(key, query, $0) }
     }
 
+    /// The places that all steps of a search find.
     private func found(_ stage: StoreStage, _ search: StoredSearch) async throws -> [Int64] {
-        try await ask { stage.store.search(.lobby, search, $0) }.map(\.sequence)
+        var steps: [[Int64]] = []
+        var next: StoredSearch? = search
+        while let asked = next {
+            let step = try await ask { stage.store.search(.lobby, asked, $0) }
+            steps.append(step.found.map(\.sequence))
+            next = step.rest
+        }
+        return Array((search.isForwards ? steps : steps.reversed()).joined())
+    }
+
+    /// What of all messages matches, as the sentences at ``StoredSearch`` say it.
+    private func matching(_ search: StoredSearch, _ rows: [StoredMessage]) -> [Int64] {
+        func folded(_ text: String) -> [UInt8] { text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 } }
+        let part = folded(search.text ?? "")
+        let found = rows.filter { row in
+            guard row.kind == .message || row.kind == .notice, !row.isTakenBack, !search.without.cover(row) else {
+                return false
+            }
+            if let after = search.after, row.at < after { return false }
+            if let before = search.before, row.at > before { return false }
+            if let nick = search.nick, folded(nick) != folded(row.nick) { return false }
+            let text = folded(row.text)
+            return part.isEmpty || text.indices.contains { text[$0...].starts(with: part) }
+        }.map(\.sequence)
+        return Array(search.isForwards ? found.prefix(search.limit) : found.suffix(search.limit))
     }
 
     /// Somebody says it: upstream with an id or a name or neither, or here with an account or a nick.
@@ -139,7 +164,8 @@ struct StorePageTests {
     func searches(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let words = ["soup", "SOUP", "100%", "a_b", "back\\slash", "été", "Été", "garlic bread", "'; --", "%"]
-        let stage = try StoreStage()
+        let count = 1 + Int(seed % 7)
+        let stage = try StoreStage { $0.pageStepCount = count }
         var rows: [StoredMessage] = []
         for place in 0..<40 as Range<Int64> {
             let text = (0..<3).compactMap { _ in words.randomElement(using: &random) }.joined(separator: " ")
@@ -162,9 +188,54 @@ struct StorePageTests {
             search.after = Bool.random(using: &random) ? ChatTimestamp(milliseconds: from) : nil
             search.before = Bool.random(using: &random) ? ChatTimestamp(milliseconds: to) : nil
             search.without = mutes(&random)
-            #expect(
-                try await found(stage, search) == search.find(in: rows).map(\.sequence), "seed \(seed): \(search)")
+            let wanted = matching(search, rows)
+            #expect(try await found(stage, search) == wanted, "seed \(seed): \(search)")
+            var next: StoredSearch? = search
+            while let asked = next {
+                let step = asked.step(in: rows, count: count)
+                #expect(try await ask { stage.store.search(.lobby, asked, $0) } == step, "seed \(seed): \(asked)")
+                next = step.rest
+            }
         }
+    }
+
+    @Test("a step of a search ends when it has looked at many messages, or at many bytes")
+    func searchSteps() async throws {
+        let stage = try StoreStage()
+        let long = String(repeating: "a", count: 400 * 1024)
+        await stage.submitAndSettle((0..<8).map { .message(.lobby, .plain($0, text: long)) })
+        await stage.submitAndSettle((8..<3000).map { .message(.lobby, .plain($0)) })
+        let rows = try await stage.messages(.lobby)
+        let pattern = String(repeating: "a", count: 400) + "b"
+        for search in [
+            StoredSearch(text: pattern, limit: 5),
+            StoredSearch(text: pattern, after: ChatTimestamp(milliseconds: 0), limit: 5),
+        ] {
+            var next: StoredSearch? = search
+            var steps: [StoredSearchStep] = []
+            while let asked = next {
+                let step = try await ask { stage.store.search(.lobby, asked, $0) }
+                #expect(step == asked.step(in: rows))
+                #expect(step.byteCount < StoredSearch.stepBytes + long.utf8.count)
+                steps.append(step)
+                next = step.rest
+            }
+            #expect(steps.count == 4 && steps.allSatisfy { $0.found.isEmpty && !$0.isCut })
+            #expect(steps.reduce(0) { $0 + $1.byteCount } == rows.reduce(0) { $0 + $1.text.utf8.count })
+        }
+    }
+
+    @Test("a search looks at so many messages of a room, and says that it looked at no more")
+    func searchBound() {
+        let rows = (0...Int64(StoredSearch.maxLooked)).map { StoredMessage.plain($0, text: $0 == 0 ? "first" : "x") }
+        var next: StoredSearch? = StoredSearch(text: "first", limit: 5)
+        var steps: [StoredSearchStep] = []
+        while let asked = next {
+            steps.append(asked.step(in: rows))
+            next = steps.last?.rest
+        }
+        #expect(steps.allSatisfy { $0.found.isEmpty } && steps.last?.isCut == true)
+        #expect(steps.count == StoredSearch.maxLooked / StoredSearch.stepCount)
     }
 
     @Test("a page sees what was handed over before it")

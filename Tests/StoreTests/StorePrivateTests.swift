@@ -104,7 +104,7 @@ struct StorePrivateTests {
         #expect(try await ask { stage.store.findPlaces(Self.ours, query, $0) }.sequences == [1])
         for (text, found) in [("words 1", []), ("words", [row(0), row(2)])] as [(String, [StoredMessage])] {
             let search = StoredSearch(text: text, limit: 9)
-            #expect(try await ask { stage.store.search(Self.ours, search, $0) } == found)
+            #expect(try await ask { stage.store.search(Self.ours, search, $0) }.found == found)
         }
         await stage.submitAndSettle([.restore(Self.ours, msgid: row(1).msgid)])
         var again = reaction

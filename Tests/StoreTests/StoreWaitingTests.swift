@@ -197,8 +197,8 @@ struct StoreWaitingTests {
             let (first, second) = (try await stage.room(key), try await sound.room(key))
             #expect(first == second, comment)
             let search = StoredSearch(text: "edited", limit: 10)
-            let found: [StoredMessage] = try await ask { stage.store.search(key, search, $0) }
-            let wantedFound: [StoredMessage] = try await ask { sound.store.search(key, search, $0) }
+            let found: StoredSearchStep = try await ask { stage.store.search(key, search, $0) }
+            let wantedFound: StoredSearchStep = try await ask { sound.store.search(key, search, $0) }
             #expect(found == wantedFound, comment)
         }
     }

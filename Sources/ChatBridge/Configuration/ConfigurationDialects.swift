@@ -12,6 +12,8 @@ struct DialectConfiguration: Equatable, Sendable {
     var json: JSONValue
     /// The same, compiled.
     var definition: CustomDefinition
+    /// Texts in it that came from variables and files, and may be secrets.
+    var fromElsewhere: Set<String> = []
 
     static func == (a: Self, b: Self) -> Bool { a.name == b.name && a.file == b.file && a.json == b.json }
 }
@@ -149,11 +151,15 @@ private struct DescribedDialect {
         }
         guard let file = node["file"] else {
             let count = reader.problems.count
-            let json = Self.json(node, &reader)
+            var expanded: Set<String> = []
+            let json = Self.json(node, &reader, &expanded)
             // A text that could not be made is no reason for a second complaint.
             guard reader.problems.count == count else { return nil }
-            return compile(json, file: nil, &reader) { problem in position(problem.path, isKey: !problem.known.isEmpty)
+            var dialect = compile(json, file: nil, &reader) { problem in
+                position(problem.path, isKey: !problem.known.isEmpty)
             }
+            dialect?.fromElsewhere = expanded
+            return dialect
         }
         for entry in entries where entry.key != "file" {
             reader.report(entry.keyOrigin, "\"\(entry.key)\" has no place beside \"file\"")
@@ -231,17 +237,23 @@ private struct DescribedDialect {
 
     // MARK: - Between TOML and JSON
 
-    private static func json(_ node: ConfigurationNode, _ reader: inout ConfigurationReader) -> JSONValue {
+    /// - Parameter expanded: gets the texts that came from elsewhere.
+    private static func json(
+        _ node: ConfigurationNode, _ reader: inout ConfigurationReader, _ expanded: inout Set<String>
+    ) -> JSONValue {
         switch node.content {
         case .table(let entries):
             var members: [JSONValue.Member] = []
-            for entry in entries { members.append(.init(entry.key, json(entry.node, &reader))) }
+            for entry in entries { members.append(.init(entry.key, json(entry.node, &reader, &expanded))) }
             return .object(members)
         case .array(let elements):
             var values: [JSONValue] = []
-            for element in elements { values.append(json(element, &reader)) }
+            for element in elements { values.append(json(element, &reader, &expanded)) }
             return .array(values)
-        case .string: return .string(reader.string(node) ?? "")
+        case .string(let raw):
+            let text = reader.string(node) ?? ""
+            if raw.contains("${") { expanded.insert(text) }
+            return .string(text)
         case .integer(let number): return .integer(number)
         case .real(let number): return .number(number)
         case .boolean(let flag): return .bool(flag)
@@ -249,16 +261,30 @@ private struct DescribedDialect {
         }
     }
 
-    /// For printing. What a header or the body of a login holds may be a secret.
+    /// How a part of a description is printed.
+    private enum Part {
+        /// Texts that say where things are in frames: nothing that is called a secret is one.
+        case rules
+        /// What goes up, or an address.
+        case frames
+        /// A header or the body of a login: any text may be a secret, whatever it is called.
+        case secrets
+    }
+
     static func node(_ dialect: DialectConfiguration) -> ConfigurationNode {
         if let file = dialect.file {
             return ConfigurationNode(.table([entry("file", ConfigurationNode(.string(file)))]))
         }
-        let secrets = ["headers", "login", "refresh"]
         return ConfigurationNode(
             .table(
                 (dialect.json.object ?? []).map { member in
-                    entry(member.key, node(member.value, isSecret: secrets.contains(member.key)))
+                    let part: Part =
+                        switch member.key {
+                        case "decode", "unwrap": .rules
+                        case "headers", "login", "refresh": .secrets
+                        default: .frames
+                        }
+                    return entry(member.key, node(member.value, part, key: member.key, dialect))
                 }))
     }
 
@@ -268,21 +294,35 @@ private struct DescribedDialect {
         return ConfigurationNode.Entry(key: key, keyOrigin: .builtIn, node: node)
     }
 
-    private static func node(_ json: JSONValue, isSecret: Bool) -> ConfigurationNode {
+    private static func node(
+        _ json: JSONValue, _ part: Part, key: String, _ dialect: DialectConfiguration
+    ) -> ConfigurationNode {
         switch json {
         case .object(let members):
             let open = ["post", "token", "refresh", "expires"]
             return ConfigurationNode(
-                .table(members.map { entry($0.key, node($0.value, isSecret: isSecret && !open.contains($0.key))) }))
-        case .array(let values): return ConfigurationNode(.array(values.map { node($0, isSecret: isSecret) }))
-        case .string(let text):
-            let isBlank = isSecret && !text.contains("{token}") && !text.hasPrefix("{{account.")
-            return ConfigurationNode(.string(isBlank ? Secret.blank : text))
+                .table(
+                    members.map { member in
+                        let inner = part == .secrets && open.contains(member.key) ? .rules : part
+                        return entry(member.key, node(member.value, inner, key: member.key, dialect))
+                    }))
+        case .array(let values): return ConfigurationNode(.array(values.map { node($0, part, key: key, dialect) }))
+        case .string(let text): return ConfigurationNode(.string(printed(text, part, key: key, dialect)))
         case .integer(let number): return ConfigurationNode(.integer(number))
         case .double(let number): return ConfigurationNode(.real(number))
         case .bool(let flag): return ConfigurationNode(.boolean(flag))
         case .literal(let text): return ConfigurationNode(.string(text))
         case .null: return ConfigurationNode(.string(""))
+        }
+    }
+
+    private static func printed(
+        _ text: String, _ part: Part, key: String, _ dialect: DialectConfiguration
+    ) -> String {
+        switch part {
+        case .rules: Secret.printed(text, key: "", fromElsewhere: dialect.fromElsewhere)
+        case .frames: Secret.printed(text, key: key, fromElsewhere: dialect.fromElsewhere)
+        case .secrets: text.contains("{token}") || text.hasPrefix("{{account.") ? text : Secret.blank
         }
     }
 }

@@ -95,11 +95,6 @@ struct DialectOptionTree: Sendable {
         return node
     }
 
-    /// Names that end like this have secrets as values, whatever the dialect.
-    private static let secretNames = [
-        "password", "token", "secret", "credential", "authorization", "api_key", "apikey",
-    ]
-
     private func printed(_ node: ConfigurationNode, key: String) -> ConfigurationNode {
         switch node.content {
         case .table(let entries):
@@ -110,9 +105,7 @@ struct DialectOptionTree: Sendable {
                     }))
         case .array(let elements): return ConfigurationNode(.array(elements.map { printed($0, key: key) }))
         case .string(let text):
-            let name = key.lowercased()
-            let isSecret = expanded.contains(text) || Self.secretNames.contains { name.hasSuffix($0) }
-            return ConfigurationNode(.string(isSecret && !text.isEmpty ? Secret.blank : text))
+            return ConfigurationNode(.string(Secret.printed(text, key: key, fromElsewhere: expanded)))
         default: return ConfigurationNode(node.content)
         }
     }

@@ -1,3 +1,4 @@
+import BridgeCore
 import Digests
 
 /// Text that must not be shown: no description, dump, log line or printed configuration contains it.
@@ -14,6 +15,29 @@ struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringCon
     var description: String { Self.blank }
     var debugDescription: String { Self.blank }
     var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+extension Secret {
+    /// A dialect's text as it can be printed: the dialect alone knows what it means, so what came from elsewhere is blanked,
+    /// what is called a secret, and in a frame or an address that stands there as text, what is called so within.
+    ///
+    /// - Parameters:
+    ///   - key: what it is called.
+    ///   - fromElsewhere: texts that came from variables and files.
+    static func printed(_ text: String, key: String, fromElsewhere: Set<String>) -> String {
+        if text.isEmpty { return text }
+        if fromElsewhere.contains(text) { return blank }
+        if SecretNames.contains(key) { return hasPlace(text) ? text : blank }
+        return text.replacing(#/(?<name>[A-Za-z0-9_\-]+)(?<between>=|"\s*:\s*")(?<value>[^&#;\s"]+)/#) { match in
+            guard SecretNames.contains(match.name), !hasPlace(match.value) else { return String(match.0) }
+            return "\(match.name)\(match.between)\(blank)"
+        }
+    }
+
+    /// `{token}` or `{{account.password}}`: the secret itself stands elsewhere.
+    private static func hasPlace(_ text: some StringProtocol) -> Bool {
+        String(text).contains(#/\{[A-Za-z0-9_.|]+\}/#)
+    }
 }
 
 /// What a client's PASS is checked against.

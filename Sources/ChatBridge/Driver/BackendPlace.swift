@@ -29,6 +29,8 @@ struct BackendPlace: Sendable {
         request.stallTimeout = order.stallTimeout
         request.maxBodyBytes = order.maxAnswerBytes
         request.tls = tls
+        // With something of ours beside it, a backend could answer for the bridge and not for the client.
+        if order.carriesClientTokenOnly { request.tls?.identity = nil }
         request.proxies = proxies
         // A redirect would turn a POST into something else, and what is asked has one address.
         request.followsRedirects = order.request.method == .get
@@ -37,7 +39,9 @@ struct BackendPlace: Sendable {
         // What an order shows about itself takes the place of what the configuration has under that name: of two, servers
         // take either, and a client's token would be judged by the configuration's.
         let shown = Set(order.authorization.headers.map { ASCII.lowercased($0.name) })
-        if isOwn(url) { fields += headers.filter { !shown.contains(ASCII.lowercased($0.name)) } }
+        if isOwn(url), !order.carriesClientTokenOnly {
+            fields += headers.filter { !shown.contains(ASCII.lowercased($0.name)) }
+        }
         fields += order.authorization.headers.map { ($0.name, $0.value) }
         switch order.request.body {
         case .none:

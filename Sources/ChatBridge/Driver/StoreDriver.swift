@@ -148,7 +148,7 @@ final class StoreDriver: Sendable {
     func searchMessages(_ id: StoreReadID, _ key: StoredRoomKey, _ search: StoredSearch, on loop: NetworkLoop) {
         store.search(key, search) { outcome in
             loop.enqueue { transport in
-                BridgeDriver.tell(transport) { $0.messagesRead(id, outcome, now: $1) }
+                BridgeDriver.tell(transport) { $0.messagesSearched(id, outcome, now: $1) }
             }
         }
     }

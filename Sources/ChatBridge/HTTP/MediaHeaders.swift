@@ -79,6 +79,26 @@ enum MediaHeaders {
 
     // MARK: - Of an upload
 
+    /// Whether a page of another site may have caused an upload with a password that it does not have: a browser adds to
+    /// what any page sends the password that it remembers, and asks before it sends what only a script can.
+    ///
+    /// - Parameters:
+    ///   - origins: pages that may.
+    ///   - host: whom the request is for.
+    ///
+    /// Source: Fetch, "CORS-safelisted request-header" and "Origin header": requests of other sites' pages have one.
+    static func mayBeForged(_ head: HTTPRequestHead, origins: [OriginPattern], host: String) -> Bool {
+        let written = head.headers.all("Origin")
+        // Tokens are remembered by no browser.
+        guard case .password? = UploadCredentials(head.headers), !written.isEmpty else { return false }
+        if written.count == 1, origins.contains(where: { $0.matches(written[0], host: host) }) { return false }
+        if head.headers.first("Content-Disposition") != nil { return false }
+        let type = head.headers.first("Content-Type").flatMap { HTTPParameterizedValue($0)?.value }
+        return type.map { !isType($0) || formTypes.contains(ASCII.lowercased($0)) } ?? true
+    }
+
+    private static let formTypes: Set = ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"]
+
     /// The type of what is uploaded; without one that can be read, bytes.
     static func uploadedType(_ headers: HTTPHeaders) -> String {
         let bare = headers.first("Content-Type").flatMap { HTTPParameterizedValue($0)?.value }.map(ASCII.lowercased)

@@ -50,6 +50,8 @@ final class MediaRoutes: LoopTenant {
     private let maxUploadBytes: Int
     /// Pages that may upload with what their browser knows of us; all others must bring the password themselves.
     private let origins: [OriginPattern]
+    /// By which pages of ours are known.
+    private let host: String
     let files: MediaFiles
     private let journal: UploadJournal
     private let workers: WorkPool
@@ -106,6 +108,7 @@ final class MediaRoutes: LoopTenant {
         backends: BackendDriver, bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
     ) {
         links = settings.links
+        host = (try? HTTPURL(parsing: settings.links.base))?.host ?? ""
         maxUploadBytes = settings.maxUploadBytes
         self.origins = origins
         self.bridge = bridge
@@ -150,7 +153,6 @@ final class MediaRoutes: LoopTenant {
     /// Source: Fetch, "CORS protocol".
     private func sharing(_ head: HTTPRequestHead) -> [(name: String, value: String)] {
         var fields = [(name: "Access-Control-Expose-Headers", value: "Location"), (name: "Vary", value: "Origin")]
-        let host = (try? HTTPURL(parsing: links.base))?.host ?? ""
         if let origin = head.headers.first("Origin"), head.headers.all("Origin").count == 1,
             origins.contains(where: { $0.matches(origin, host: host) })
         {
@@ -167,6 +169,12 @@ final class MediaRoutes: LoopTenant {
     private func uploadBegins(_ gate: HTTPGate, _ transport: Transport) {
         guard let shown = UploadCredentials(gate.head.headers) else { return refuseStranger(gate, transport) }
         if case .token = shown, !bridge.bridge.takesUploadTokens { return refuseStranger(gate, transport) }
+        guard !MediaHeaders.mayBeForged(gate.head, origins: origins, host: host) else {
+            return gate.refuse(
+                403, headers: sharing(gate.head),
+                "A page of another site uploads with a Content-Type of the file or a Content-Disposition\n",
+                transport: transport)
+        }
         guard MediaHeaders.uploadedType(gate.head.headers) != "multipart/form-data" else {
             return gate.refuse(
                 415, headers: sharing(gate.head), "Send the file itself, not a form with it (curl: -T, not -F)\n",
