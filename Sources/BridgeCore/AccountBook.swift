@@ -16,12 +16,23 @@ struct AccountBook {
     private var made: Set<String> = []
     /// Iterations that every check of a password takes, so that accounts cannot be told apart by time.
     private(set) var passwordCost: Int
+    /// The iterations that passwords of accounts have, each once.
+    private var iterations: Set<Int> = []
 
     /// - Parameter least: iterations of accounts that are yet to come; nil: there will be none.
     init(_ configured: [AccountSettings], least: Int?) {
         let cost = (configured.map(\.password.iterations) + (least.map { [$0] } ?? [])).max()
         passwordCost = cost ?? SCRAMVerifier.defaultIterations
         for account in configured where byName[Self.fold(account.name)] == nil { add(account) }
+    }
+
+    /// Iterations for a name that is none: some that accounts have, since any other number would tell that it is none. Each name
+    /// has the same ones always, also when more accounts come that have others, but for as few names as can be.
+    func decoyIterations(_ name: String, key: [UInt8]) -> Int {
+        let folded = Self.fold(name)
+        // Whichever draws the highest lot. Source: Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996.
+        let lots = iterations.map { (lot: HMACSHA256.authenticate(Array("\($0)/\(folded)".utf8), key: key), count: $0) }
+        return lots.max { $0.lot.lexicographicallyPrecedes($1.lot) }?.count ?? passwordCost
     }
 
     static func fold(_ name: String) -> String { IRCCasemapping.ascii.fold(name) }
@@ -45,6 +56,7 @@ struct AccountBook {
     private mutating func add(_ account: AccountSettings) {
         let folded = Self.fold(account.name)
         byName[folded] = account
+        iterations.insert(account.password.iterations)
         if account.mayRelay { mayRelay = true }
         for certificate in account.certificates { nameByCertificate[certificate] = folded }
         for owner in account.tokenOwners { nameByToken[Array(owner.utf8)] = folded }

@@ -7,7 +7,7 @@ extension Bridge {
     /// Source: IRCv3 message-redaction.
     func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
         guard channel.hasPrefix("#") else { return redactPrivate(channel, msgid, reason: reason, session) }
-        guard let room = room(channel: channel), session.rooms.contains(room.id) else {
+        guard let room = room(channel: channel, for: session), session.rooms.contains(room.id) else {
             return reply(
                 .fail(
                     "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),

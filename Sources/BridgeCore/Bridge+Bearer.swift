@@ -78,7 +78,7 @@ extension Bridge {
         else { return true }
         switch backend.verdict(on: outcome) {
         case .belongs(let person):
-            loginThrottle.succeeded(session.origin.address)
+            loginThrottle.succeeded(session.origin.address, tried.target)
             session.passwordTry = nil
             if !tried.isAbandoned { bearerIs(person, as: asked.authzid, backend, session) }
             goOnRegistering(session)
@@ -129,9 +129,10 @@ extension Bridge {
         guard let client = Self.client(wanted: authzid, of: names) else {
             return saslFailed(session, "You may only log in as yourself")
         }
-        loggedIn(
-            session,
-            PasswordTry(attempt: 0, purpose: .sasl, account: account, clientName: client.isEmpty ? nil : client))
+        let tried = PasswordTry(
+            attempt: 0, purpose: .sasl, account: account, clientName: client.isEmpty ? nil : client)
+        loginThrottle.succeeded(session.origin.address, tried.target)
+        loggedIn(session, tried)
     }
 
     /// Which of a person's clients it is, where they act as `wanted`; empty: it has no name. Nil: `wanted` is somebody else.

@@ -139,7 +139,8 @@ extension Bridge {
             !session.rooms.contains(room.id)
         else { return }
         // All may be otherwise than when it asked.
-        guard mayEnter(room, session) else { return reply(entranceRefusal(to: room, session), session) }
+        guard mayEnter(room, session) else { return noSuchChannel(entrance.channel, session) }
+        if let refusal = spellingRefusal(room, as: entrance.channel, session) { return reply(refusal, session) }
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
         room.askedSince = entrance.at
         defer { room.askedSince = nil }

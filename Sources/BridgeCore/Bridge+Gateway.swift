@@ -110,7 +110,7 @@ extension Bridge {
         session.passwordTry = nil
         session.gatewayTry = nil
         session.forgetUnusedLogin()
-        loginThrottle.succeeded(gatewayAddress)
+        loginThrottle.succeeded(gatewayAddress, .gateway)
         var origin = session.origin
         origin.address = tried.address.description
         origin.isLocal = tried.address.isLoopback

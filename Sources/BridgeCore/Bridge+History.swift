@@ -42,7 +42,7 @@ extension Bridge {
             guard target.hasPrefix("#") else {
                 return privateHistory(subcommand, target, selection, limit: limit, session)
             }
-            guard let room = room(channel: target), mayReadHistory(of: room, session) else {
+            guard let room = room(channel: target, for: session), mayReadHistory(of: room, session) else {
                 let refusal = HistoryRefusal(
                     code: "INVALID_TARGET", context: [subcommand, target], text: "Messages could not be retrieved")
                 return reply(refusal.line(from: settings.serverName), session)
@@ -98,7 +98,7 @@ extension Bridge {
         if let nick = request.channel, !nick.hasPrefix("#") {
             (places, conversations) = ([], searchedConversations(with: nick, session))
         } else if let channel = request.channel {
-            guard let room = room(channel: channel), places.contains(room.id) else {
+            guard let room = room(channel: channel, for: session), places.contains(room.id) else {
                 let refusal = HistoryRefusal(
                     command: "SEARCH", code: "INVALID_PARAMS", context: ["in"], text: "You are not in that room")
                 return reply(refusal.line(from: settings.serverName), session)

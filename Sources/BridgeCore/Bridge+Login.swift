@@ -37,6 +37,22 @@ struct PasswordTry {
     var isAbandoned = false
     /// No password but a token, which the backend is asked about.
     var isBearer = false
+    /// The account that the same words were tried for before, in vain: they were meant for it rather than for everybody.
+    var triedAccount: AccountSettings?
+
+    /// What a failure counts for.
+    var failed: LoginThrottle.Target { triedAccount.map { .account(AccountBook.fold($0.name)) } ?? target }
+
+    /// What it is tried for.
+    var target: LoginThrottle.Target {
+        if isBearer { return .token }
+        switch purpose {
+        case .gateway: return .gateway
+        case .serverPass: return .server
+        case .sasl, .service, .oper, .accountPass, .newAccount:
+            return account.map { .account(AccountBook.fold($0.name)) } ?? .unknown
+        }
+    }
 }
 
 extension Bridge {
@@ -82,26 +98,26 @@ extension Bridge {
         if tried.purpose == .gateway { return gatewayChecked(session, verdict) }
         switch (verdict, tried.purpose) {
         case (.correct, .oper):
-            loginThrottle.succeeded(session.origin.address)
+            loginThrottle.succeeded(session.origin.address, tried.target)
             session.passwordTry = nil
             becomeOperator(session, tried.account)
         case (.unavailable, .oper):
             session.passwordTry = nil
             reply(session.numeric(.errPasswdMismatch, "Too many people log in at this moment; try again"), session)
         case (.correct, .service):
-            loginThrottle.succeeded(session.origin.address)
+            loginThrottle.succeeded(session.origin.address, tried.target)
             session.passwordTry = nil
             loggedInByService(session, tried)
         case (.unavailable, .service):
             session.passwordTry = nil
             say("Too many people log in at this moment; try again.", to: session)
         case (.correct, _):
-            loginThrottle.succeeded(session.origin.address)
+            loginThrottle.succeeded(session.origin.address, tried.target)
             session.passwordTry = nil
             if !tried.isAbandoned { loggedIn(session, tried) }
             goOnRegistering(session)
         case (.wrong, .accountPass(let whole)) where settings.password != nil:
-            checkServerPassword(whole, session)
+            checkServerPassword(whole, after: tried.account, session)
             goOnRegistering(session)
         case (.wrong, _): refuseLater(session)
         case (.unavailable, .sasl):
@@ -128,9 +144,10 @@ extension Bridge {
         session.passwordTry?.purpose == .oper && context.timers[.loginAnswer(session.id)] == nil
     }
 
-    /// Tells of a wrong password, the later the more there were from that address.
+    /// Tells of a wrong password, the later the more there were from that address, or for that account.
     func refuseLater(_ session: IRCSession) {
-        let wait = loginThrottle.failed(session.origin.address, now: context.now.monotonic)
+        let target = session.passwordTry?.failed ?? .unknown
+        let wait = loginThrottle.failed(session.origin.address, target, now: context.now.monotonic)
         let isBearer = session.passwordTry?.isBearer == true
         context.note(
             .warn, isBearer ? "client-token-refused" : "wrong-password",
@@ -241,12 +258,17 @@ extension Bridge {
         }
     }
 
-    private func checkServerPassword(_ text: String, _ session: IRCSession) {
+    /// - Parameter account: for which the text was tried already.
+    private func checkServerPassword(
+        _ text: String, after account: AccountSettings? = nil, _ session: IRCSession
+    ) {
         let given = SecretBytes(text.utf8)
         switch settings.password {
-        case .hashed(let verifier): check(given, against: verifier, nil, .serverPass, session)
+        case .hashed(let verifier):
+            check(given, against: verifier, nil, .serverPass, session)
+            session.passwordTry?.triedAccount = account
         case .plain(let wanted):
-            session.passwordTry = PasswordTry(attempt: 0, purpose: .serverPass)
+            session.passwordTry = PasswordTry(attempt: 0, purpose: .serverPass, triedAccount: account)
             guard given == wanted else { return refuseLater(session) }
             session.passwordTry = nil
             session.isAdmitted = true

@@ -72,13 +72,12 @@ extension Bridge {
     /// Source: IRCv3 read-marker.
     func readMarker(_ target: String, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
-        if target.hasPrefix("#"), let room = room(channel: target) {
+        if target.hasPrefix("#"), let room = room(channel: target, for: session) {
             guard !session.rooms.contains(room.id) else {
                 return reply(room.markerMessage(of: session.id, context), session)
             }
             let puppet = context.identities.puppetID(of: person, backend: room.settings.backend)
-            let at = mayEnter(room, session) ? room.markers[puppet]?.at : nil
-            return reply(markerMessage(room.channel, at), session)
+            return reply(markerMessage(room.channel, room.markers[puppet]?.at), session)
         }
         let folded = settings.casemapping.fold(target)
         reply(

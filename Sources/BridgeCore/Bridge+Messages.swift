@@ -50,7 +50,7 @@ extension Bridge {
         _ verb: MessageVerb, _ channel: String, _ words: SpokenText?, _ clientTags: [IRCTag], label: String?,
         _ session: IRCSession
     ) {
-        guard let room = room(channel: channel) else {
+        guard let room = room(channel: channel, for: session) else {
             let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
             return refuse(verb, session.numeric(.errNoSuchChannel, shown, "No such room"), session)
         }

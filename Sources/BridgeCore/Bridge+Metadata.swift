@@ -84,7 +84,7 @@ extension Bridge {
             return (person.nick, .person(id, person))
         }
         if name.hasPrefix("#") {
-            guard let room = room(channel: name), mayEnter(room, session) else { return nil }
+            guard let room = room(channel: name, for: session) else { return nil }
             return (room.channel, .room(room))
         }
         guard let (id, person) = context.identities.person(nick: name), isPresent(person) else { return nil }

@@ -26,7 +26,7 @@ extension Bridge {
 
     /// The room of a moderator's command; nil after telling the client why not.
     private func moderatedRoom(_ channel: String, _ session: IRCSession) -> Room? {
-        guard let room = room(channel: channel) else {
+        guard let room = room(channel: channel, for: session) else {
             noSuchChannel(channel, session)
             return nil
         }
@@ -75,7 +75,7 @@ extension Bridge {
     ///
     /// Source: modern.ircdocs.horse, "MODE message", "Channel Modes".
     func roomMode(_ channel: String, _ params: [String], _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard let modes = params.first, !modes.isEmpty else {
             reply(session.numeric(.rplChannelModeIs, room.channel, room.moderation.modeString), session)
             return reply(
@@ -233,7 +233,7 @@ extension Bridge {
 
     /// Source: modern.ircdocs.horse, "INVITE message"; IRCv3 invite-notify.
     func invite(_ nick: String, to channel: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard let personID = session.person, let person = context.identities[personID],
             session.rooms.contains(room.id)
         else {
@@ -289,7 +289,7 @@ extension Bridge {
     ///
     /// Source: modern.ircdocs.horse, "TOPIC message".
     func setTopic(_ channel: String, to text: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard room.settings.topic.isEmpty else {
             return reply(
                 session.numeric(

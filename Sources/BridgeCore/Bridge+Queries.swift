@@ -178,7 +178,9 @@ extension Bridge {
                 .rplLUserClient, "There are \(upstream) users and \(registeredCount) invisible on 1 servers"), session)
         reply(session.numeric(.rplLUserOp, String(operators.count), "operator(s) online"), session)
         reply(session.numeric(.rplLUserUnknown, String(max(0, unknown)), "unknown connection(s)"), session)
-        reply(session.numeric(.rplLUserChannels, String(rooms.count), "channels formed"), session)
+        reply(
+            session.numeric(.rplLUserChannels, String(rooms.count { mayEnter($0, session) }), "channels formed"),
+            session)
         reply(session.numeric(.rplLUserMe, "I have \(registeredCount) clients and 0 servers"), session)
         reply(
             session.numeric(

@@ -183,9 +183,11 @@ extension Bridge {
 
     // MARK: - Rooms
 
+    static let noSuchRoom = "No such room; LIST shows them"
+
     func noSuchChannel(_ channel: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
-        reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, "No such room; LIST shows them"), session)
+        reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, Self.noSuchRoom), session)
     }
 
     func join(_ channel: String, _ session: IRCSession) {
@@ -195,18 +197,15 @@ extension Bridge {
     }
 
     private func tryToJoin(_ channel: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) ?? templateRoom(channel, session) else { return }
-        guard session.person != nil, !session.rooms.contains(room.id) else { return }
-        guard mayEnter(room, session) else {
-            return reply(entranceRefusal(to: room, session), session)
+        guard let room = room(channel: channel, for: session) ?? templateRoom(channel, session),
+            session.person != nil, !session.rooms.contains(room.id)
+        else { return }
+        if let refusal = spellingRefusal(room, as: channel, session) ?? shareRefusal(room, session) {
+            return reply(refusal, session)
         }
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
         if entranceWaits(room, session) { return awaitEntrance(to: room, isAsked: true, session) }
         for other in enterWithOthers(room, session) { pullLongAnswers(other) }
-    }
-
-    func entranceRefusal(to room: Room, _ session: IRCSession) -> IRCMessage {
-        session.numeric(.errInviteOnlyChan, room.channel, "Your account may not enter this room")
     }
 
     /// Puts a client into a room, and the person's other clients.
@@ -236,6 +235,7 @@ extension Bridge {
             session.id, person: personID, clientName: session.clientName, profile: session.caps.renderingProfile,
             hasReadMarker: session.caps.contains(.readMarker), receipts: receiptsChoice(of: session),
             isHeld: backlog != nil, context)
+        if templateRooms[room.id] != nil, room.locals.count == 1 { templateOpeners[room.id] = personID }
         session.rooms.append(room.id)
         rememberMembership(room, session)
         if !room.isLoading { follow(room, session, from: newest, backlog) }
@@ -263,7 +263,7 @@ extension Bridge {
     }
 
     private func part(_ channel: String, reason: String?, _ session: IRCSession) {
-        guard let room = room(channel: channel) else {
+        guard let room = room(channel: channel, for: session) else {
             forgetMembership(channel: channel, session)
             return noSuchChannel(channel, session)
         }
@@ -298,7 +298,7 @@ extension Bridge {
             return reply(session.numeric(.rplEndOfNames, "*", "End of /NAMES list"), session)
         }
         for channel in channels {
-            if let room = room(channel: channel), mayEnter(room, session) {
+            if let room = room(channel: channel, for: session) {
                 session.appendLongAnswer(.names(room.id, cursor: 0))
             } else {
                 let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
@@ -318,7 +318,7 @@ extension Bridge {
     }
 
     private func readTopic(_ channel: String, _ session: IRCSession) {
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard !topic(of: room).isEmpty else {
             return reply(session.numeric(.rplNoTopic, room.channel, "No topic is set"), session)
         }

@@ -118,8 +118,9 @@ extension Bridge {
             }
         case .proven(let account, let client):
             guard bytes.isEmpty else { return saslFailed(session, "The SASL response is malformed") }
-            loginThrottle.succeeded(session.origin.address)
-            loggedIn(session, PasswordTry(attempt: 0, purpose: .sasl, account: account, clientName: client))
+            let tried = PasswordTry(attempt: 0, purpose: .sasl, account: account, clientName: client)
+            loginThrottle.succeeded(session.origin.address, tried.target)
+            loggedIn(session, tried)
         }
     }
 
@@ -137,13 +138,16 @@ extension Bridge {
         let verifier =
             account?.password
             ?? .imitation(
-                of: AccountBook.fold(names.account), key: Array("\(settings.instanceID)/unknown-accounts".utf8),
-                iterations: accounts.passwordCost)
+                of: AccountBook.fold(names.account), key: unknownAccountsKey,
+                iterations: accounts.decoyIterations(names.account, key: unknownAccountsKey))
         let exchange = SCRAMServerExchange(
             first, verifier: verifier, randomness: context.randomBytes(SCRAMServerExchange.nonceByteCount))
         session.scram = .challenged(exchange, account, clientName: names.client)
         challenge(exchange.challenge, .scramSHA256, session)
     }
+
+    /// What names that are none are given is made of, so that it is the same each time.
+    private var unknownAccountsKey: [UInt8] { Array("\(settings.instanceID)/unknown-accounts".utf8) }
 
     /// Sends what a mechanism has to say before it hears more.
     func challenge(_ bytes: [UInt8], _ mechanism: SASLMechanism, _ session: IRCSession) {
@@ -180,6 +184,8 @@ extension Bridge {
         guard let names = names(authcid: account.name, authzid: authzid) else {
             return saslFailed(session, "You may only log in as yourself")
         }
-        loggedIn(session, PasswordTry(attempt: 0, purpose: .sasl, account: account, clientName: names.client))
+        let tried = PasswordTry(attempt: 0, purpose: .sasl, account: account, clientName: names.client)
+        loginThrottle.succeeded(session.origin.address, tried.target)
+        loggedIn(session, tried)
     }
 }

@@ -21,7 +21,7 @@ extension Bridge {
     /// A room that the client may enter; nil after telling that there is none.
     func serviceRoom(_ name: String, _ session: IRCSession) -> Room? {
         let channel = name.hasPrefix("#") ? name : "#" + name
-        if let room = room(channel: channel), mayEnter(room, session) { return room }
+        if let room = room(channel: channel, for: session) { return room }
         say("I know no room \(Self.quoted(channel)); say rooms to hear which there are.", to: session)
         return nil
     }

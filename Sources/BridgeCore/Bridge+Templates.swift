@@ -129,6 +129,8 @@ struct BackendListing {
 extension Bridge {
     /// Bytes of a channel's name after its `#` that may open a room; as for configured channels.
     static let maxTemplateNameBytes = 63
+    /// Rooms of the template that one person may have opened and be in: so ten people share what there may be of them by default.
+    static let maxTemplateRoomsOfPerson = 10
     /// Longest wait of a join for that list; clients show nothing meanwhile.
     static let roomsListWait: Duration = .seconds(10)
 
@@ -163,6 +165,10 @@ extension Bridge {
             guard let entry = listing.entry(folded: settings.casemapping.fold(channel)) else {
                 // It may be new; whoever asks again finds it then.
                 askForTemplateRooms()
+                // Who may enter few rooms is not told which others there are.
+                guard session.account?.rooms == nil else {
+                    return refuse(.errNoSuchChannel, Self.noSuchRoom)
+                }
                 return refuse(.errNoSuchChannel, "\(template.backend) has no such room; LIST shows them")
             }
             name = String(entry.channel.dropFirst())
@@ -185,16 +191,19 @@ extension Bridge {
             askForTemplateRooms()
             return nil
         }
-        let folded = settings.casemapping.fold(name)
-        guard session.account?.rooms.map({ $0.contains(folded) }) ?? true else {
-            return refuse(.errInviteOnlyChan, "Your account may not enter this room")
+        // The list tells a room by any spelling; without one, each may be a room of its own.
+        let called = templateListing == nil ? name : settings.casemapping.fold(name)
+        guard session.account?.rooms.map({ $0.contains(called) }) ?? true else {
+            return refuse(.errNoSuchChannel, Self.noSuchRoom)
         }
         if let known = room(channel: "#" + name), templateRooms[known.id] != nil { return known }
         if let configured = configuredRoom(upstreamRoom, name: name, in: template.backend) {
             return refuse(
                 .errNoSuchChannel,
-                mayEnter(configured, session)
-                    ? "That room is \(configured.channel) here" : "No such room; LIST shows them")
+                mayEnter(configured, session) ? "That room is \(configured.channel) here" : Self.noSuchRoom)
+        }
+        guard isComingBack || !hasTemplateShare(session) else {
+            return refuse(.errTooManyChannels, Self.shareIsTaken)
         }
         guard makeRoomForTemplate() else {
             return refuse(
@@ -204,13 +213,53 @@ extension Bridge {
         guard var made = template.settings(upstreamRoom) else {
             return refuse(.errNoSuchChannel, "That cannot be the name of a room")
         }
-        made.name = folded
+        made.name = called
         made.channel = "#" + name
         if made.topic.isEmpty { made.topic = topic }
         made.upstreamRoom = upstreamRoom
         made.connect = .whileJoined
-        return open(made)
+        let room = open(made)
+        templateOpeners[room.id] = session.person
+        return room
     }
+
+    private static let shareIsTaken =
+        "You have opened \(maxTemplateRoomsOfPerson) rooms that are still in use, and may not open more; leave one first"
+
+    /// Why a room of the template cannot be entered by this name; nil: it can.
+    ///
+    /// IRC takes two spellings for one channel, so one is open at a time; the backend may have a room for each.
+    func spellingRefusal(_ room: Room, as channel: String, _ session: IRCSession) -> IRCMessage? {
+        guard let template = settings.template, templateRooms[room.id] != nil,
+            !TextBytes.areSame(room.channel, channel),
+            templateListing?.entry(folded: settings.casemapping.fold(channel)) == nil
+        else { return nil }
+        // Where nobody is, whoever asks again finds the place free.
+        if isIdle(room) { room.leaveBackend(context) }
+        return session.numeric(
+            .errNoSuchChannel, channel,
+            "It is open as \(room.channel), which may be another room of \(template.backend); JOIN that, or wait until it "
+                + "is empty")
+    }
+
+    /// Why a client may not enter a room of the template in which nobody is, and so have it kept open; nil: it may.
+    func shareRefusal(_ room: Room, _ session: IRCSession) -> IRCMessage? {
+        guard templateRooms[room.id] != nil, isIdle(room), hasTemplateShare(session) else { return nil }
+        return session.numeric(.errTooManyChannels, room.channel, Self.shareIsTaken)
+    }
+
+    /// Whether a person has opened as many rooms as one may. A room that was left to others is no longer theirs.
+    private func hasTemplateShare(_ session: IRCSession) -> Bool {
+        guard let person = session.person else { return true }
+        let count = templateOpeners.count { id, opener in
+            guard opener == person, let room = templateRooms[id], !room.isLeaving, !isIdle(room) else { return false }
+            return room.locals.isEmpty || room.slots.contains(person)
+        }
+        return count >= Self.maxTemplateRoomsOfPerson
+    }
+
+    /// Nobody is in the room, and nothing that was said waits in it.
+    private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.outbox.isEmpty && !room.isOpening }
 
     private func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
@@ -325,7 +374,7 @@ extension Bridge {
     private func makeRoomForTemplate() -> Bool {
         let open = templateRooms.values.filter { !$0.isLeaving }
         if open.count < settings.limits.templateRooms { return true }
-        let idle = open.filter { $0.locals.isEmpty && $0.outbox.isEmpty && !$0.isOpening }
+        let idle = open.filter(isIdle)
         guard
             let oldest = idle.min(by: {
                 ($0.emptySince ?? context.now.monotonic) < ($1.emptySince ?? context.now.monotonic)
@@ -373,6 +422,7 @@ extension Bridge {
             context.timers.cancel(timer)
         }
         templateRooms[id] = nil
+        templateOpeners[id] = nil
         rooms.removeAll { $0.id == id }
         context.roomsWithAccount.remove(id)
         backend(named: room.settings.backend)?.forget(id)

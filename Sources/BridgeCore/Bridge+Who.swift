@@ -25,7 +25,7 @@ extension Bridge {
     /// Source: modern.ircdocs.horse, "WHO message"; IRCv3 WHOX.
     func who(_ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool, _ session: IRCSession) {
         if mask.hasPrefix("#") {
-            if let room = room(channel: mask), mayEnter(room, session) {
+            if let room = room(channel: mask, for: session) {
                 session.appendLongAnswer(
                     .who(room.id, cursor: 0, mask: room.channel, whox: whox, operatorsOnly: operatorsOnly))
                 return

@@ -32,6 +32,8 @@ public final class Bridge {
     var roomsByChannel: [String: RoomID] = [:]
     /// Those of ``rooms`` that the template opened; they come after the configured ones and go again.
     var templateRooms: [RoomID: Room] = [:]
+    /// Whose share of these a room is: of whoever opened it, or entered it when nobody was there.
+    var templateOpeners: [RoomID: PersonID] = [:]
     var lastRoomIndex: Int
     /// The rooms of each backend that was asked for them, by the backend's name.
     var backendRooms: [String: [BackendRoom]] = [:] { didSet { backendRoomsChanged() } }
@@ -434,6 +436,11 @@ public final class Bridge {
 
     func room(channel: String) -> Room? {
         roomsByChannel[settings.casemapping.fold(channel)].flatMap { room($0) }
+    }
+
+    /// The room that a client means, where it may enter that; any other does not exist for it.
+    func room(channel: String, for session: IRCSession) -> Room? {
+        room(channel: channel).flatMap { mayEnter($0, session) ? $0 : nil }
     }
 
     // MARK: - Time

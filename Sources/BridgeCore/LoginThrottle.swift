@@ -1,48 +1,104 @@
 import WireBytes
 
-/// How long the answer to a wrong password waits, by the address that it came from, or whatever failures are counted by.
+/// How long the answer to a wrong password waits. What is right is answered at once, so nobody is locked out.
 ///
-/// The first failure is a slip and answered at once; every further one doubles the wait, up to ``longest``. A success, or
-/// ``memory`` without another failure, starts anew.
+/// | failures are counted by                                   | and forgiven by                                      |
+/// |-----------------------------------------------------------|------------------------------------------------------|
+/// | the address that they came from, whatever was tried there | a success there, as far as they were at the same     |
+/// | the account that was tried, wherever from                 | time alone; and they keep no address waiting from    |
+/// |                                                           | which the account logged in before                   |
+///
+/// The longer of the two waits counts. The first failure is a slip and answered at once; every further one doubles the wait, up
+/// to ``longest``. ``memory`` without another failure starts anew.
 struct LoginThrottle {
     static let first: Duration = .seconds(1)
     /// Below the time that clients give a login before they give up (WeeChat: 15 s for one, but it is told why by then).
     static let longest: Duration = .seconds(30)
     static let memory: Duration = .seconds(15 * 60)
-    /// Places remembered, about 100 bytes each. Past it those that failed longest ago are forgotten.
+    /// Addresses remembered, and accounts, about 100 bytes each. Past it those that failed longest ago are forgotten.
     static let capacity = 10_000
+    /// Failures that are told apart by what was tried, of one address; past it no success forgives them.
+    private static let maxTargets = 32
+    /// Addresses from which an account is known: home, work, a phone and where it travels. The newest are remembered.
+    private static let maxHomes = 8
+    /// More of them make no wait longer.
+    private static let maxFailures = 16
 
-    private struct Entry {
-        var failures: Int
-        var lastAt: MonotonicInstant
+    /// What somebody tried to get into.
+    enum Target: Hashable {
+        /// An account that there is, folded.
+        case account(String)
+        /// The password that all have in common.
+        case server
+        case gateway
+        /// A backend's token, of whomever.
+        case token
+        /// A name that is none.
+        case unknown
     }
 
-    private var entries: [String: Entry] = [:]
+    private struct Failures {
+        var counts: [Target: Int] = [:]
+        var lastAt: MonotonicInstant
 
-    var count: Int { entries.count }
+        var wait: Duration {
+            let count = min(counts.values.reduce(0, +), LoginThrottle.maxFailures)
+            guard count > 1 else { return .zero }
+            return min(LoginThrottle.longest, LoginThrottle.first * (1 << (count - 2)))
+        }
+    }
+
+    private var places: [String: Failures] = [:]
+    private var accounts: [String: Failures] = [:]
+    /// The newest last.
+    private var homes: [String: [String]] = [:]
+
+    /// Addresses.
+    var count: Int { places.count }
 
     /// Enters a failure and tells how long its answer waits.
-    mutating func failed(_ address: String, now: MonotonicInstant) -> Duration {
-        failed(at: Self.network(of: address), now: now)
+    mutating func failed(_ address: String, _ target: Target, now: MonotonicInstant) -> Duration {
+        let place = Self.network(of: address)
+        let wait = Self.enter(target, of: place, in: &places, now: now)
+        guard case .account(let account) = target, homes[account]?.contains(place) != true else { return wait }
+        return max(wait, Self.enter(target, of: account, in: &accounts, now: now))
     }
 
-    /// Likewise.
+    /// Enters a failure that is counted by its place alone.
     ///
     /// - Parameter place: compared as it is.
     mutating func failed(at place: String, now: MonotonicInstant) -> Duration {
-        var entry = entries[place] ?? Entry(failures: 0, lastAt: now)
-        if now - entry.lastAt > Self.memory { entry.failures = 0 }
-        entry.failures = min(entry.failures + 1, 16)
-        entry.lastAt = now
-        if entries[place] == nil, entries.count >= Self.capacity { makeRoom(now) }
-        entries[place] = entry
-        guard entry.failures > 1 else { return .zero }
-        return min(Self.longest, Self.first * (1 << (entry.failures - 2)))
+        Self.enter(.unknown, of: place, in: &places, now: now)
     }
 
-    mutating func succeeded(_ address: String) { succeeded(at: Self.network(of: address)) }
+    /// Enters a success, which forgives the failures of this address at the same.
+    mutating func succeeded(_ address: String, _ target: Target) {
+        let place = Self.network(of: address)
+        places[place]?.counts[target] = nil
+        if places[place]?.counts.isEmpty == true { places[place] = nil }
+        guard case .account(let account) = target else { return }
+        var known = homes[account, default: []].filter { $0 != place }.suffix(Self.maxHomes - 1)
+        known.append(place)
+        // As many as there are accounts; those of backends are as many as there are people.
+        if homes[account] == nil, homes.count >= Self.capacity { homes.remove(at: homes.startIndex) }
+        homes[account] = Array(known)
+    }
 
-    mutating func succeeded(at place: String) { entries[place] = nil }
+    mutating func succeeded(at place: String) { places[place] = nil }
+
+    private static func enter(
+        _ target: Target, of key: String, in table: inout [String: Failures], now: MonotonicInstant
+    ) -> Duration {
+        var failures = table[key] ?? Failures(lastAt: now)
+        if now - failures.lastAt > memory { failures.counts = [:] }
+        let isKnown = failures.counts[target] != nil || failures.counts.count < maxTargets
+        let counted = isKnown ? target : .unknown
+        failures.counts[counted] = min(failures.counts[counted, default: 0] + 1, maxFailures)
+        failures.lastAt = now
+        if table[key] == nil, table.count >= capacity { makeRoom(in: &table, now) }
+        table[key] = failures
+        return failures.wait
+    }
 
     /// An IPv6 address stands for its /64, all of which one customer has; any other address stands for itself.
     static func network(of address: String) -> String {
@@ -56,10 +112,10 @@ struct LoginThrottle {
     }
 
     /// Forgets what is old, and when that is not half of it, the older half.
-    private mutating func makeRoom(_ now: MonotonicInstant) {
-        entries = entries.filter { now - $0.value.lastAt <= Self.memory }
-        guard entries.count > Self.capacity / 2 else { return }
-        let newest = entries.sorted { $0.value.lastAt > $1.value.lastAt }.prefix(Self.capacity / 2)
-        entries = Dictionary(newest.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
+    private static func makeRoom(in table: inout [String: Failures], _ now: MonotonicInstant) {
+        table = table.filter { now - $0.value.lastAt <= memory }
+        guard table.count > capacity / 2 else { return }
+        let newest = table.sorted { $0.value.lastAt > $1.value.lastAt }.prefix(capacity / 2)
+        table = Dictionary(newest.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 }

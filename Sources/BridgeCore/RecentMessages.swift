@@ -15,11 +15,15 @@ struct RecentMessages {
         var puppet: ChatID?
         /// As whom the backend knows its author, where that is somebody else by now and `puppet` is nobody.
         fileprivate(set) var formerPuppet: ChatID?
+        /// As whom the backend names its author, where that is somebody upstream.
+        var sender: ChatPerson
         var nick: String
         /// The beginning of what was said, for quoting.
         fileprivate var beginning: String
         /// The beginning of what went up for it, where that is something else.
         fileprivate var wentUpAs: String?
+        /// The beginning of what somebody else made of it, as was told last.
+        fileprivate var changedTo: String?
         /// Nothing answers it any more and nothing quotes it.
         fileprivate(set) var isTakenBack = false
 
@@ -71,15 +75,17 @@ struct RecentMessages {
         return latestHeard.map { min($0, wall) }
     }
 
+    /// - Parameter sender: as whom the backend names an author upstream.
     /// - Returns: its place in the order.
     @discardableResult
     mutating func append(
-        msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp
+        msgid: String, upstreamID: ChatID?, puppet: ChatID?, sender: ChatPerson = ChatPerson(), nick: String,
+        text: String, at: ChatTimestamp
     ) -> Int {
         let slot = push(
             Entry(
-                msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, beginning: Self.beginning(of: text),
-                at: at, sequence: nextSequence))
+                msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: puppet == nil ? sender : ChatPerson(),
+                nick: nick, beginning: Self.beginning(of: text), at: at, sequence: nextSequence))
         byMsgid[msgid] = slot
         if let upstreamID { byUpstreamID[upstreamID] = slot }
         return ring[slot].sequence
@@ -90,8 +96,8 @@ struct RecentMessages {
     mutating func appendGap(msgid: String, at: ChatTimestamp) -> Int {
         let slot = push(
             Entry(
-                msgid: msgid, upstreamID: nil, puppet: nil, nick: "", beginning: "", at: at, sequence: nextSequence,
-                isGap: true))
+                msgid: msgid, upstreamID: nil, puppet: nil, sender: ChatPerson(), nick: "", beginning: "", at: at,
+                sequence: nextSequence, isGap: true))
         return ring[slot].sequence
     }
 
@@ -128,6 +134,7 @@ struct RecentMessages {
         guard let slot = byMsgid[msgid] else { return }
         ring[slot].beginning = ""
         ring[slot].wentUpAs = nil
+        ring[slot].changedTo = nil
         ring[slot].isTakenBack = true
     }
 
@@ -167,14 +174,20 @@ struct RecentMessages {
         return text.hasSuffix("…") ? nil : text
     }
 
-    /// The message has other words now. False when it has the same, as far as they are remembered.
-    mutating func edit(msgid: String, text: String) -> Bool {
+    /// The message has other words on the backend now; here too, if they are its author's. False when they are what was told
+    /// last, as far as that is remembered.
+    mutating func edit(msgid: String, text: String, byAuthor: Bool) -> Bool {
         guard let slot = byMsgid[msgid] else { return false }
         let beginning = Self.beginning(of: text)
-        let known = ring[slot].wentUpAs ?? ring[slot].beginning
+        let known = ring[slot].changedTo ?? ring[slot].wentUpAs ?? ring[slot].beginning
         guard known != beginning || text.utf8.count > Self.keptBytes else { return false }
+        guard byAuthor else {
+            ring[slot].changedTo = beginning
+            return true
+        }
         ring[slot].beginning = beginning
         ring[slot].wentUpAs = nil
+        ring[slot].changedTo = nil
         return true
     }
 

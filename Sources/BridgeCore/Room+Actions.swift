@@ -245,7 +245,7 @@ extension Room {
             known.append(entry)
         }
         guard !known.isEmpty else { return }
-        let deleter = actor(delete.sender, context)
+        let deleter = actor(delete.sender, context).flatMap { context.identities[$0] }
         let source = deleter?.source ?? context.settings.serverName
         for entry in known {
             var tags = [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))]
@@ -399,45 +399,84 @@ extension Room {
 
     // MARK: - Edits
 
+    /// Whose words a message has is compared with who edits it: a frame may name anybody, and on some wires people upstream
+    /// write what it names.
+    ///
+    /// | the frame names                                      | shown                          | the message          |
+    /// |------------------------------------------------------|--------------------------------|----------------------|
+    /// | its author upstream; nobody, where authors alone edit | as its author's                | has the new words    |
+    /// | somebody else upstream                               | a notice that they changed it  | stays as it was said |
+    /// | an IRC user, the account, or nobody                  | a notice that the backend did  | stays as it was said |
+    ///
+    /// IRC users edit nothing here, so nothing is an edit of theirs, whoever it names.
     func editReceived(_ edit: ChatEdit, _ context: BridgeContext, isLookedUp: Bool = false) {
         if !isLookedUp, recent.entry(upstreamID: edit.id) == nil {
             let isAwaited = awaitIDs(context) { [weak self] in self?.editReceived(edit, context, isLookedUp: true) }
             if isAwaited { return }
         }
-        // IRC users edit nothing, so an edit of the one account was made at another device. Of somebody with an id of ours,
-        // it is none.
-        guard !edit.isSelf || settings.identity == .single, let original = recent.entry(upstreamID: edit.id),
-            !original.isTakenBack
-        else { return }
+        guard let original = recent.entry(upstreamID: edit.id), !original.isTakenBack else { return }
         var edit = edit
         edit.text = secretFinder(context).scrubbed(edit.text)
         edit.attachments = withoutSecrets(edit.attachments, context)
+        // Nobody who could be shown as the author, where the room is full: the backend's word, then.
+        let author = author(of: original, editing: edit.sender).flatMap { present(personBehind($0), context) }
         // Backends say that a message changed, not what changed about it.
         let before = recent.text(of: original.msgid)
-        let isNews = recent.edit(msgid: original.msgid, text: edit.text)
+        let isNews = recent.edit(msgid: original.msgid, text: edit.text, byAuthor: author != nil)
         guard isNews || !edit.attachments.isEmpty else { return }
+        guard let author, let person = context.identities[author] else { return tellChanged(original, edit, context) }
         if isNews {
             context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text))
             archive.edit(msgid: original.msgid, text: edit.text)
         }
-        guard
-            let person = actor(edit.sender, context) ?? context.identities.person(nick: original.nick)?.person
-                ?? present(ChatPerson(), context).flatMap({ context.identities[$0] })
-        else { return }
-        // A prefix or a quotation in front belongs to what went up, not to what was said here.
-        let change = original.puppet == nil ? before.flatMap { Self.substitution(from: $0, to: edit.text) } : nil
-        let shown = change ?? "* " + withNicks(edit.text, context)
+        let change = before.flatMap { Self.substitution(from: $0, to: edit.text) }
+        show(
+            change ?? "* " + withNicks(edit.text, context), of: edit, original,
+            tags: tags(of: person, at: shownTime(edit.at, context)),
+            source: person.source, command: "PRIVMSG", deaf: deaf(to: author, context), context)
+    }
+
+    /// A message was changed by somebody else than its author, or nobody knows by whom.
+    private func tellChanged(_ original: RecentMessages.Entry, _ edit: ChatEdit, _ context: BridgeContext) {
+        // The account edits what it said for others, and rows name it as the author of what others changed.
+        let editor = dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, context)
+        let seconds = Int(max(0, context.now.wall.milliseconds - original.at.milliseconds) / 1000)
+        let sentence =
+            "*** A message of \(original.nick)'s from \(Self.spoken(seconds: seconds)) ago was changed by "
+            + "\(editor.flatMap { context.identities[$0]?.nick } ?? "the backend"): "
+        show(
+            sentence + withNicks(edit.text, context), of: edit, original,
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: context.settings.serverName, command: "NOTICE", deaf: editor.map { deaf(to: $0, context) } ?? [],
+            context)
+    }
+
+    private func show(
+        _ text: String, of edit: ChatEdit, _ original: RecentMessages.Entry, tags: [IRCTag], source: String,
+        command: String, deaf: Set<ClientID>, _ context: BridgeContext
+    ) {
         let lines = MessageRendering.lines(
-            text: shown, attachments: edit.attachments, isEncrypted: false,
-            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel),
+            text: text, attachments: edit.attachments, isEncrypted: false,
+            budget: IRCTextSplitter.budget(source: source, command: command, target: channel),
             limits: context.settings.limits, msgid: original.msgid,
             files: edit.attachments.isEmpty ? nil : fileLinks(context))
-        let tags =
-            tags(of: person, at: shownTime(edit.at, context)) + [
-                IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid),
-            ]
-        let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
-        broadcast(IRCUtterance(head: head, lines: lines), and: deaf(to: person, context), context)
+        let reply = [IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid)]
+        let head = IRCMessage(tags: tags + reply, source: source, command: command, params: [channel])
+        broadcast(IRCUtterance(head: head, lines: lines), and: deaf, context)
+    }
+
+    /// The author of a message, where an edit is their own, as far as the wire tells; nil: it is not.
+    private func author(of original: RecentMessages.Entry, editing editor: ChatPerson) -> ChatPerson? {
+        guard original.puppet == nil, !namesIRCUser(original.sender) else { return nil }
+        guard editor.id != nil || editor.name != nil else {
+            guard traits.authorsAloneEdit else { return nil }
+            // They may be called otherwise since.
+            return original.sender.id.map { ChatPerson(id: $0) } ?? original.sender
+        }
+        func key(_ person: ChatPerson) -> Person.RemoteKey {
+            IdentityMap.remoteKey(personBehind(named(person)), backend: settings.backend)
+        }
+        return key(editor) == key(original.sender) ? editor : nil
     }
 
     // MARK: - Common to all
@@ -496,12 +535,16 @@ extension Room {
         return sendCommand(command, context) ? nil : "the link is busy; try again"
     }
 
-    /// Who does something to a message: an IRC user where the id is one of ours, else somebody upstream; nil when the
-    /// frame does not say.
-    private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> Person? {
-        guard sender.id != nil || sender.name != nil else { return nil }
-        if let ours = ownPerson(sender) { return context.identities[ours] }
-        if let id = sender.id, let local = puppets[id]?.person { return context.identities[local] }
-        return present(personBehind(sender), context).flatMap { context.identities[$0] }
+    /// Whether a frame names an IRC user as who did something. What they do, they do here, so of anything else that is the
+    /// backend's word alone: it may be a forgery, and it may be their own account at another device.
+    private func namesIRCUser(_ sender: ChatPerson) -> Bool {
+        ownLink(speaking: sender) != nil || sender.id.map { puppets[$0] != nil } ?? false
+            || settings.identity == .puppet && dialectContext.isSelf(sender)
+    }
+
+    /// Who did something to a message, upstream; nil when the frame names nobody, or an IRC user.
+    private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+        guard sender.id != nil || sender.name != nil, !namesIRCUser(sender) else { return nil }
+        return present(personBehind(sender), context)
     }
 }

@@ -577,7 +577,7 @@ extension Room {
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
             let at = lineTime(message.at, context)
             enter(
-                msgid: msgid, upstreamID: message.id, puppet: nil,
+                msgid: msgid, upstreamID: message.id, puppet: nil, sender: message.sender,
                 nick: quoted?.nick ?? nick ?? NickMaker.prefix(of: IdentityMap.realname(name), maxBytes: 60),
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in

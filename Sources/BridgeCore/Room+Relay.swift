@@ -84,7 +84,7 @@ extension Bridge {
             reply(
                 IRCMessage(source: settings.serverName, command: "FAIL", params: ["RELAYMSG", code, text]), session)
         }
-        guard let room = room(channel: channel) else { return noSuchChannel(channel, session) }
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard session.account?.mayRelay == true else {
             return refuse("PRIVS_NEEDED", "Your account may not say things under others' names")
         }

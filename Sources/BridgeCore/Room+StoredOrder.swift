@@ -27,18 +27,19 @@ extension Room {
     /// Enters a message into the room's order.
     ///
     /// - Parameters:
+    ///   - sender: as whom the backend names an author upstream.
     ///   - text: for quoting.
     ///   - stored: what is kept of it, by its place in the order.
     func enter(
-        msgid: String, upstreamID: ChatID?, puppet: ChatID?, nick: String, text: String, at: ChatTimestamp,
-        _ context: BridgeContext, stored: (_ sequence: Int64) -> StoredMessage
+        msgid: String, upstreamID: ChatID?, puppet: ChatID?, sender: ChatPerson = ChatPerson(), nick: String,
+        text: String, at: ChatTimestamp, _ context: BridgeContext, stored: (_ sequence: Int64) -> StoredMessage
     ) {
         // Nothing is in front of what comes first; kept before it, since of what lies behind that time nobody knows later.
         if context.isDurable, recent.newest == nil, historySource != .none, isLive, missingSince == nil, !isGapOpen {
             keepLive(until: at, context)
         }
         let sequence = recent.append(
-            msgid: msgid, upstreamID: upstreamID, puppet: puppet, nick: nick, text: text, at: at)
+            msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: sender, nick: nick, text: text, at: at)
         recent.heard(at, wall: context.now.wall)
         guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
@@ -206,7 +207,7 @@ extension Room {
         let quoted = message.author == nil ? ownWordsQuoted(asFromWire(message, text: wireText)) : nil
         let said = message.author == nil ? wireText : MessageRendering.action(message.text) ?? message.text
         recent.append(
-            msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author,
+            msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author, sender: message.sender,
             nick: quoted?.nick ?? message.nick, text: quoted?.text ?? said, at: message.at)
         if isOfEarlier(message, context) { recent.disown(msgid: message.msgid, as: context.nobody) }
         if message.isTakenBack {

@@ -292,7 +292,7 @@ extension Room {
             enter(
                 msgid: msgid, upstreamID: message.id,
                 puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
-                nick: quoted?.nick ?? person.nick,
+                sender: message.sender, nick: quoted?.nick ?? person.nick,
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
                 stored(

@@ -16,6 +16,13 @@ public struct CustomDefinition: Sendable {
         case auto
     }
 
+    enum Edits: String, CaseIterable, Sendable {
+        /// Nobody knows who edits but by what the frame says.
+        case anybody
+        /// The backend lets nobody but a message's author edit it.
+        case author
+    }
+
     /// A handshake field; `{room}` and `{token}` in it are filled in by whoever opens the socket.
     public struct Header: Equatable, Sendable {
         public var name: String
@@ -33,6 +40,7 @@ public struct CustomDefinition: Sendable {
 
     var identity: DialectTraits.Identity?
     var echo = Echo.auto
+    var edits = Edits.anybody
     var rules = CustomRules()
     var templates: [String: CustomFrameTemplate] = [:]
     var onOpen: CustomFrameTemplate?
@@ -46,8 +54,9 @@ public struct CustomDefinition: Sendable {
     var messageNames: Set<CustomPath.Name> = []
 
     static let keys = [
-        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "on_open", "ready_when",
-        "ping", "reply", "typing", "reconnect", "login", "refresh", "history", "unwrap", "decode", "encode",
+        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "edits", "on_open",
+        "ready_when", "ping", "reply", "typing", "reconnect", "login", "refresh", "history", "unwrap", "decode",
+        "encode",
     ]
 
     /// Longest time in a definition, in seconds: a day.
@@ -161,6 +170,9 @@ public struct CustomDefinition: Sendable {
         }
         if let written = table.value("echo") {
             echo = compiler.choice(written, table.path("echo"), of: Echo.self) ?? .auto
+        }
+        if let written = table.value("edits") {
+            edits = compiler.choice(written, table.path("edits"), of: Edits.self) ?? .anybody
         }
         if let written = table.value("on_open") {
             var used: Set<CustomPath.Name> = []

@@ -74,6 +74,7 @@ public struct CustomDialect: Dialect {
         traits.returnsClientIDs = givesID && rowFields.contains { $0.has(.ref) }
         traits.confirmationIsGuess = definition.echo == .auto
         traits.namesSenders = namesSender
+        traits.authorsAloneEdit = definition.edits == .author
         return traits
     }
 

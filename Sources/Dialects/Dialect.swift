@@ -283,6 +283,8 @@ public struct DialectTraits: Equatable, Sendable {
     /// The confirmation is what the wire usually does, not a promise: a backend that lives and never answers is confirmed
     /// by pong instead.
     public var confirmationIsGuess = false
+    /// Whether the backend lets nobody but a message's author edit it, so that an edit that names nobody is the author's.
+    public var authorsAloneEdit = false
     public var backoff: BackoffTraits
 
     public init(

@@ -262,6 +262,49 @@ struct CheckCommandTests {
             ))
     }
 
+    /// A configuration with an account that may enter one room, and why that keeps nobody out of the others.
+    struct Opening: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var identity: String
+        var more = ""
+        /// Nil: nothing is wrong with it.
+        var because: String?
+    }
+
+    static let openings = [
+        Opening(
+            testDescription: "nobody has to log in", identity: "require_login = \"never\"",
+            because: "clients enter without an account (identity.require_login = \"never\")"),
+        Opening(
+            testDescription: "nobody has to who is on this machine", identity: "",
+            because:
+                "clients on loopback and socket files enter without an account (identity.require_login = \"remote\")"),
+        Opening(
+            testDescription: "a password for everybody", identity: "require_login = \"always\"\npassword = \"open\"",
+            because: "clients enter without an account by identity.password"),
+        Opening(
+            testDescription: "everybody may make one", identity: "require_login = \"always\"\nregistration = \"on\"",
+            because: "clients make accounts that may enter every room (identity.registration = \"on\")"),
+        Opening(testDescription: "closed", identity: "require_login = \"always\"", because: nil),
+        Opening(
+            testDescription: "closed, on a listener behind a proxy", identity: "",
+            more: "[[listeners]]\nbind = \"ws://127.0.0.1:2\"\ntrusted_proxies = [\"127.0.0.1\"]\n", because: nil),
+    ]
+
+    @Test("rooms of accounts that protect nothing are warned of", arguments: openings)
+    func openRooms(_ row: Opening) {
+        let toml = withRoom(
+            "[identity]\n\(row.identity)\n\(row.more)[[accounts]]\nname = \"ann\"\npassword = \"\(examplePasswordHash)\"\n"
+                + "rooms = [\"lobby\"]\n")
+        let warning = row.because.map { "accounts.rooms of \"ann\" keeps nobody out of the other rooms: \($0)" }
+        #expect(check(toml) == (0, (warning.map { "warning: \($0)\n" } ?? "") + "ok\n", ""))
+        let json = check(toml, CheckOptions(json: true)).output
+        let quoted = warning.map { ",\"warnings\":[\"\($0.replacing("\"", with: "\\\""))\"]" } ?? ""
+        #expect(json == "{\"ok\":true,\"file\":\"chatbridge.toml\",\"problems\":[]\(quoted)}\n")
+        // Without such an account nothing is said.
+        #expect(!check(toml.replacing("\"lobby\"]\n", with: "\"*\"]\n")).output.contains("warning"))
+    }
+
     @Test("a bad one lists its problems and exits 78")
     func bad() {
         let toml = withRoom("[log]\nlevle = 1\ntoo = 2")

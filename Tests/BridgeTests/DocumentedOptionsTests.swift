@@ -175,6 +175,7 @@ struct DocumentedDescriptionTests {
         "reconnect": [#"{"first":2,"factor":3,"cap":9,"jitter":0.5}"#, "{}"],
         "identity": [#""puppet""#, #""single""#],
         "echo": [#""by-id""#, #""by-text""#],
+        "edits": [#""anybody""#, #""author""#],
         "on_open": [#"[{"a":"{{room}}"}]"#, #"[{"b":"{{limit}}"}]"#],
         "ready_when": [#"{"/a":1}"#, #"{"/b":1}"#],
         "ping": [#"{"every":5,"frame":{"p":1}}"#, #"{"every":6,"frame":{"p":1}}"#],

@@ -134,11 +134,11 @@ struct EntranceTests {
     func patience(oneByOne: Bool) throws {
         let stage = try Stage()
         stage.visit(1)
-        let channels = (0..<30).map { "#r\($0)" }
+        let channels = (0..<Bridge.maxTemplateRoomsOfPerson).map { "#r\($0)" }
         for line in oneByOne ? channels : [channels.joined(separator: ",")] { stage.harness.send(1, "JOIN " + line) }
         stage.harness.send(1, "PING x")
         #expect(stage.seconds(until: 1, has: "PONG bridge x") <= 2)
-        #expect(stage.harness.bridge.sessions[ClientID(rawValue: 1)]?.rooms.count == 30)
+        #expect(stage.harness.bridge.sessions[ClientID(rawValue: 1)]?.rooms.count == channels.count)
     }
 
     @Test(
@@ -148,8 +148,15 @@ struct EntranceTests {
         let stage = try Stage(store: hasDisk ? StoreStage() : nil)
         stage.harness.acceptsConnections = true
         stage.visit(1, password: "remy:pw")
-        for room in 0..<80 { _ = stage.send(1, "JOIN #r\(room)") }
+        // One person opens few; others open the rest.
+        for room in 0..<80 {
+            let guest = UInt64(10 + room / Bridge.maxTemplateRoomsOfPerson)
+            if room % Bridge.maxTemplateRoomsOfPerson == 0 { stage.visit(guest) }
+            _ = stage.send(guest, "JOIN #r\(room)")
+            _ = stage.send(1, "JOIN #r\(room)")
+        }
         stage.harness.advance(by: .seconds(30))
+        for guest in UInt64(10)..<18 { stage.harness.disconnect(guest) }
         stage.harness.disconnect(1)
         stage.harness.advance(by: Room.linger + .seconds(10))
         #expect(stage.harness.bridge.rooms.count == 1)

@@ -120,29 +120,38 @@ struct HTTPPlacesTests {
         Visit(testDescription: "of a carrier's network", peer: "100.64.0.9", network: "100.64.0.9", isCrowd: true),
         Visit(testDescription: "of a local /64", peer: "fd00::1", network: "fd00:0:0:0::/64", isCrowd: true),
         Visit(
+            testDescription: "of this machine, with somebody else's name", peer: "127.0.0.1",
+            forwarded: ["198.51.100.1"], network: "127.0.0.1", isCrowd: true),
+        Visit(
+            testDescription: "of a private network, with somebody else's name", peer: "10.0.0.9",
+            forwarded: ["198.51.100.1"], network: "10.0.0.9", isCrowd: true),
+        Visit(
+            testDescription: "of a local /64, with somebody else's name", peer: "fd00::1", forwarded: ["198.51.100.1"],
+            network: "fd00:0:0:0::/64", isCrowd: true),
+        Visit(
             testDescription: "through a proxy of this machine", peer: "127.0.0.1", forwarded: ["198.51.100.1"],
-            network: "198.51.100.1"),
+            named: ["127.0.0.1"], network: "198.51.100.1"),
         Visit(
             testDescription: "only the last word counts", peer: "172.18.0.3", forwarded: ["10.9.8.7, 198.51.100.1"],
-            network: "198.51.100.1"),
+            named: ["172.16.0.0/12"], network: "198.51.100.1"),
         Visit(
             testDescription: "in the last of several fields", peer: "127.0.0.1",
-            forwarded: ["198.51.100.1", "2001:db8::1"], network: "2001:db8:0:0::/64"),
+            forwarded: ["198.51.100.1", "2001:db8::1"], named: ["127.0.0.0/8"], network: "2001:db8:0:0::/64"),
         Visit(
-            testDescription: "IPv4 within IPv6", peer: "::1", forwarded: ["::ffff:198.51.100.1"],
+            testDescription: "IPv4 within IPv6", peer: "::1", forwarded: ["::ffff:198.51.100.1"], named: ["::1"],
             network: "198.51.100.1"),
         Visit(
             testDescription: "a proxy that does not know", peer: "127.0.0.1", forwarded: ["unknown"],
-            network: "127.0.0.1", isCrowd: true),
+            named: ["127.0.0.1"], network: "127.0.0.1", isCrowd: true),
         Visit(
             testDescription: "a proxy that talks nonsense", peer: "127.0.0.1", forwarded: ["198.51.100.1, nonsense"],
-            network: "127.0.0.1", isCrowd: true),
+            named: ["127.0.0.1"], network: "127.0.0.1", isCrowd: true),
         Visit(
-            testDescription: "a proxy that says nothing", peer: "fd00::1", forwarded: [""],
+            testDescription: "a proxy that says nothing", peer: "fd00::1", forwarded: [""], named: ["fd00::/64"],
             network: "fd00:0:0:0::/64", isCrowd: true),
         Visit(
             testDescription: "a visitor of the own network, through a proxy", peer: "10.0.0.1",
-            forwarded: ["10.0.0.9"], network: "10.0.0.9"),
+            forwarded: ["10.0.0.9"], named: ["10.0.0.1"], network: "10.0.0.9"),
         Visit(
             testDescription: "who is not named is a visitor", peer: "10.0.0.9", forwarded: ["198.51.100.1"],
             named: ["10.0.0.1"], network: "10.0.0.9"),

@@ -56,7 +56,7 @@ struct HTTPServerPlacesTests {
 
     @Test("a web server asks for many, and one of them is no more than one")
     func visits() async throws {
-        let stage = try await HTTPStage(routes: { Self.routes })
+        let stage = try await HTTPStage(proxies: ["127.0.0.1"], routes: { Self.routes })
         func request(_ visitor: String) -> String {
             "GET /held HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: \(visitor)\r\n\r\n"
         }

@@ -13,7 +13,7 @@ final class HTTPStage: Sendable {
     /// - Parameter routes: made on the loop.
     init(
         limits: HTTPServerLimits = HTTPServerLimits(), pace: HTTPPace.Limits = HTTPPace.Limits(), hosts: [String] = [],
-        isLoopback: Bool = true,
+        isLoopback: Bool = true, proxies: [String] = [],
         routes: @Sendable () -> [HTTPRoute] = { HTTPStage.standardRoutes }
     ) async throws {
         loop = try NetworkLoop.start(name: "http-test")
@@ -23,7 +23,9 @@ final class HTTPStage: Sendable {
             transport.delegate = house
             let addresses = try server.listen(
                 ListenOptions(host: "127.0.0.1", port: 0),
-                site: HTTPSite(hosts: HTTPHostRule(hosts: hosts, isLoopback: isLoopback), routes: routes()),
+                site: HTTPSite(
+                    hosts: HTTPHostRule(hosts: hosts, isLoopback: isLoopback), routes: routes(),
+                    proxies: HTTPProxies(named: proxies.compactMap { NetworkRange($0) })),
                 transport: transport)
             return addresses.first?.port ?? 0
         }

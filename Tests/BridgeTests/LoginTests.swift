@@ -14,11 +14,11 @@ struct LoginThrottleTests {
     @Test("the first failure is answered at once, the others later and later, none after half a minute")
     func waits() {
         var throttle = LoginThrottle()
-        let waits = (0..<20).map { _ in throttle.failed("192.0.2.1", now: at(5)) }
+        let waits = (0..<20).map { _ in throttle.failed("192.0.2.1", .unknown, now: at(5)) }
         #expect(
             waits.prefix(7) == [.zero, .seconds(1), .seconds(2), .seconds(4), .seconds(8), .seconds(16), .seconds(30)])
         #expect(waits.dropFirst(7).allSatisfy { $0 == .seconds(30) })
-        #expect(throttle.failed("192.0.2.2", now: at(5)) == .zero)
+        #expect(throttle.failed("192.0.2.2", .unknown, now: at(5)) == .zero)
     }
 
     @Test(
@@ -32,24 +32,48 @@ struct LoginThrottleTests {
         #expect(LoginThrottle.network(of: address) == network)
     }
 
-    @Test("a success, or a quarter of an hour, starts anew")
+    @Test("a success forgives what failed at the same, and a quarter of an hour all")
     func forgets() {
         var throttle = LoginThrottle()
-        for _ in 0..<3 { _ = throttle.failed("a", now: at(0)) }
-        throttle.succeeded("a")
-        #expect(throttle.failed("a", now: at(1)) == .zero)
-        for _ in 0..<3 { _ = throttle.failed("b", now: at(0)) }
-        #expect(throttle.failed("b", now: at(15 * 60)) > .zero)
-        #expect(throttle.failed("b", now: at(15 * 60 + 15 * 60 + 1)) == .zero)
+        for _ in 0..<3 { _ = throttle.failed("a", .account("ann"), now: at(0)) }
+        for other in [.account("bob"), .server, .gateway, .token, .unknown] as [LoginThrottle.Target] {
+            throttle.succeeded("a", other)
+        }
+        #expect(throttle.failed("a", .account("ann"), now: at(1)) == .seconds(4))
+        throttle.succeeded("a", .account("ann"))
+        #expect(throttle.failed("a", .account("ann"), now: at(1)) == .zero)
+        for _ in 0..<3 { _ = throttle.failed("b", .unknown, now: at(0)) }
+        #expect(throttle.failed("b", .unknown, now: at(15 * 60)) > .zero)
+        #expect(throttle.failed("b", .unknown, now: at(15 * 60 + 15 * 60 + 1)) == .zero)
+    }
+
+    @Test("an account's failures keep waiting whoever comes from elsewhere, and not where it was the last eight times")
+    func homes() {
+        var throttle = LoginThrottle()
+        for number in 1...9 { throttle.succeeded("203.0.113.\(number)", .account("ann")) }
+        for number in 1...20 { _ = throttle.failed("198.51.100.\(number)", .account("ann"), now: at(0)) }
+        #expect(throttle.failed("203.0.113.9", .account("ann"), now: at(1)) == .zero)
+        #expect(throttle.failed("203.0.113.2", .account("ann"), now: at(1)) == .zero)
+        #expect(throttle.failed("203.0.113.1", .account("ann"), now: at(1)) == LoginThrottle.longest)
+        #expect(throttle.failed("203.0.113.8", .account("bob"), now: at(1)) == .zero)
+    }
+
+    @Test("guesses at any number of accounts from one address are one address's, and fit the memory")
+    func manyTargets() {
+        var throttle = LoginThrottle()
+        for number in 0..<1000 { _ = throttle.failed("a", .account("\(number)"), now: at(0)) }
+        #expect(throttle.failed("a", .account("ann"), now: at(1)) == LoginThrottle.longest)
+        throttle.succeeded("a", .account("999"))
+        #expect(throttle.failed("a", .unknown, now: at(1)) == LoginThrottle.longest)
     }
 
     @Test("any number of addresses fits the memory, and those that failed last are remembered")
     func bounded() {
         var throttle = LoginThrottle()
-        for index in 0..<30_000 { _ = throttle.failed("address \(index)", now: at(Int64(index / 100))) }
+        for index in 0..<30_000 { _ = throttle.failed("address \(index)", .unknown, now: at(Int64(index / 100))) }
         #expect(throttle.count <= LoginThrottle.capacity)
-        #expect(throttle.failed("address 29999", now: at(300)) == .seconds(1))
-        #expect(throttle.failed("address 0", now: at(300)) == .zero)
+        #expect(throttle.failed("address 29999", .unknown, now: at(300)) == .seconds(1))
+        #expect(throttle.failed("address 0", .unknown, now: at(300)) == .zero)
     }
 }
 

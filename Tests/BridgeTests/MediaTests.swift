@@ -287,12 +287,12 @@ struct MediaTests {
     func ownThrottle() throws {
         let harness = try harness()
         harness.perform { bridge, now in
-            for _ in 0..<3 { _ = bridge.loginThrottle.failed("198.51.100.1", now: now.monotonic) }
+            for _ in 0..<3 { _ = bridge.loginThrottle.failed("198.51.100.1", .unknown, now: now.monotonic) }
             for number in 0..<LoginThrottle.capacity + 1 {
                 let place = bridge.uploadPlace("chef", from: "visitor \(number)")
                 _ = bridge.uploadChecked("chef", at: place, .wrong, now: now)
             }
-            #expect(bridge.loginThrottle.failed("198.51.100.1", now: now.monotonic) == .seconds(4))
+            #expect(bridge.loginThrottle.failed("198.51.100.1", .unknown, now: now.monotonic) == .seconds(4))
             #expect(bridge.uploadThrottle.count <= LoginThrottle.capacity)
         }
     }

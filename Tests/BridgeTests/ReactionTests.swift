@@ -146,7 +146,7 @@ struct ReactionTests {
         stage.backend("edit|id=m1|from=s1|name=Remy|text=soup!")
         stage.backend("edit|id=m1|from=s1|name=Remy|text=soup!")
         stage.backend("edit|id=nosuch|from=s1|name=Remy|text=x")
-        stage.backend("edit|id=m1|text=broth")
+        stage.backend("edit|id=m1|from=s1|text=broth")
         let tags = "@+reply=\(msgid);+draft/reply=\(msgid)"
         #expect(
             stage.happened().filter { !$0.hasPrefix("C2") } == [

@@ -84,8 +84,8 @@ struct TemplateRoomTests {
         #expect(
             Self.upstream(harness, 1).contains { if case .frame = $0 { true } else { false } })
         Self.enter(harness, 2)
-        harness.send(2, "JOIN #attic")
-        #expect(harness.bridge.rooms.count == 2, "one room, whatever the case")
+        harness.send(2, "JOIN #Attic")
+        #expect(harness.bridge.rooms.count == 2, "one room")
         #expect(harness.violations == [])
     }
 
@@ -163,9 +163,9 @@ struct TemplateRoomTests {
         let session = try #require(harness.bridge.sessions[ClientID(rawValue: 1)])
         session.account = harness.bridge.account(named: "alice")
         harness.send(1, "JOIN #cellar")
-        #expect(harness.takeLines(1) == [":bridge 473 n1 #cellar :Your account may not enter this room"])
-        harness.send(1, "JOIN #Attic")
-        #expect(harness.bridge.rooms.map(\.channel) == ["#lobby", "#Attic"])
+        #expect(harness.takeLines(1) == [":bridge 403 n1 #cellar :No such room; LIST shows them"])
+        harness.send(1, "JOIN #attic")
+        #expect(harness.bridge.rooms.map(\.channel) == ["#lobby", "#attic"])
     }
 
     // MARK: - The backend's list

@@ -46,6 +46,7 @@ struct CustomDefinitionTests {
         Mistake(#"{"decode":[],"frames":"bin"}"#, "/frames", "is none of \"text\", \"binary\""),
         Mistake(#"{"decode":[],"identity":"both"}"#, "/identity", "is none of"),
         Mistake(#"{"decode":[],"echo":true}"#, "/echo", "must be a string"),
+        Mistake(#"{"decode":[],"edits":"nobody"}"#, "/edits", "anybody"),
         Mistake(
             #"{"echo":"ack",\#(acks),"encode":{"message":["{{text}}"]}}"#, "/echo",
             "needs \"{{id}}\" in \"encode.message\""),
@@ -262,6 +263,8 @@ struct CustomDefinitionTests {
             $0.opening == [.authenticates, .subscribes]
         },
         Trait(#"{"decode":[],"ready_when":{"/a":1}}"#, "ready_when") { $0.waitsForReady },
+        Trait(#"{"decode":[]}"#, "anybody may edit") { !$0.authorsAloneEdit },
+        Trait(#"{"decode":[],"edits":"author"}"#, "edits of authors alone") { $0.authorsAloneEdit },
         Trait(#"{"decode":[{"event":"ready"}]}"#, "a rule for ready") { $0.waitsForReady },
         Trait(#"{"decode":[],"encode":{"fetch":["{{since|unix_ms}}"]}}"#, "history by the socket") {
             $0.history == .socket && $0.older == .none

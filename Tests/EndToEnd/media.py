@@ -17,7 +17,7 @@ PUBLIC = "http://files.test"
 ACCOUNT = account("chef", "secret")
 
 
-def tables(media="", http="", public=PUBLIC):
+def tables(media="", http='trusted_proxies = ["127.0.0.1"]', public=PUBLIC):
     return '\n%s\n[[http]]\nbind = "http://127.0.0.1:0"\nserve = ["health", "media"]\n%s\n[media]\npublic_url = "%s"\n%s' % (
         ACCOUNT, http, public, media)
 

@@ -84,16 +84,19 @@ def guesses_of_one_visitor_keep_nobody_else_waiting(setting):
 
 @on("jwt-rooms")
 def only_a_trusted_web_server_says_for_whom_it_asks(setting):
-    for named, is_believed in (("127.0.0.0/8", True), ("10.0.0.5", False)):
+    asked = {"198.51.100.%d" % number for number in range(3)}
+    for named, is_believed, counted in (
+        ('"127.0.0.0/8"', True, asked), ('"10.0.0.5"', False, {"127.0.0.1"}), ("", False, {"behind 127.0.0.1"}),
+    ):
         if setting.bridge:
             setting.bridge.stop()
-        setting.start(more=tables(http='trusted_proxies = ["%s"]' % named))
+        setting.start(more=tables(http="trusted_proxies = [%s]" % named))
         setting.http = int(setting.bridge.log_entries("listening-http")[0]["address"].rsplit(":", 1)[-1])
         for number in range(3):
             answer, seconds = post(setting, basic(password="wrong"), "198.51.100.%d" % number)
             assert answer.status == 401 and (is_believed or seconds > (0, 0.9, 1.9)[number]), (named, number, seconds)
         places = {entry["address"] for entry in setting.bridge.log_entries("wrong-password")}
-        assert places == ({"198.51.100.0", "198.51.100.1", "198.51.100.2"} if is_believed else {"127.0.0.1"}), places
+        assert places == counted, (named, places)
 
 
 @on("jwt-rooms")

@@ -22,7 +22,8 @@ enum OfflineCommands {
         return ExitCode.ok
     }
 
-    /// `chatbridge check`: every problem; or, of each room with a described dialect, what confirms its messages, and `ok`.
+    /// `chatbridge check`: every problem; or, of each room with a described dialect, what confirms its messages, what is no
+    /// mistake but may not be meant, after `warning:`, and `ok`.
     ///
     /// - Returns: 0, or ``ExitCode/configuration`` when something is wrong.
     static func check(
@@ -37,10 +38,14 @@ enum OfflineCommands {
             }
             let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
             let reports = ConfirmationReport.reports(loaded.configuration)
+            let warnings = [AccountRoomsReport(loaded.configuration)?.warning].compactMap(\.self)
             if options.json {
-                output(json(problems: [], path: loaded.path, reports: reports, configuration: text) + "\n")
+                output(
+                    json(problems: [], path: loaded.path, reports: reports, warnings: warnings, configuration: text)
+                        + "\n")
             } else {
-                output(text ?? reports.map { $0.line + "\n" }.joined() + "ok\n")
+                let lines = reports.map(\.line) + warnings.map { "warning: " + $0 }
+                output(text ?? lines.map { $0 + "\n" }.joined() + "ok\n")
             }
             return ExitCode.ok
         } catch {
@@ -55,15 +60,16 @@ enum OfflineCommands {
 
     /// One object: `ok`, `file`, `problems` (each `at`, `file`, `line`, `column`, `variable` or `flag` as known, and
     /// `message`), `confirmations` (each `room`, `confirmed_by`, `after_a_lost_link`) where there are described dialects,
-    /// and `configuration` as TOML where it was asked for.
+    /// `warnings` where there are any, and `configuration` as TOML where it was asked for.
     private static func json(
         problems: [ConfigurationProblem], path: String?, reports: [ConfirmationReport] = [],
-        configuration: String? = nil
+        warnings: [String] = [], configuration: String? = nil
     ) -> String {
         var members = ["\"ok\":\(problems.isEmpty)"]
         if let path { members.append("\"file\":\(quoted(path))") }
         members.append("\"problems\":[" + problems.map(object).joined(separator: ",") + "]")
         if !reports.isEmpty { members.append("\"confirmations\":[" + reports.map(object).joined(separator: ",") + "]") }
+        if !warnings.isEmpty { members.append("\"warnings\":[" + warnings.map(quoted).joined(separator: ",") + "]") }
         if let configuration { members.append("\"configuration\":\(quoted(configuration))") }
         return "{" + members.joined(separator: ",") + "}"
     }

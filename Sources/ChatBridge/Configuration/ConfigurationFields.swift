@@ -1,4 +1,5 @@
 import Digests
+import HTTPProtocol
 import IRCProtocol
 import Transport
 import WireBytes
@@ -336,10 +337,10 @@ enum ConfigurationChecks {
         isRoomName(text) ? nil : "a backend's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
     }
 
-    /// What stands for `{room}` must not lead elsewhere in a path. Source: RFC 3986 §5.2.4.
+    /// What stands for `{room}` must not lead elsewhere in a path, however often servers decode it. Source: RFC 3986 §5.2.4.
     @Sendable static func upstreamRoom(_ text: String) -> String? {
-        if text == "." || text == ".." { return "a room upstream cannot be called \"\(text)\"" }
-        return oneLine(text)
+        if let complaint = oneLine(text) { return complaint }
+        return HTTPURL.climbs("/" + HTTPURL.percentEncoded(text)) ? "a room upstream cannot be called \"\(text)\"" : nil
     }
 
     private static func isRoomName(_ text: String) -> Bool {

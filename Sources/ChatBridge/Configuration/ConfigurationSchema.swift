@@ -333,7 +333,7 @@ enum ConfigurationSchema {
             "hosts", \.hosts, .hostNames, "accepted Host names; loopback listeners also take names of this machine"),
         ConfigurationKey(
             "trusted_proxies", \.trustedProxies, .trustedPeers,
-            "web servers whose X-Forwarded-For counts; none: those of this machine and of private networks"),
+            "web servers whose X-Forwarded-For counts; of others it is not looked at"),
     ]
 
     // MARK: - Log

@@ -16,7 +16,7 @@ struct HTTPConfiguration: Equatable, Sendable {
     var serve: [Service] = [.health]
     /// Names that are answered to, in lower case. Empty: on loopback only names of this machine, elsewhere any.
     var hosts: [String] = []
-    /// Web servers whose X-Forwarded-For counts. Empty: those of this machine and of private networks.
+    /// Web servers whose X-Forwarded-For counts. Empty: nobody's does.
     var trustedProxies: [TrustedPeer] = []
 
     var proxies: HTTPProxies { HTTPProxies(named: TrustedPeers(trustedProxies).ranges) }

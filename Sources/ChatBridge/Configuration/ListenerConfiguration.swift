@@ -144,6 +144,9 @@ extension ListenerConfiguration {
     /// Whether somebody else says where clients come from, so that being bound to loopback proves nothing.
     var isBehindProxy: Bool { !trustedProxies.isEmpty }
 
+    /// Whether it can be reached from this machine only. A proxy makes everybody local.
+    var isLocal: Bool { bind.isLoopback && !isBehindProxy }
+
     /// Who begins each connection with a PROXY header; nil: nobody does.
     var announcingProxies: TrustedPeers? { proxyProtocol == .off ? nil : TrustedPeers(trustedProxies) }
 }

@@ -28,12 +28,12 @@ struct HTTPVisitor: Hashable, Sendable {
 
     /// Whose request it is, as far as those say who may say it.
     ///
-    /// Only the last address that was added counts, and that of a web server named to us is none: what stands before it is
-    /// the visitor's own word. A server that passes on a field that it did not write lets its visitors choose what they
-    /// count as, and no more than that.
+    /// Those are named: whoever is on this machine or in its network could give any name, and so count as somebody new for each
+    /// guess at a password. Only the last address that was added counts, and that of a web server named to us is none: what
+    /// stands before it is the visitor's own word.
     init(_ peer: SocketAddress, _ headers: HTTPHeaders, _ proxies: HTTPProxies) {
         self.init(peer, proxies)
-        guard isCrowd else { return }
+        guard let address = NetworkAddress(peer.host), proxies.isNamed(address) else { return }
         for text in headers.listItems("X-Forwarded-For").reversed() {
             guard let address = NetworkAddress(text) else { return }
             guard !proxies.isNamed(address) else { continue }
@@ -51,11 +51,12 @@ struct HTTPVisitor: Hashable, Sendable {
     }
 }
 
-/// Who may be a web server that stands before us, and may say for whom it asks.
+/// Web servers that stand before us.
 struct HTTPProxies: Equatable, Sendable {
-    /// Those that the configuration names; empty: whoever is on this machine or in a private network.
+    /// Those that may say for whom they ask; empty: nobody, and whoever is on this machine or in a private network may be one.
     var named: [NetworkRange] = []
 
+    /// Whether many may come from there.
     func contains(_ address: NetworkAddress) -> Bool { named.isEmpty ? Self.isInside(address) : isNamed(address) }
 
     func isNamed(_ address: NetworkAddress) -> Bool { named.contains { $0.contains(address) } }
