@@ -65,7 +65,10 @@ extension Bridge: ClientDoor {
         let isInner = message.tag("batch") != nil
         if let batch, !isInner { message.setTag("batch", batch) }
         // A line of a batch that stands inside another has its time from that one's head.
-        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner {
+        // Nor has a reply to CAP one: what it acknowledges holds for what follows.
+        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner,
+            message.command != "CAP"
+        {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
         guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
