@@ -134,8 +134,9 @@ struct ConfigurationTests {
             "an account without a name", "[[accounts]]\npassword = \"\(examplePasswordHash)\"",
             "chatbridge.toml:2:1: this account has no name"),
         ProblemCase(
-            "an account without a password", "[[accounts]]\nname = \"alice\"",
-            "chatbridge.toml:2:1: account \"alice\" has no password; \"chatbridge hash-password\" makes one"),
+            "an account that cannot log in", "[[accounts]]\nname = \"alice\"",
+            "chatbridge.toml:2:1: account \"alice\" cannot log in: it needs a password, which \"chatbridge "
+                + "hash-password\" makes, certfp or bearer"),
         ProblemCase(
             "an account with a plain password", "[[accounts]]\nname = \"alice\"\npassword = \"secret\"",
             "chatbridge.toml:4:12: a password's hash begins with $scram-sha-256$; "

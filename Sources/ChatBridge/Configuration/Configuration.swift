@@ -256,7 +256,7 @@ struct AccountConfiguration: Equatable, Sendable {
     static let allRooms = "*"
 
     var name = ""
-    /// Nil only until loading has complained.
+    /// Nil: it logs in by a certificate or a token alone.
     var password: SCRAMVerifier?
     /// SHA-256 of client certificates, 64 hexadecimal digits in lower case each.
     var certificates: [String] = []
