@@ -156,6 +156,8 @@ extension Bridge: ClientDoor {
                 return
             }
             if case .backlog(let room) = session.longAnswers[0] {
+                // What was said before is no part of the answer to a labeled line.
+                if session.following?.backlog(of: room)?.isAnnounced == false { endLongAnswerBatch(session) }
                 if !writeBacklog(of: room, session) { session.replaceFirstLongAnswer(nil) }
                 continue
             }
@@ -185,10 +187,13 @@ extension Bridge: ClientDoor {
         }
         // The next part of a backlog waits for the queue to empty, as if it had come with this one.
         if session.following?.backlogs.isEmpty ?? true { session.undrainedBytes = 0 }
-        if let reference = session.longAnswerBatch {
-            session.longAnswerBatch = nil
-            endBatch(reference, session)
-        }
+        endLongAnswerBatch(session)
+    }
+
+    private func endLongAnswerBatch(_ session: IRCSession) {
+        guard let reference = session.longAnswerBatch else { return }
+        session.longAnswerBatch = nil
+        endBatch(reference, session)
     }
 
     /// One line of an answer, and what is left of it.

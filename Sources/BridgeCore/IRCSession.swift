@@ -257,6 +257,8 @@ final class IRCSession {
     var lineReceipts: LineReceipts?
     /// What it has got of its rooms; nil: it has no cursors.
     var following: Following?
+    /// What it was shown of rooms that it left.
+    var shown = ShownRooms()
     /// The newest order with something that was kept on the client's behalf.
     var lastKept: StoreTicket?
     /// It is welcome, and not in its rooms yet; see ``Bridge/comeBack(_:)``.

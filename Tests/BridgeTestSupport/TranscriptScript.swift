@@ -60,6 +60,7 @@ public struct TranscriptHeader {
                 room.identity = identity
             }
             if let queue = options["queue"].flatMap({ Int($0) }) { room.queueMaxMessages = queue }
+            if let lines = options["history"].flatMap({ Int($0) }) { room.historyOnJoin = lines }
             // Pings have transcripts of their own; elsewhere they would stand between all lines.
             if options["pings"] == nil { room.ping = .zero }
             return room

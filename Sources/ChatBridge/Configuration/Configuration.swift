@@ -170,6 +170,8 @@ struct RoomConfiguration: Equatable, Sendable {
     var backoff = BackoffConfiguration()
     var queue = QueueConfiguration()
     var connect = Connect.always
+    /// So many of the newest messages for a client that enters; a screen of them.
+    var historyOnJoin = 20
 
     var isTemplate: Bool { name == Self.templateName }
 }

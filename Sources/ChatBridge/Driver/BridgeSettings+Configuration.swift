@@ -185,6 +185,7 @@ extension RoomSettings {
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined)
+        historyOnJoin = room.historyOnJoin
         if let codes = room.auth.login.staleCodes, room.auth.type == .login { refusalCodes = Set(codes) }
     }
 }
