@@ -414,8 +414,8 @@ final class IRCSession {
     /// What this bridge offers to everybody: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
-        // Hosts of connected people do not change; of the others ``Bridge/offer(for:)`` knows when there is something.
-        for absent in [IRCCapability.chghost, .sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
+        // ``Bridge/offer(for:)`` knows when there is something.
+        for absent in [IRCCapability.sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
