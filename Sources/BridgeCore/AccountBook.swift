@@ -21,7 +21,7 @@ struct AccountBook {
 
     /// - Parameter least: iterations of accounts that are yet to come; nil: there will be none.
     init(_ configured: [AccountSettings], least: Int?) {
-        let cost = (configured.map(\.password.iterations) + (least.map { [$0] } ?? [])).max()
+        let cost = (configured.compactMap(\.password?.iterations) + (least.map { [$0] } ?? [])).max()
         passwordCost = cost ?? SCRAMVerifier.defaultIterations
         for account in configured where byName[Self.fold(account.name)] == nil { add(account) }
     }
@@ -66,7 +66,7 @@ struct AccountBook {
     mutating func addMade(_ account: AccountSettings) -> Bool {
         guard self[account.name] == nil else { return false }
         made.insert(Self.fold(account.name))
-        passwordCost = max(passwordCost, account.password.iterations)
+        passwordCost = max(passwordCost, account.password?.iterations ?? 0)
         add(account)
         return true
     }

@@ -4,7 +4,8 @@ public import Digests
 public struct AccountSettings: Sendable {
     /// As configured; compared without regard to ASCII case. No spaces, no `@`.
     public var name: String
-    public var password: SCRAMVerifier
+    /// Nil: it logs in by a certificate or a token alone, and no password is right.
+    public var password: SCRAMVerifier?
     /// SHA-256 of certificates, 64 hexadecimal digits in lower case each: who shows one of them is this account.
     public var certificates: [String]
     /// Ids, or names where it has no ids, by which the backend knows the account: who shows a token of one of them is this
@@ -22,7 +23,7 @@ public struct AccountSettings: Sendable {
     public var ownLogins: [String: OwnLoginSettings]
 
     public init(
-        name: String, password: SCRAMVerifier, certificates: [String] = [], rooms: Set<String>? = nil,
+        name: String, password: SCRAMVerifier?, certificates: [String] = [], rooms: Set<String>? = nil,
         isAdmin: Bool = false,
         receipts: ReceiptPolicy? = nil, ownLogins: [String: OwnLoginSettings] = [:], mayRelay: Bool = false,
         tokenOwners: [String] = []

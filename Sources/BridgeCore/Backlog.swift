@@ -2,7 +2,7 @@ import ChatModel
 import IRCProtocol
 import WireBytes
 
-/// What was said in a room while a client was away, on its way to that client.
+/// What was said in a room before a client entered, on its way to that client: what it missed, or the last lines.
 ///
 /// | phase     | meaning                                                     | leaves by                                           |
 /// |-----------|-------------------------------------------------------------|-----------------------------------------------------|
@@ -22,6 +22,13 @@ final class Backlog {
     /// How long a disk may take for its part before the client gets the room without what was said before.
     static let patience: Duration = .seconds(30)
 
+    enum Kind {
+        /// Everything behind the client's cursor: it gets each message once, however often it comes.
+        case missed
+        /// The newest messages, for a client without a cursor in the room.
+        case lastLines
+    }
+
     enum Phase {
         case announced
         case reading(StoreReadID, Question)
@@ -39,7 +46,8 @@ final class Backlog {
     }
 
     let room: RoomID
-    /// The client's cursor when it entered.
+    let kind: Kind
+    /// The client's cursor when it entered; of last lines nobody asks what lies before them.
     let start: Int64
     /// The newest message before the client entered.
     let through: Int64
@@ -66,10 +74,11 @@ final class Backlog {
     private var releasedCount = 0
 
     init(
-        room: RoomID, start: Int64, from position: Int64, through: Int64, leftOut: Int?, isMoreLeftOut: Bool?,
-        startedAt: ChatTimestamp? = nil
+        room: RoomID, kind: Kind = .missed, start: Int64, from position: Int64, through: Int64, leftOut: Int?,
+        isMoreLeftOut: Bool?, startedAt: ChatTimestamp? = nil
     ) {
         self.room = room
+        self.kind = kind
         self.start = start
         self.position = position
         self.through = through
@@ -93,6 +102,9 @@ final class Backlog {
         rows = page.filter { $0.sequence > position && $0.sequence <= through }.sorted { $0.sequence > $1.sequence }
         position = page.count < Self.pageCount ? through : rows.first?.sequence ?? through
     }
+
+    /// It has not begun: what the client is told of the room otherwise comes first.
+    var isAnnounced: Bool { if case .announced = phase { true } else { false } }
 
     func put(_ line: IRCMessage) { lines.insert(line, at: 0) }
 

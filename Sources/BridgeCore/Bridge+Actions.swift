@@ -25,19 +25,15 @@ extension Bridge {
         }
     }
 
-    /// Carries out the reaction in a TAGMSG; false when there is none.
+    /// Carries out the reaction in a TAGMSG; false when there is none. One to nothing is a tag like any other.
     ///
     /// Source: IRCv3 react (client-only tags +draft/react and +draft/unreact).
     func react(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) -> Bool {
-        guard let tag = clientTags.first(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }) else {
-            return false
-        }
-        let target = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
-        answer("TAGMSG", room, target ?? "*", session) { label in
-            guard let target else {
-                return .refused(ActionRefusal(code: "UNKNOWN_MSGID", text: "A reaction names its message with +reply"))
-            }
-            return room.react(
+        guard let tag = clientTags.first(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }),
+            let target = clientTags.first(where: { $0.name == "+reply" || $0.name == "+draft/reply" })?.value
+        else { return false }
+        answer("TAGMSG", room, target, session) { label in
+            room.react(
                 tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target, clientTags: clientTags,
                 from: session.id, label: label, context)
         }

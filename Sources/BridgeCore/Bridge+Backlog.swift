@@ -3,29 +3,42 @@ import HTTPProtocol
 import IRCProtocol
 import WireBytes
 
-// What was said while a client was away: read from the store page by page, and written as the client's queue drains.
+// What was said before a client entered: read from the store page by page, or from memory where nothing is persisted, and
+// written as the client's queue drains.
 
 extension Bridge {
     // MARK: - When it begins
 
-    /// What the session, which is about to enter, has missed in the room; nil: nothing, or nobody knows.
+    /// What the session, which is about to enter, is shown of what was said before: what it has missed where it has a cursor,
+    /// else the last lines; nil: nothing.
     func backlog(of room: Room, _ session: IRCSession) -> Backlog? {
-        let newest = Int64(room.recent.lastSequence)
         // Whoever can ask for it asks for it: IRCv3 chathistory, "Implementation".
-        guard settings.limits.backlog > 0, !session.caps.contains(.chatHistory), let following = following(session),
-            let place = cursors.place(of: following.client, in: room.storedKey), place < newest
-        else { return nil }
+        guard !session.caps.contains(.chatHistory) else { return nil }
+        let newest = Int64(room.recent.lastSequence)
+        guard let client = following(session)?.client, let place = cursors.place(of: client, in: room.storedKey) else {
+            return lastLines(of: room, through: newest, session)
+        }
+        guard settings.limits.backlog > 0, place < newest else { return nil }
         let (from, leftOut, isMore) = room.recent.newest(settings.limits.backlog, after: Int(place))
         return Backlog(
             room: room.id, start: place, from: Int64(from), through: newest, leftOut: leftOut,
             isMoreLeftOut: isMore, startedAt: room.recent.entry(sequence: Int(clamping: place))?.at)
     }
 
+    /// The newest messages, but for those that the connection was shown when it was in the room before.
+    private func lastLines(of room: Room, through newest: Int64, _ session: IRCSession) -> Backlog? {
+        let shown = session.shown[room.storedKey] ?? -1
+        guard room.settings.historyOnJoin > 0, shown < newest else { return nil }
+        let from = room.recent.newest(room.settings.historyOnJoin, after: Int(clamping: shown)).start
+        return Backlog(
+            room: room.id, kind: .lastLines, start: -1, from: Int64(from), through: newest, leftOut: nil,
+            isMoreLeftOut: false)
+    }
+
     /// What is kept of the room was read: those who entered before that have their place in its order now.
     func orderIsKnown(_ room: Room) {
         for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-            guard let session = sessions[client], let following = following(session), following.rooms[room.id] == nil
-            else { continue }
+            guard let session = sessions[client], following(session)?.rooms[room.id] == nil else { continue }
             let backlog = backlog(of: room, session)
             if backlog != nil {
                 room.setHeld(client, true)
@@ -39,9 +52,19 @@ extension Bridge {
 
     // MARK: - Reading
 
-    /// Asks the store for what comes next. It answers when it has, or can show, all that was said until now.
-    private func read(_ backlog: Backlog, _ session: IRCSession, _ following: Following) {
-        guard let room = room(backlog.room) else { return }
+    /// Asks the store for what comes next. It answers when it has, or can show, all that was said until now. Memory has it at
+    /// once.
+    ///
+    /// - Returns: whether there is something to write already.
+    @discardableResult
+    private func read(_ backlog: Backlog, _ session: IRCSession, _ following: Following) -> Bool {
+        guard let room = room(backlog.room) else { return false }
+        guard context.isDurable else {
+            backlog.take(
+                room.archive.messages(after: backlog.position, through: backlog.through, limit: Backlog.pageCount))
+            backlog.phase = .writing
+            return true
+        }
         if backlog.deadline == nil { backlog.deadline = context.now.monotonic + Backlog.patience }
         setTimer(session, following)
         let id = context.ledger.nextRead()
@@ -57,6 +80,7 @@ extension Bridge {
                     id, room.storedKey, after: backlog.position, through: backlog.through,
                     limit: Backlog.pageCount))
         }
+        return false
     }
 
     /// The store has answered.
@@ -128,9 +152,8 @@ extension Bridge {
         backlog.hasFailed = true
         backlog.forgetPage()
         closeBatch(backlog, session)
-        backlog.put(
-            roomNotice(
-                backlog, "What was said before you came cannot be read now; you get it when you come the next time."))
+        let promise = backlog.kind == .missed ? "; you get it when you come the next time" : ""
+        backlog.put(roomNotice(backlog, "What was said before you came cannot be read now\(promise)."))
         write(backlog, session)
     }
 
@@ -158,7 +181,8 @@ extension Bridge {
         }
         switch backlog.phase {
         case .announced:
-            read(backlog, session, following)
+            // Behind what else the client is told of its rooms, as when the store has to answer first.
+            if read(backlog, session, following) { session.appendLongAnswer(.backlog(id)) }
             return false
         case .reading: return false
         case .writing:
@@ -167,12 +191,9 @@ extension Bridge {
                 return true
             }
             if !backlog.hasFailed {
-                following.rooms[id]?.written = backlog.position
+                if backlog.kind == .missed { following.rooms[id]?.written = backlog.position }
                 askSoon(session, following)
-                guard backlog.position >= backlog.through else {
-                    read(backlog, session, following)
-                    return false
-                }
+                guard backlog.position >= backlog.through else { return read(backlog, session, following) }
             }
             closeBatch(backlog, session)
             backlog.phase = .releasing
@@ -193,7 +214,8 @@ extension Bridge {
     private func lines(
         of message: StoredMessage, for session: IRCSession, _ backlog: Backlog, _ room: Room
     ) -> [IRCMessage] {
-        if !session.caps.contains(.echoMessage), message.author != nil, let client = message.client,
+        if backlog.kind == .missed, !session.caps.contains(.echoMessage), message.author != nil,
+            let client = message.client,
             let account = message.account, let own = session.following?.client,
             own.account == IRCCasemapping.ascii.fold(account), TwinName.isSame(own.client, client)
         {
@@ -219,12 +241,20 @@ extension Bridge {
     ) {
         following.backlogs.removeAll { $0 === backlog }
         room.setHeld(session.id, false)
-        // Whoever could not get what was said before gets it again from there, with what is said now.
-        if !backlog.hasFailed { following.rooms[room.id]?.isLive = true }
+        // Whoever could not get what it missed gets it again from there, with what is said now.
+        if !backlog.hasFailed || backlog.kind == .lastLines { following.rooms[room.id]?.isLive = true }
         if phase == .asking { stopShowing(session, following) }
         askSoon(session, following)
         if hasEverything(following) { answeredLast(session) }
         setTimer(session, following)
+        forgetIdleFollowing(session)
+    }
+
+    /// Most clients without an account have nothing to follow most of the time.
+    private func forgetIdleFollowing(_ session: IRCSession) {
+        if let following = session.following, following.client == nil, following.backlogs.isEmpty {
+            session.following = nil
+        }
     }
 
     // MARK: - Live lines meanwhile
@@ -260,6 +290,9 @@ extension Bridge {
 
     /// The client is leaving the room, and gets the lines that waited.
     func endFollowing(_ id: RoomID, _ session: IRCSession) {
+        if let room = room(id), session.rooms.contains(id) {
+            session.shown.note(Int64(room.recent.lastSequence), in: room.storedKey)
+        }
         guard let following = session.following else { return }
         following.rooms[id] = nil
         guard let backlog = following.backlog(of: id) else { return }
@@ -272,6 +305,7 @@ extension Bridge {
         }
         room(id)?.setHeld(session.id, false)
         setTimer(session, following)
+        forgetIdleFollowing(session)
     }
 
     /// The client is gone.

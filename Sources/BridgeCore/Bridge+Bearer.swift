@@ -114,7 +114,7 @@ extension Bridge {
         guard IdentityMap.isAccountName(person, backend: backend.settings.name) else { return nil }
         return AccountSettings(
             name: IdentityMap.accountName(of: person, backend: backend.settings.name) ?? "-",
-            password: .unmatchable(iterations: accounts.passwordCost))
+            password: nil)
     }
 
     private func bearerIs(

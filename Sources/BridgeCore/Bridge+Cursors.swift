@@ -10,12 +10,13 @@ import WireBytes
 // and an old one that hangs) each move the same cursor, forward only, by what they were given themselves. Once they are known for
 // two clients, each has its own; see ``TwinName``.
 
-/// What one connection of a client with cursors has got of its rooms.
+/// What one connection has got of its rooms: how far its client's cursors may move, and what it is still to get of what was
+/// said before it entered.
 final class Following {
-    /// Another, when others of the same name turn up.
-    var client: ClientKey
+    /// Whose cursors these are; another, when others of the same name turn up. Nil: it has none.
+    var client: ClientKey?
     var rooms: [RoomID: Followed] = [:]
-    /// Rooms of which it still gets what was said before, in the order in which it entered them.
+    /// Of the rooms of which it still gets what was said before, in the order in which it entered them.
     var backlogs: [Backlog] = []
     /// Bytes of live lines that wait for these.
     var heldByteCount = 0
@@ -27,8 +28,6 @@ final class Following {
     /// When to ask whether the client has what was written; nil: nothing is to be asked.
     var askAt: MonotonicInstant?
     var lastStay: UInt64 = 0
-
-    init(_ client: ClientKey) { self.client = client }
 
     func backlog(of room: RoomID) -> Backlog? { backlogs.first { $0.room == room } }
 }
@@ -83,11 +82,12 @@ extension Room {
 extension Bridge {
     // MARK: - Entering and leaving
 
-    /// What the session has got of its rooms; nil where nothing is kept, and for clients without an account.
+    /// What the session has got of its rooms, by cursors; nil where nothing is kept, and for clients without an account.
     func following(_ session: IRCSession) -> Following? {
-        if let known = session.following { return known }
+        if let known = session.following, known.client != nil { return known }
         guard context.isDurable, let account = session.account, let name = session.clientName else { return nil }
-        let following = Following(ClientKey(account: account.name, client: name))
+        let following = session.following ?? Following()
+        following.client = ClientKey(account: account.name, client: name)
         session.following = following
         return following
     }
@@ -96,20 +96,25 @@ extension Bridge {
     ///
     /// - Parameter backlog: what it gets before that.
     func follow(_ room: Room, _ session: IRCSession, from newest: Int64, _ backlog: Backlog?) {
-        guard let following = following(session) else { return }
+        guard let following = following(session) ?? session.following ?? backlog.map({ _ in Following() }) else {
+            return
+        }
+        session.following = following
+        if let backlog { following.backlogs.append(backlog) }
+        guard let client = following.client else { return }
         following.lastStay += 1
-        if let backlog {
-            following.backlogs.append(backlog)
+        if let backlog, backlog.kind == .missed {
             following.rooms[room.id] = Followed(
                 stay: following.lastStay, written: backlog.start, isLive: false, received: backlog.start)
-            return cursors.use(following.client, in: room.storedKey)
+            return cursors.use(client, in: room.storedKey)
         }
-        guard let place = cursors.place(of: following.client, in: room.storedKey) else {
+        guard let place = cursors.place(of: client, in: room.storedKey) else {
             following.rooms[room.id] = Followed(
-                stay: following.lastStay, written: newest, isLive: true, received: newest)
-            return enterCursor(following.client, room.storedKey, at: newest, for: session)
+                stay: following.lastStay, written: newest, isLive: following.backlog(of: room.id) == nil,
+                received: newest)
+            return enterCursor(client, room.storedKey, at: newest, for: session)
         }
-        cursors.use(following.client, in: room.storedKey)
+        cursors.use(client, in: room.storedKey)
         // Who logged in after entering has not got what was said before; the cursor waits for the next time. Whoever can ask
         // for it has it in hand.
         guard place >= newest || settings.limits.backlog <= 0 || session.caps.contains(.chatHistory) else { return }
@@ -120,7 +125,7 @@ extension Bridge {
 
     func enterCursor(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession) {
         let account = session.account.flatMap { person(of: $0) }
-        let present = Set(sessions(of: session.person ?? account).compactMap { $0.following?.client.client })
+        let present = Set(sessions(of: session.person ?? account).compactMap { $0.following?.client?.client })
         let gone = cursors.enter(client, in: room, at: place, present: present)
         keep(client, room, at: place, for: session)
         for (client, room) in gone {
@@ -222,13 +227,13 @@ extension Bridge {
     }
 
     private func received(_ asked: [(room: RoomID, stay: UInt64, upTo: Int64)], by session: IRCSession) {
-        guard let following = session.following else { return }
+        guard let following = session.following, let client = following.client else { return }
         following.isAsking = false
         for (id, stay, upTo) in asked.sorted(by: { $0.room.index < $1.room.index }) {
             guard let followed = following.rooms[id], followed.stay == stay, let room = room(id) else { continue }
             following.rooms[id]?.received = max(followed.received, upTo)
-            if cursors.move(following.client, in: room.storedKey, to: upTo) {
-                keep(following.client, room.storedKey, at: upTo, for: session)
+            if cursors.move(client, in: room.storedKey, to: upTo) {
+                keep(client, room.storedKey, at: upTo, for: session)
             }
         }
         askSoon(session, following)

@@ -65,7 +65,10 @@ extension Bridge: ClientDoor {
         let isInner = message.tag("batch") != nil
         if let batch, !isInner { message.setTag("batch", batch) }
         // A line of a batch that stands inside another has its time from that one's head.
-        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner {
+        // Nor has a reply to CAP one: what it acknowledges holds for what follows.
+        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner,
+            message.command != "CAP"
+        {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
         guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
@@ -153,6 +156,8 @@ extension Bridge: ClientDoor {
                 return
             }
             if case .backlog(let room) = session.longAnswers[0] {
+                // What was said before is no part of the answer to a labeled line.
+                if session.following?.backlog(of: room)?.isAnnounced == false { endLongAnswerBatch(session) }
                 if !writeBacklog(of: room, session) { session.replaceFirstLongAnswer(nil) }
                 continue
             }
@@ -182,10 +187,13 @@ extension Bridge: ClientDoor {
         }
         // The next part of a backlog waits for the queue to empty, as if it had come with this one.
         if session.following?.backlogs.isEmpty ?? true { session.undrainedBytes = 0 }
-        if let reference = session.longAnswerBatch {
-            session.longAnswerBatch = nil
-            endBatch(reference, session)
-        }
+        endLongAnswerBatch(session)
+    }
+
+    private func endLongAnswerBatch(_ session: IRCSession) {
+        guard let reference = session.longAnswerBatch else { return }
+        session.longAnswerBatch = nil
+        endBatch(reference, session)
     }
 
     /// One line of an answer, and what is left of it.

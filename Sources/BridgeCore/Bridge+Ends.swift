@@ -108,7 +108,7 @@ extension Bridge {
         phase = .asking
         for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
-            guard let following = session.following else { continue }
+            guard let following = session.following, following.client != nil else { continue }
             stopShowing(session, following)
             guard !hasEverything(following) else { continue }
             clientsToAnswer.insert(session.id)

@@ -109,7 +109,9 @@ extension Bridge {
             room.typed(session.id, isTyping: state == "active", context)
         }
         if react(clientTags, room, session) { return }
-        _ = room.sendLocally("TAGMSG", nil, clientTags: clientTags, from: session.id, context)
+        _ = room.sendLocally(
+            "TAGMSG", nil, clientTags: clientTags, from: session.id,
+            isEvent: clientTags.contains { $0.name == IRCClientTags.persist }, context)
     }
 
     // MARK: - To a person

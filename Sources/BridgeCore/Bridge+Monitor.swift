@@ -106,7 +106,7 @@ extension Bridge {
     }
 
     /// Lines about a person that monitors may ask for who are in no room with them.
-    private static let extendedCommands: Set<String> = ["AWAY", "ACCOUNT", "CHGHOST", "SETNAME"]
+    private static let extendedCommands: Set<String> = ["AWAY", "ACCOUNT", "SETNAME"]
 
     /// A line about a person, for those who watch them from afar.
     ///

@@ -132,12 +132,13 @@ extension Bridge {
         return pair
     }
 
-    /// Nil: that is nothing to keep. Of what is done only reactions are, as in rooms; questions of programs to each other
+    /// Nil: that is nothing to keep. Of what is done reactions are, and what is to be, as in rooms; questions of programs to each other
     /// are nobody's words.
     private static func kind(
         of verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag]
     ) -> StoredMessage.Kind? {
         if verb == .tagmsg {
+            if clientTags.contains(where: { $0.name == IRCClientTags.persist }) { return .event }
             let reacts = clientTags.contains { $0.name == "+draft/react" || $0.name == "+draft/unreact" }
             return reacts && clientTags.contains { $0.name == "+reply" || $0.name == "+draft/reply" } ? .event : nil
         }

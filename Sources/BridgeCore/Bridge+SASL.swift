@@ -108,8 +108,8 @@ extension Bridge {
         case .challenged(let exchange, let account, let client):
             do throws(SCRAMFailure) {
                 let signature = try exchange.finish(bytes)
-                // Nobody can prove to be who does not exist.
-                guard let account else { return scramRefused(nil, session) }
+                // Nobody can prove to be an account that does not exist, or has no password.
+                guard let account, account.password != nil else { return scramRefused(nil, session) }
                 session.scram = .proven(account, clientName: client)
                 challenge(signature, .scramSHA256, session)
             } catch {

@@ -224,24 +224,24 @@ extension Bridge {
     /// A client that shared another's places goes on by itself from where it has got to.
     private func giveOwnPlaces(_ session: IRCSession, _ name: TwinName, besides older: IRCSession) {
         rename(session, to: name)
-        guard let following = session.following else { return }
+        guard let following = session.following, let client = following.client else { return }
         for room in session.rooms.compactMap({ room($0) }) where !room.isLoading {
             let place =
                 following.rooms[room.id]?.received
-                ?? older.following.flatMap { cursors.place(of: $0.client, in: room.storedKey) }
-            if let place { enterCursor(following.client, room.storedKey, at: place, for: session) }
+                ?? older.following?.client.flatMap { cursors.place(of: $0, in: room.storedKey) }
+            if let place { enterCursor(client, room.storedKey, at: place, for: session) }
         }
     }
 
     /// What others that shared a client's places got beyond it, it did not.
     private func placeAsReceived(_ session: IRCSession) {
-        guard let following = session.following else { return }
+        guard let following = session.following, let client = following.client else { return }
         for (id, followed) in following.rooms.sorted(by: { $0.key.index < $1.key.index }) {
-            guard let room = room(id), let place = cursors.place(of: following.client, in: room.storedKey),
+            guard let room = room(id), let place = cursors.place(of: client, in: room.storedKey),
                 place != followed.received
             else { continue }
-            cursors.put(following.client, in: room.storedKey, at: followed.received)
-            keep(following.client, room.storedKey, at: followed.received, for: nil)
+            cursors.put(client, in: room.storedKey, at: followed.received)
+            keep(client, room.storedKey, at: followed.received, for: nil)
         }
     }
 

@@ -237,6 +237,9 @@ public struct RoomSettings: Sendable {
     /// So many messages from before are fetched when the room opens for the first time, and at first after each outage; 0:
     /// none when it opens.
     public var historyLimit: Int
+    /// So many of the newest messages are shown to a client that enters and neither asks for them itself nor has been in the
+    /// room before; 0: none.
+    public var historyOnJoin = 0
 
     public init(
         name: String, channel: String? = nil, topic: String = "", backend: String? = nil, dialect: any Dialect,

@@ -257,6 +257,8 @@ final class IRCSession {
     var lineReceipts: LineReceipts?
     /// What it has got of its rooms; nil: it has no cursors.
     var following: Following?
+    /// What it was shown of rooms that it left.
+    var shown = ShownRooms()
     /// The newest order with something that was kept on the client's behalf.
     var lastKept: StoreTicket?
     /// It is welcome, and not in its rooms yet; see ``Bridge/comeBack(_:)``.
@@ -412,8 +414,8 @@ final class IRCSession {
     /// What this bridge offers to everybody: every capability in the table that something here gives life to.
     static let capabilities: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
-        // Hosts of connected people do not change; of the others ``Bridge/offer(for:)`` knows when there is something.
-        for absent in [IRCCapability.chghost, .sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
+        // ``Bridge/offer(for:)`` knows when there is something.
+        for absent in [IRCCapability.sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 

@@ -43,7 +43,6 @@ public enum IRCSurface {
         "away-notify": "who goes away and comes back",
         "multi-prefix": "all prefixes of a nick",
         "userhost-in-names": "whole sources in NAMES",
-        "chghost": "changed hosts",
         "setname": "changed real names",
         "invite-notify": "who is invited",
         "no-implicit-names": "a JOIN without its NAMES",

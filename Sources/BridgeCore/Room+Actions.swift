@@ -285,7 +285,7 @@ extension Room {
 
     // MARK: - Reactions
 
-    /// An IRC user puts an emoji on a message or takes it off.
+    /// An IRC user puts an emoji on a message or takes it off. One that the backend cannot carry stays among the IRC users.
     ///
     /// - Parameters:
     ///   - clientTags: what the other IRC users get of it.
@@ -295,27 +295,49 @@ extension Room {
         from client: ClientID, label: String?, _ context: BridgeContext
     ) -> ActionResult {
         guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
-        let probe = ChatReaction(
-            target: Self.anyID, emoji: traits.reactionChoices.first ?? "+", operation: operation,
-            sender: accountPerson, room: settings.upstreamRoom, at: context.now.wall)
-        guard canSay(.reaction(probe)) else {
-            return .refused(
-                ActionRefusal(code: "REACTION_UNSUPPORTED", text: "\(settings.url.host) knows no reactions"))
+        guard !emoji.isEmpty, emoji.utf8.count <= Self.maxReactionBytes else {
+            return .refused(ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That is no emoji"))
         }
         let choices = traits.reactionChoices
+        let probe = ChatReaction(
+            target: Self.anyID, emoji: choices.first ?? "+", operation: operation, sender: accountPerson,
+            room: settings.upstreamRoom, at: context.now.wall)
+        guard canSay(.reaction(probe)) else {
+            return react(emoji, operation, to: entry, clientTags, from: client, since: "no reactions", context)
+        }
         let choice =
             choices.isEmpty ? emoji : choices.first { OwnReactions.plain($0) == OwnReactions.plain(emoji) }
-        guard let choice, !choice.isEmpty, choice.utf8.count <= Self.maxReactionBytes else {
-            return .refused(
-                ActionRefusal(
-                    code: "REACTION_NOT_ALLOWED",
-                    text: choices.isEmpty
-                        ? "That is no emoji" : "\(settings.url.host) knows only \(choices.joined(separator: " "))"))
+        guard let choice else {
+            let known = "only \(choices.joined(separator: " "))"
+            return react(emoji, operation, to: entry, clientTags, from: client, since: known, context)
         }
         return onceKnown(entry, "TAGMSG", client, label, context) { id, label in
             let reaction = ChatReaction(target: id, emoji: choice, operation: operation)
             return self.react(reaction, to: entry, clientTags, from: client, label: label, context)
         }
+    }
+
+    /// Shows a reaction to the IRC users alone. Its author hears so once.
+    ///
+    /// - Parameter limit: what the backend knows instead.
+    private func react(
+        _ emoji: String, _ operation: ChatReaction.Operation, to entry: RecentMessages.Entry, _ clientTags: [IRCTag],
+        from client: ClientID, since limit: String, _ context: BridgeContext
+    ) -> ActionResult {
+        guard let member = locals[client], let person = context.identities[member.person] else {
+            return .refused(.unknownMessage)
+        }
+        // Without the label: what the author hears belongs to the same answer.
+        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, isEvent: true, context)
+        tellReaction(emoji, operation, to: entry, by: person, except: client, context)
+        guard !member.knowsReactionsStay else { return .done }
+        member.knowsReactionsStay = true
+        door.deliver(
+            .note(
+                "TAGMSG", "REACTION_NOT_RELAYED", channel,
+                text: "\(settings.url.host) knows \(limit), so people there do not see yours; IRC users do",
+                source: context.settings.serverName), to: client, label: nil)
+        return .done
     }
 
     private func react(

@@ -61,6 +61,8 @@ final class Room {
         var receipts: ReceiptPolicy
         /// The newest message before the client came, by its place in the order of the room; -1: none.
         var joinedAfter: Int
+        /// The client heard that the backend does not get its reactions.
+        var knowsReactionsStay = false
         // Most people have not typed anything yet.
         private var typist: Typist?
 

@@ -123,7 +123,8 @@ enum ServiceCommandTable {
         Row(
             .mute, takes: "[<person>]", "hides what somebody says from you, or lists whom you muted",
             details: [
-                "Nobody else notices. Joins and leaves still show, and so does the past that your client asks for itself.",
+                "Nobody else notices. Joins and leaves still show. What they said before is left out too, also of the pages and"
+                    + " searches that your client asks for.",
                 "Holds for all clients of your account, and outlasts the bridge where that keeps what is said; without an"
                     + " account it holds for this connection.",
             ]),

@@ -147,6 +147,16 @@ static void note_signal(int signal) {
     errno = saved;
 }
 
+// The kernel drops a signal to the first process of a container that has no handler for it, so there dying of one takes a
+// handler, from the beginning on. Everywhere else the default is the same and needs none.
+static void die_of_signal(int signal) { _exit(128 + signal); }
+static void (*deadly_action(void))(int) { return getpid() == 1 ? die_of_signal : SIG_DFL; }
+__attribute__((constructor)) static void die_of_early_signals(void) {
+    if (getpid() != 1) return;
+    signal(SIGTERM, die_of_signal);
+    signal(SIGINT, die_of_signal);
+}
+
 int cb_signal_watch(const int *signals, int count) {
     pthread_mutex_lock(&signal_lock);
     if (signal_pipe[0] < 0 && pipe2(signal_pipe, O_NONBLOCK | O_CLOEXEC) < 0) {
@@ -168,7 +178,7 @@ int cb_signal_watch(const int *signals, int count) {
     return result;
 }
 void cb_signal_unwatch(const int *signals, int count) {
-    for (int i = 0; i < count; i++) signal(signals[i], SIG_DFL);
+    for (int i = 0; i < count; i++) signal(signals[i], deadly_action());
 }
 void cb_signal_ignore(int number) { signal(number, SIG_IGN); }
 

@@ -27,8 +27,6 @@ public enum IRCCapability: UInt8, CaseIterable, Sendable {
     case multiPrefix
     /// `userhost-in-names`
     case userhostInNames
-    /// `chghost`
-    case chghost
     /// `setname`
     case setname
     /// `invite-notify`
@@ -170,7 +168,6 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.awayNotify, "away-notify", changesRoomLines: true, source: "IRCv3 away-notify"),
         IRCCapabilityRow(.multiPrefix, "multi-prefix", source: "IRCv3 multi-prefix"),
         IRCCapabilityRow(.userhostInNames, "userhost-in-names", source: "IRCv3 userhost-in-names"),
-        IRCCapabilityRow(.chghost, "chghost", changesRoomLines: true, source: "IRCv3 chghost"),
         IRCCapabilityRow(.setname, "setname", changesRoomLines: true, source: "IRCv3 setname"),
         IRCCapabilityRow(.inviteNotify, "invite-notify", changesRoomLines: true, source: "IRCv3 invite-notify"),
         IRCCapabilityRow(

@@ -157,6 +157,21 @@ public enum IRCEncoder {
         }
     }
 
+    /// Bytes of tag data, without `@` and space, that a line with these tags alone has.
+    static func tagByteCount(_ tags: [IRCTag]) -> Int {
+        var count = max(0, tags.count - 1)
+        for tag in tags {
+            count += tag.name.utf8.count
+            guard let value = tag.value else { continue }
+            count += 1
+            for byte in value.utf8 {
+                let isEscaped = [Byte.space, Byte.cr, Byte.lf, Byte.semicolon, Byte.backslash].contains(byte)
+                count += isEscaped ? 2 : 1
+            }
+        }
+        return count
+    }
+
     /// A tag section being written, and what each kind of tag has used of its allowance.
     private struct TagSection {
         let start: Int
@@ -176,7 +191,9 @@ public enum IRCEncoder {
                 writer.append(Byte.equals)
                 appendEscaped(value, limit: before + IRCLimits.maxTagBytes, to: &writer)
             }
-            let used = writer.count - before
+            var used = writer.count - before
+            // What parts the two kinds counts for neither.
+            if before > start + 1, (tag.isClientOnly ? clientBytes : serverBytes) == 0 { used -= 1 }
             if tag.isClientOnly {
                 if clientBytes + used <= IRCLimits.maxClientTagBytes { return clientBytes += used }
             } else {

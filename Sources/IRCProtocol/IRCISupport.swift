@@ -72,7 +72,7 @@ public struct IRCISupport: Sendable {
         kickLen: Int? = nil, modes: Int = 4, maxTargets: Int = 4, chanLimit: Int? = nil,
         chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
         targMax: String? = nil, elist: String? = nil,
-        clientTagDeny: String? = IRCClientTags.denyToken, utf8Only: Bool = true, whox: Bool = true,
+        utf8Only: Bool = true, whox: Bool = true,
         bot: String? = nil, icon: String? = nil, maxBans: Int? = nil, monitor: Int? = nil, safeList: Bool = false,
         safeRate: Bool = false, requiresAccount: Bool = false, chatHistory: Int? = nil,
         fileHost: String? = nil
@@ -86,7 +86,6 @@ public struct IRCISupport: Sendable {
         support.add("CHANNELLEN", channelLen)
         support.add("CHANTYPES", "#")
         if let chatHistory { support.add("CHATHISTORY", chatHistory) }
-        if let clientTagDeny { support.add("CLIENTTAGDENY", clientTagDeny) }
         if let elist { support.add("ELIST", elist) }
         support.add("HOSTLEN", hostLen)
         if let kickLen { support.add("KICKLEN", kickLen) }
@@ -119,24 +118,21 @@ public struct IRCISupport: Sendable {
     }
 }
 
-/// Which client-only tags are relayed.
+/// Which client-only tags of a client are relayed: those of any name, but for receipts.
 ///
-/// Source: IRCv3 message-tags, "CLIENTTAGDENY"; IRCv3 typing, reply, react, channel-context.
+/// Source: IRCv3 message-tags, "Client-only tags" and "Size limit"; IRCv3 typing, reply.
 public enum IRCClientTags {
-    /// Names without the `+`. Every other client-only tag is dropped on its way in.
-    public static let allowed = [
-        "typing", "draft/typing", "reply", "draft/reply", "draft/react", "draft/unreact", "channel-context",
-        "draft/channel-context",
-    ]
+    /// Receipts: only the server says who got and read what.
+    private static let receipts: Set<String> = ["+draft/read", "+draft/delivered"]
 
-    private static let wireNames = Set(allowed.map { "+" + $0 })
-
-    /// The value of CLIENTTAGDENY that says so.
-    public static let denyToken = (["*"] + allowed.map { "-" + $0 }).joined(separator: ",")
+    /// A TAGMSG with this one is part of the history, as a reaction is. Source: Ergo, `+draft/persist`.
+    public static let persist = "+draft/persist"
 
     /// Whether a tag that a client sent may be relayed. `name` is as on the wire: with its `+`. Tags without it are the
     /// server's to give and are never taken from a client.
-    public static func isAllowed(_ name: String) -> Bool { wireNames.contains(name) }
+    public static func isAllowed(_ name: String) -> Bool {
+        name.utf8.first == UInt8(ascii: "+") && name.utf8.count > 1 && !receipts.contains(name)
+    }
 
     /// Tags that have two names while clients move from the draft to the specification.
     private static let pairs = [("+typing", "+draft/typing"), ("+reply", "+draft/reply")]
@@ -144,7 +140,7 @@ public enum IRCClientTags {
     /// What is relayed of the tags that a client sent: those that may be, under every name that receivers know.
     ///
     /// Typing goes under its ratified name alone; a reply under both, since a client that misses the one it knows shows
-    /// words without what they answer.
+    /// words without what they answer. The second name is left out where it would push out a tag of the client's.
     public static func relayed(_ tags: [IRCTag]) -> [IRCTag] {
         var relayed = tags.filter { isAllowed($0.name) }
         guard !relayed.isEmpty else { return [] }
@@ -154,7 +150,10 @@ public enum IRCClientTags {
             let index = relayed.firstIndex { $0.name == name || $0.name == draft } ?? relayed.endIndex
             relayed.removeAll { $0.name == name || $0.name == draft }
             relayed.insert(IRCTag(name, tag.value), at: min(index, relayed.endIndex))
-            if name == "+reply" { relayed.insert(IRCTag(draft, tag.value), at: min(index + 1, relayed.endIndex)) }
+            guard name == "+reply" else { continue }
+            var both = relayed
+            both.insert(IRCTag(draft, tag.value), at: min(index + 1, relayed.endIndex))
+            if IRCEncoder.tagByteCount(both) <= IRCLimits.maxClientTagBytes { relayed = both }
         }
         return relayed
     }

@@ -49,7 +49,6 @@ public enum IRCReductionTable {
         CommandRow(command: "ACK", needs: .labeledResponse, without: .nothing),
         CommandRow(command: "AWAY", needs: .awayNotify, without: .nothing),
         CommandRow(command: "ACCOUNT", needs: .accountNotify, without: .nothing),
-        CommandRow(command: "CHGHOST", needs: .chghost, without: .nothing),
         CommandRow(command: "SETNAME", needs: .setname, without: .nothing),
         CommandRow(command: "MARKREAD", needs: .readMarker, without: .nothing),
         CommandRow(command: "REDACT", needs: .messageRedaction, without: .nothing),

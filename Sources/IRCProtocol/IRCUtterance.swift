@@ -68,12 +68,25 @@ public struct IRCUtterance: Hashable, Sendable {
         return messages
     }
 
-    /// Source: IRCv3 multiline, "Fallback": no blank lines, and the msgid on the first line alone.
+    /// A message has a hundred lines at most, and tags of 4094 bytes on each would be more than a client's queue holds.
+    private static let maxRepeatedTagBytes = 128
+
+    /// Tags of the lines behind the first: not the msgid, nor what the message answers, which would show with each line.
+    private var repeatedTags: [IRCTag] {
+        let tags = head.tags.filter { !["msgid", "+reply", "+draft/reply"].contains($0.name) }
+        let isShort = IRCEncoder.tagByteCount(tags.filter(\.isClientOnly)) <= Self.maxRepeatedTagBytes
+        return isShort ? tags : tags.filter { !$0.isClientOnly }
+    }
+
+    /// No blank lines, and the msgid on the first line alone.
+    ///
+    /// Source: IRCv3 multiline, "Fallback".
     private func separate(address: String?) -> [IRCMessage] {
         var messages: [IRCMessage] = []
+        let repeated = lines.count > 1 ? repeatedTags : []
         for line in lines where lines.count == 1 || !line.text.isEmpty {
             var message = head
-            if !messages.isEmpty { message.tags.removeAll { $0.name == "msgid" || $0.isClientOnly } }
+            if !messages.isEmpty { message.tags = repeated }
             let text = messages.isEmpty && !isAction ? (address ?? "") + line.text : line.text
             message.params.append(isAction ? Self.actionMark + text + "\u{1}" : text)
             messages.append(message)

@@ -60,6 +60,7 @@ public struct TranscriptHeader {
                 room.identity = identity
             }
             if let queue = options["queue"].flatMap({ Int($0) }) { room.queueMaxMessages = queue }
+            if let lines = options["history"].flatMap({ Int($0) }) { room.historyOnJoin = lines }
             // Pings have transcripts of their own; elsewhere they would stand between all lines.
             if options["pings"] == nil { room.ping = .zero }
             return room
@@ -69,9 +70,11 @@ public struct TranscriptHeader {
             var account = AccountSettings(
                 name: words[0],
                 // One iteration: what is slow by intent has no place in a test.
-                password: SCRAMVerifier(
-                    password: SecretBytes((words.count > 1 ? words[1] : "").utf8), salt: Array("salt".utf8),
-                    iterations: 1))
+                password: words.count > 1 && words[1] == "none"
+                    ? nil
+                    : SCRAMVerifier(
+                        password: SecretBytes((words.count > 1 ? words[1] : "").utf8), salt: Array("salt".utf8),
+                        iterations: 1))
             for word in words.dropFirst(2) {
                 if word == "admin" {
                     account.isAdmin = true

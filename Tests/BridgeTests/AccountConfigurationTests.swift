@@ -88,6 +88,19 @@ struct AccountConfigurationTests {
         #expect(found.first?.hasPrefix("chatbridge.toml:") == true)
     }
 
+    @Test(
+        "an account with a certificate or a token needs no password",
+        arguments: ["certfp = [\"\(digits)\"]", "bearer = [\"alice\"]"])
+    func withoutPassword(_ way: String) throws {
+        let backend =
+            "[backends.shop]\nurl = \"ws://shop.test/\"\ndialect = \"jwt-rooms\"\n[identity]\nbearer = \"shop\"\n"
+        let room = "[[rooms]]\nname = \"till\"\nbackend = \"shop\"\n"
+        let configuration = try load(backend + room + "[[accounts]]\nname = \"alice\"\n\(way)\n")
+        let account = try #require(try BridgeSettings(configuration, instanceID: "tests").accounts.first)
+        #expect(account.name == "alice" && account.password == nil)
+        #expect(account.certificates + account.tokenOwners != [])
+    }
+
     @Test("people who may make accounts settle who comes in from other machines")
     func settled() {
         let open = "[[listeners]]\nbind = \"irc+insecure://0.0.0.0:6667\"\n"

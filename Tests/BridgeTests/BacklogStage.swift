@@ -28,6 +28,7 @@ final class BacklogStage {
 
     init(
         rooms: Int = 1, limits: LimitSettings? = nil, store: StoreStage? = StoreStage(), rejoins: Bool = true,
+        historyOnJoin: Int = 0,
         _ change: (inout DialectTraits) -> Void = { _ in }
     ) throws {
         let rooms = try (0..<rooms).map { index in
@@ -36,6 +37,7 @@ final class BacklogStage {
                 url: try HTTPURL(parsing: "ws://chat.example/\(index)"))
             room.ping = .zero
             room.queueMaxMessages = 10_000
+            room.historyOnJoin = historyOnJoin
             return room
         }
         let accounts = ["alice", "bob"].map {

@@ -52,6 +52,7 @@ struct DocumentationTests {
         // Secrets and descriptions that a page names are there.
         let machine = ConfigurationSurroundings(variables: [:], hostName: "edge.example.org") { path in
             if path == "chatbridge.toml" { return .success(Array(block.text.utf8)) }
+            if path.hasSuffix(".hash") { return .success(Array(examplePasswordHash.utf8)) }
             return .success(Array((path.hasSuffix(".json") ? #"{"decode":[]}"# : "secret\n").utf8))
         }
         do {
@@ -74,6 +75,42 @@ struct DocumentationTests {
     func purposes() {
         let unsaid = IRCCapabilityTable.rows.compactMap(\.names.first).filter { IRCSurface.purposes[$0] == nil }
         #expect(unsaid == [])
+    }
+
+    /// Source: the registry of IRCv3, ratified and drafts.
+    private static let registered = [
+        "account-notify", "account-tag", "away-notify", "batch", "cap-notify", "chghost", "echo-message",
+        "extended-join",
+        "extended-monitor", "invite-notify", "labeled-response", "message-tags", "multi-prefix", "no-implicit-names",
+        "sasl", "server-time", "setname", "standard-replies", "sts", "tls", "userhost-in-names",
+        "draft/account-registration", "draft/channel-rename", "draft/chathistory", "draft/event-playback",
+        "draft/extended-isupport", "draft/message-redaction", "draft/metadata-2", "draft/multiline", "draft/pre-away",
+        "draft/read-marker",
+    ]
+
+    @Test("a capability of IRCv3 that is not offered stands in the table of what is not supported")
+    func absentCapabilities() throws {
+        let page = try Self.text(of: "docs/IRC.md")
+        let section = try #require(page.firstRange(of: "\n## What a bridge cannot mean\n"))
+        let rows = page[section.upperBound...].split(separator: "\n").filter { $0.hasPrefix("|") }
+        let offered = Set(IRCCapabilityTable.rows.flatMap(\.names))
+        for name in Self.registered where !offered.contains(name) {
+            let row = rows.first { $0.split(separator: "|").first?.contains("`\(name)`") == true }
+            #expect(row != nil, "\(name) is neither offered nor explained")
+        }
+    }
+
+    @Test("the README names every status with which the program ends")
+    func exitCodes() throws {
+        let readme = try Self.text(of: "README.md")
+        let source = try Self.text(of: "Sources/ChatBridge/CommandLine/CommandLineParser.swift")
+        let codes = source.matches(of: /static let [a-zA-Z]+: Int32 = ([0-9]+)/).map { String($0.1) }
+        #expect(codes.count >= 9)
+        let start = try #require(readme.firstRange(of: "\nExit codes: "))
+        let paragraph = readme[start.upperBound...].prefix(
+            upTo: readme[start.upperBound...].firstRange(of: "\n\n")?.lowerBound ?? readme.endIndex)
+        let named = Set(paragraph.matches(of: /[0-9]+/).map { String($0.0) })
+        #expect(codes.filter { !named.contains($0) } == [])
     }
 
     @Test("every dialect has a page with a configuration, and the index leads to it")

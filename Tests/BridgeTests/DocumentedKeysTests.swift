@@ -176,6 +176,7 @@ struct DocumentedKeysTests {
         "queue.max_messages": KeySample("0", "5"),
         "queue.max_age": KeySample("\"1h\"", "\"off\""),
         "connect": KeySample("\"always\"", "\"while-joined\""),
+        "history_on_join": KeySample("0", "500"),
         "tls.ca": KeySample("\"/cert-a\"", "\"/cert-b\"", secure),
         "tls.client_cert": KeySample(
             "\"/cert-a\"", "\"/cert-b\"", ["url": "\"wss://chat.test/ws\"", "tls.client_key": "\"/key-a\""]),

@@ -108,8 +108,7 @@ struct MultilineTests {
         let lines = stage.happened()
         #expect(lines.first?.hasSuffix("|text=<Remy> soup?\nyes\nplease") == true)
         let batch = try #require(lines.first { $0.hasPrefix("C2") })
-        #expect(batch.contains(";+reply=\(soup);+draft/reply=\(soup) :alice"))
-        #expect(!batch.contains("secret"))
+        #expect(batch.contains(";+reply=\(soup);+draft/reply=\(soup);+secret=1 :alice"))
         #expect(!lines.contains { $0.contains("reply=other") })
         #expect(lines.filter { $0.hasPrefix("C3") }.map { $0.contains("+reply=") } == [true, false])
         // Whoever sees no tags sees whom it answers.

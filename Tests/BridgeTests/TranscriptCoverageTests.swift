@@ -6,8 +6,6 @@ import Testing
 /// and is told each token.
 @Suite("What the transcripts cover")
 struct TranscriptCoverageTests {
-    /// Never offered, so never asked for.
-    private static let notOffered: [String: String] = ["chghost": "hosts of connected people do not change"]
     /// Told to clients, which act on it and ask for nothing.
     private static let onlyTold: Set<String> = ["sts"]
     /// Tokens that ``IRCISupport`` knows and the bridge has no use for.
@@ -61,12 +59,8 @@ struct TranscriptCoverageTests {
     @Test("every capability is asked for by a client, under each of its names")
     func capabilities() {
         for name in IRCCapabilityTable.rows.flatMap(\.names) {
-            if Self.notOffered[name] != nil {
-                #expect(!Self.said.listed.contains(name), "\(name) is offered")
-            } else {
-                let isThere = Self.onlyTold.contains(name) ? Self.said.listed : Self.said.requested
-                #expect(isThere.contains(name), "no transcript has a client with \(name)")
-            }
+            let isThere = Self.onlyTold.contains(name) ? Self.said.listed : Self.said.requested
+            #expect(isThere.contains(name), "no transcript has a client with \(name)")
         }
     }
 

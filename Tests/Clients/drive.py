@@ -102,9 +102,13 @@ class Drive:
         self.nick = "t%d%s" % (number, re.sub("[^a-z]", "", name)[:6])
         nonce = "%d-%d" % (time.monotonic_ns() % 1_000_000_000, number)
         self.ping, self.pong = "ping-" + nonce, "pong-" + nonce
+        # Said before the client comes, so among the last lines that it is shown.
+        self.before = "before-" + nonce
         self.directory = tempfile.mkdtemp(prefix="chatbridge-client-")
         self.watcher = Person(studio_port, "lobby", "Watcher")
         self.observer = IRC(port, "observer%d" % number, join=[CHANNEL])
+        self.observer.say(CHANNEL, self.before)
+        self.watcher.expect_message(self.before)
         self.terminal = None
         self.process = None
 
@@ -179,6 +183,7 @@ settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; set
     wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
     screen.enter("/window goto 2")
     screen.expect("[%s]" % CHANNEL)
+    screen.expect(drive.before)
     screen.enter(drive.ping)
     screen.expect(drive.pong)
     talk_to_the_bridge(screen)
@@ -199,6 +204,7 @@ def weechat(drive):
     wait_until(lambda: drive.observer.drain() or joined(drive), "weechat joins")
     screen.enter("/buffer " + CHANNEL)
     screen.expect(CHANNEL)
+    screen.expect(drive.before)
     # Letter by letter, as a person: WeeChat tells that its user types once there are enough letters.
     sentence = "I am typing"
     for letter in sentence:
@@ -247,6 +253,7 @@ def weechat_headless(drive):
     wait_until(lambda: drive.observer.drain() or joined(drive), "weechat-headless joins")
     log = "%s/irc.bridge.%s.weechatlog" % (logs, CHANNEL)
     drive.file_has(log, drive.nick)
+    drive.file_has(log, drive.before)
     pathlib.Path(fifo).write_text("irc.bridge.%s *%s\n" % (CHANNEL, drive.ping), encoding="utf-8")
     drive.file_has(log, drive.pong)
     pathlib.Path(fifo).write_text("core.weechat */quit\n", encoding="utf-8")
@@ -263,6 +270,7 @@ def ii(drive):
     pathlib.Path(server, "in").write_text("/j %s\n" % CHANNEL, encoding="utf-8")
     room = "%s/%s" % (server, CHANNEL)
     drive.file_has(room + "/out", drive.nick)
+    drive.file_has(room + "/out", drive.before)
     pathlib.Path(room, "in").write_text(drive.ping + "\n", encoding="utf-8")
     drive.file_has(room + "/out", drive.pong)
     pathlib.Path(server, "in").write_text("/q bye\n", encoding="utf-8")
@@ -278,6 +286,7 @@ def telnet(drive):
     screen.expect(" 001 %s " % drive.nick)
     screen.enter("JOIN " + CHANNEL)
     screen.expect(" 366 %s %s " % (drive.nick, CHANNEL))
+    screen.expect(drive.before)
     screen.enter("PRIVMSG %s :%s" % (CHANNEL, drive.ping))
     screen.expect(drive.pong)
     screen.enter("QUIT :bye")
@@ -298,6 +307,7 @@ def nc(drive):
     drive.file_has(out, " 001 %s " % drive.nick)
     say("JOIN " + CHANNEL)
     drive.file_has(out, " 366 %s %s " % (drive.nick, CHANNEL))
+    drive.file_has(out, drive.before)
     say("PRIVMSG %s :%s" % (CHANNEL, drive.ping))
     drive.file_has(out, drive.pong)
     say("QUIT :bye")

@@ -459,26 +459,31 @@ def irc_users_see_each_others_reactions_once(setting):
 
 
 @on("jwt-rooms")
-def only_six_emoji_are_taken_and_the_others_named(setting):
+def only_six_emoji_go_up_and_the_others_stay_among_the_irc_users(setting):
     setting.start()
-    ann = setting.irc("ann")
+    ann, bob = setting.irc("ann"), setting.irc("bob")
     setting.backend.say("Remy", "cheese")
     msgid = ann.expect_text("cheese").tags["msgid"]
     ann.send("@label=r1;+reply=%s;+draft/react=🧀 TAGMSG #lobby" % msgid)
-    failure = ann.expect("FAIL")
-    assert failure.params[0] == "TAGMSG" and "👍" in failure.raw and "😡" in failure.raw, failure.raw
-    assert failure.tags.get("label") == "r1", failure.raw
+    for client in (ann, bob):
+        client.expect("TAGMSG", lambda line: line.tags.get("+draft/react") == "🧀" and line.source.startswith("ann!"))
+    note = ann.expect("NOTE")
+    assert note.params[:2] == ["TAGMSG", "REACTION_NOT_RELAYED"] and "👍" in note.raw and "😡" in note.raw, note.raw
 
 
 @on_wires(lambda wire: not wire.reactions)
-def a_reaction_that_cannot_be_is_refused_aloud(setting):
+def a_reaction_that_cannot_go_up_stays_among_the_irc_users(setting):
     setting.start()
-    ann = setting.irc("ann")
+    ann, bob = setting.irc("ann"), setting.irc("bob")
     setting.backend.say("Remy", "cheese")
     msgid = ann.expect_text("cheese").tags["msgid"]
-    ann.send("@+reply=%s;+draft/react=👍 TAGMSG #lobby" % msgid)
-    failure = ann.expect("FAIL")
-    assert failure.params[0] == "TAGMSG", failure.raw
+    for emoji in "👍🧀":
+        ann.send("@+reply=%s;+draft/react=%s TAGMSG #lobby" % (msgid, emoji))
+        line = bob.expect("TAGMSG", lambda line: line.tags.get("+draft/react") == emoji)
+        assert line.tags["+reply"] == msgid and line.source.startswith("ann!"), line.raw
+    ann.barrier()
+    notes = [line.params[1] for line in ann.lines if line.command == "NOTE" and line.params[0] == "TAGMSG"]
+    assert notes == ["REACTION_NOT_RELAYED"], notes
 
 
 @on_wires()

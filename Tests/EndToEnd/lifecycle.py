@@ -1,9 +1,11 @@
 """Start and stop: what a client, a backend and the system see of it."""
 
+import contextlib
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 
@@ -60,6 +62,99 @@ def connected(port):
         return IRC(port, "ann")
     except ConnectionRefusedError:
         return None
+
+
+# A command becomes process 1 of its own namespace, as the only one of a container is.
+CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+
+
+@scenario
+def sigterm_ends_the_first_process_of_a_container_at_any_time():
+    """The kernel drops a signal for which such a process has no handler, so from its beginning on it needs one."""
+    if subprocess.run([*CONTAINER, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        return "not tried: no namespace of processes is to be had here"
+    for moment in (reading_its_configuration, opening_its_database, running):
+        with contextlib.ExitStack() as stack:
+            directory = tempfile.mkdtemp(prefix="chatbridge-")
+            stack.callback(shutil.rmtree, directory, True)
+            os.mkdir(os.path.join(directory, "state"))
+            text = (
+                '[server]\nstate_dir = "%s/state"\n[[listeners]]\nbind = "irc://127.0.0.1:0"\n[log]\nformat = "json"\n'
+                '[[rooms]]\nname = "lobby"\nurl = "ws://127.0.0.1:1/x"\n' % directory)
+            moment(stack, directory, text)
+    return None
+
+
+def contained(stack, directory):
+    """The launcher of a relay as process 1, and the relay's id out here."""
+    log = stack.enter_context(open(os.path.join(directory, "log"), "w", encoding="utf-8"))
+    launcher = subprocess.Popen(
+        [*CONTAINER, BINARY_PATH, "run", "--config", os.path.join(directory, "chatbridge.toml")], stdin=subprocess.DEVNULL,
+        stdout=log, stderr=log, env={k: v for k, v in os.environ.items() if not k.startswith("CHATBRIDGE")})
+    stack.callback(launcher.wait)
+    stack.callback(launcher.kill)
+
+    def child():
+        with open("/proc/%d/task/%d/children" % (launcher.pid, launcher.pid), encoding="ascii") as file:
+            return int((file.read().split() or ["0"])[0])
+
+    return launcher, wait_until(child, "the relay is started")
+
+
+def ends_by_sigterm(launcher, relay, status, moment):
+    os.kill(relay, signal.SIGTERM)
+    try:
+        assert launcher.wait(PATIENCE) == status, "%s: exit status %r" % (moment, launcher.returncode)
+    except subprocess.TimeoutExpired:
+        raise AssertionError("%s: the relay goes on" % moment) from None
+
+
+def reading_its_configuration(stack, directory, _):
+    path = os.path.join(directory, "chatbridge.toml")
+    os.mkfifo(path)
+    launcher, relay = contained(stack, directory)
+
+    def writer():
+        with contextlib.suppress(OSError):
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        return None
+
+    # Somebody can write once the relay reads, and it goes on reading.
+    stack.callback(os.close, wait_until(writer, "the relay reads its configuration"))
+    ends_by_sigterm(launcher, relay, 128 + signal.SIGTERM, "reading its configuration")
+
+
+def opening_its_database(stack, directory, text):
+    with open(os.path.join(directory, "chatbridge.toml"), "w", encoding="utf-8") as file:
+        file.write(text)
+    database = os.path.join(directory, "state", "chatbridge.db")
+    holder = sqlite3.connect(database, isolation_level=None)
+    stack.callback(holder.close)
+    holder.execute("BEGIN EXCLUSIVE")
+    launcher, relay = contained(stack, directory)
+
+    def has_it_open():
+        with contextlib.suppress(OSError):
+            files = os.listdir("/proc/%d/fd" % relay)
+            return any(os.readlink("/proc/%d/fd/%s" % (relay, file)) == database for file in files)
+        return False
+
+    # It waits for the other for two seconds.
+    wait_until(has_it_open, "the relay opens its database")
+    ends_by_sigterm(launcher, relay, 128 + signal.SIGTERM, "opening its database")
+
+
+def running(stack, directory, text):
+    with open(os.path.join(directory, "chatbridge.toml"), "w", encoding="utf-8") as file:
+        file.write(text)
+    launcher, relay = contained(stack, directory)
+
+    def listens():
+        with open(os.path.join(directory, "log"), encoding="utf-8") as log:
+            return '"event":"listening"' in log.read()
+
+    wait_until(listens, "the relay listens")
+    ends_by_sigterm(launcher, relay, 0, "running")
 
 
 @scenario

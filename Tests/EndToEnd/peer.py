@@ -295,6 +295,9 @@ class Bridge:
                 '[[rooms]]\nname = "%s"\nurl = "%s"\nbackoff = { min = "100ms", max = "400ms", jitter = 0 }\n%s'
                 % (name, url, room_extra)
             )
+        if "[room_defaults" not in tables:
+            # Scenarios count the lines that a client gets; those about the last lines ask for them (`room_extra`).
+            text.append("[room_defaults]\nhistory_on_join = 0")
         text.append(tables)
         text.append("[limits]\n" + limits)
         text.append('[log]\nformat = "json"\n' + log_extra)

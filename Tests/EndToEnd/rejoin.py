@@ -30,6 +30,48 @@ def entered(client):
 
 
 @scenario
+def who_enters_is_shown_the_last_lines(world):
+    """`history_on_join`: behind the names, nothing twice on one connection; from memory, and from the disk of a relay that died."""
+    # The gap that a death leaves is one line of the four.
+    for storage, count in ((MEMORY, 3), ("", 4)):
+        directory = folder(world)
+        world.start(directory=directory, tables=storage, room_extra="history_on_join = %d" % count)
+        ann, remy = world.irc("ann"), world.person("Remy")
+        for n in range(5):
+            remy.say("old %d" % n)
+            ann.expect_text("old %d" % n)
+        settle(ann, "five")
+        if not storage:
+            kill(world)
+            world.start(directory=directory, room_extra="history_on_join = %d" % count)
+        bob, carol = world.plain("bob", join=None), world.irc("carol", join=None)
+        for client in (bob, carol):
+            client.send("JOIN #lobby")
+            client.expect("366")
+            remy.say("live for " + client.nick)
+            client.expect_text("live for " + client.nick)
+        bob.expect_text("live for carol")
+        said = [text.split("] ", 1) for text in bob.texts()]
+        assert [text[-1] for text in said] == ["old 3", "old 4", "five", "live for bob", "live for carol"], said
+        assert all(text[0].startswith("[") for text in said[:3]), said
+        assert carol.texts() == ["old 4", "five", "live for bob", "live for carol"], carol.texts()
+        opened = [line.params[1:] for line in carol.lines if line.command == "BATCH" and line.params[0].startswith("+")]
+        assert opened == [["chathistory", "#lobby"]], opened
+        bob.send("PART #lobby")
+        bob.expect("PART")
+        remy.say("meanwhile")
+        carol.expect_text("meanwhile")
+        bob.send("JOIN #lobby")
+        remy.say("again")
+        bob.expect_text("again")
+        said = [text.rsplit("] ", 1)[-1] for text in bob.texts()]
+        assert said[5:] == ["meanwhile", "again"], said
+        world.bridge.terminate()
+        remy.close()
+    world.bridge = None
+
+
+@scenario
 def killed_and_back_in_the_rooms_with_what_was_missed(world):
     """The relay is killed; who logs in to the next is in the rooms, and gets what was said meanwhile behind the names, once
     and in order. A client that asks for history is sent nothing by itself, and gets the same when it asks."""

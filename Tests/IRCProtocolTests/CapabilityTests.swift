@@ -26,16 +26,16 @@ struct CapabilityTableTests {
     @Test("the set is a set")
     func algebra() {
         var set: IRCCapabilitySet = [.batch, .serverTime]
-        #expect(set.contains(.batch) && !set.contains(.chghost))
+        #expect(set.contains(.batch) && !set.contains(.relaymsg))
         #expect(set.insert(.batch).inserted == false)
-        #expect(set.insert(.chghost).inserted)
+        #expect(set.insert(.relaymsg).inserted)
         #expect(set.remove(.batch) == .batch)
         #expect(set.remove(.batch) == nil)
-        #expect(set.members == [.serverTime, .chghost])
+        #expect(set.members == [.serverTime, .relaymsg])
         #expect(IRCCapabilitySet.all.isSuperset(of: set))
         #expect(!set.isSuperset(of: [.serverTime, .echoMessage]))
         #expect(IRCCapabilitySet.all.members == IRCCapability.allCases)
-        #expect(set.union([.batch]).subtracting([.chghost]) == [.serverTime, .batch])
+        #expect(set.union([.batch]).subtracting([.relaymsg]) == [.serverTime, .batch])
         #expect(IRCCapabilitySet().isEmpty && !set.isEmpty)
     }
 }
@@ -106,7 +106,7 @@ struct CapabilityNegotiationTests {
         let state = play([
             Turn(["REQ", "batch foo server-time"], reply("NAK", "batch foo server-time")),
             Turn(["REQ", "batch -foo"], reply("NAK", "batch -foo")),
-            Turn(["REQ", "chghost"], reply("NAK", "chghost")),
+            Turn(["REQ", "draft/relaymsg"], reply("NAK", "draft/relaymsg")),
             Turn(["REQ", "-"], reply("NAK", "-")),
             Turn(["REQ", "batch=1"], reply("NAK", "batch=1")),
             Turn(["REQ", "~batch"], reply("NAK", "~batch")),
@@ -224,7 +224,7 @@ struct CapabilityNegotiationTests {
         ])
     func oneLine(server: String, nick: String, isAll: Bool) {
         // What this program has to offer at most.
-        let available = IRCCapabilitySet.all.subtracting([.chghost])
+        let available = IRCCapabilitySet.all.subtracting([.relaymsg])
         var older = IRCCapabilityNegotiation(available: available)
         for params in [["LS"], ["LS", "301"]] {
             let answer = older.commandReceived(
@@ -235,7 +235,7 @@ struct CapabilityNegotiationTests {
                 return
             }
             let told = lines[0].params[0].split(separator: " ").map(String.init)
-            let all = IRCCapabilityTable.rows.filter { ![.chghost, .sts].contains($0.capability) }
+            let all = IRCCapabilityTable.rows.filter { ![.relaymsg, .sts].contains($0.capability) }
                 .compactMap(\.names.first)
             #expect(told == Array(all.prefix(told.count)) && told.contains("sasl"))
             #expect((told.count == all.count) == isAll)
@@ -306,17 +306,17 @@ struct CapabilityNegotiationTests {
         var state = play([
             Turn(["LS", "302"], reply("LS", Self.someNames)), Turn(["REQ", "batch"], reply("ACK", "batch")),
         ])
-        let lines = state.availabilityChanged(to: [.serverTime, .messageTags, .capNotify, .chghost])
+        let lines = state.availabilityChanged(to: [.serverTime, .messageTags, .capNotify, .relaymsg])
         #expect(lines.map(\.subcommand) == ["DEL", "NEW"])
         #expect(
             lines.map(\.params) == [
-                ["batch no-implicit-names draft/no-implicit-names soju.im/no-implicit-names"], ["chghost"],
+                ["batch no-implicit-names draft/no-implicit-names soju.im/no-implicit-names"], ["draft/relaymsg"],
             ])
         #expect(state.enabled == [.capNotify])
         #expect(state.availabilityChanged(to: state.available) == [])
         // Another value is news, the same value is none.
-        let same: [IRCCapability: String] = [.chghost: "b"]
-        #expect(state.availabilityChanged(to: state.available, values: same).map(\.params) == [["chghost=b"]])
+        let same: [IRCCapability: String] = [.relaymsg: "b"]
+        #expect(state.availabilityChanged(to: state.available, values: same).map(\.params) == [["draft/relaymsg=b"]])
         #expect(state.availabilityChanged(to: state.available, values: same) == [])
 
         var older = play([Turn(["REQ", "batch"], reply("ACK", "batch"))])

@@ -156,10 +156,6 @@ struct TableTests {
         }
         let tokens = rows.flatMap { $0 }
         #expect(tokens.contains(#"NETWORK=A\x20network\x20with\x20a\x20name"#))
-        #expect(
-            tokens.contains(
-                "CLIENTTAGDENY=*,-typing,-draft/typing,-reply,-draft/reply,-draft/react,-draft/unreact,-channel-context,-draft/channel-context"
-            ))
         #expect(tokens.contains("MONITOR=100") && tokens.contains("MAXLIST=b:100"))
         #expect(tokens.contains("draft/ICON=https://chat.example/icon.png"))
         #expect(tokens.contains("PREFIX=(ov)@+") && tokens.contains("UTF8ONLY") && tokens.contains("WHOX"))
@@ -182,7 +178,7 @@ struct TableTests {
 
     @Test("what is not true is not announced")
     func supportOptions() {
-        let tokens = IRCISupport.standard(network: "n", clientTagDeny: nil, utf8Only: false, whox: false).flatMap { $0 }
+        let tokens = IRCISupport.standard(network: "n", utf8Only: false, whox: false).flatMap { $0 }
         for name in [
             "UTF8ONLY", "WHOX", "CLIENTTAGDENY", "BOT", "KICKLEN", "STATUSMSG", "TARGMAX", "ELIST", "CHANLIMIT",
             "MONITOR", "MAXLIST", "SAFELIST", "SAFERATE", "draft/ICON",
@@ -200,14 +196,54 @@ struct TableTests {
         #expect(IRCISupport().rows == [])
     }
 
-    @Test("client-only tags pass by name")
+    @Test("client-only tags of any name pass, but for receipts")
     func clientTags() {
-        for name in IRCClientTags.allowed {
-            #expect(IRCClientTags.isAllowed("+" + name))
+        for name in ["+typing", "+draft/react", "+other", "+example.org/x", "+Typing", "++typing", "+draft/reading"] {
+            #expect(IRCClientTags.isAllowed(name))
+        }
+        for name in ["", "+", "msgid", "time", "typing", "+draft/read", "+draft/delivered"] {
             #expect(!IRCClientTags.isAllowed(name))
         }
-        for name in ["", "+", "msgid", "time", "+draft/read", "+draft/delivered", "+Typing", "+other", "++typing"] {
-            #expect(!IRCClientTags.isAllowed(name))
+    }
+
+    @Test(
+        "each line of a message bears its client-only tags where they are short, and the first alone what it answers",
+        arguments: [(124, ["account", "+x"]), (125, ["account", "+x"]), (126, ["account"]), (4000, ["account"])])
+    func tagsOfLines(length: Int, names: [String]) {
+        let tags = [
+            IRCTag("msgid", "m"), IRCTag("account", "ann"), IRCTag("+reply", "n"), IRCTag("+draft/reply", "n"),
+            IRCTag("+x", String(repeating: "y", count: length)),
+        ]
+        let said = IRCUtterance(
+            head: IRCMessage(tags: tags, source: "ann!a@h", command: "PRIVMSG", params: ["#lobby"]),
+            lines: [IRCUtterance.Line("one"), IRCUtterance.Line("two"), IRCUtterance.Line("three")])
+        let lines = said.messages(for: [.messageTags]) { "1" }
+        #expect(lines.map { $0.tags.map(\.name) } == [tags.map(\.name), names, names])
+    }
+
+    @Test("what a client sent as tags fits when it is relayed, and a reply's second name gives way")
+    func clientTagBytes() throws {
+        /// What a receiver gets of a client's line with these tags, beside tags of the server.
+        func relayed(_ tags: [IRCTag]) throws -> [String] {
+            let server = [
+                IRCTag("time", "2026-11-21T12:00:00.000Z"), IRCTag("msgid", String(repeating: "m", count: 40)),
+            ]
+            let bytes = encode(
+                IRCMessage(
+                    tags: server + IRCClientTags.relayed(tags), source: "a!b@c", command: "TAGMSG", params: ["#lobby"]))
+            return try parse(String(bytes.dropLast())).tags.map(\.name).filter { $0.hasPrefix("+") }
+        }
+        let full = IRCTag("+x", String(repeating: "y", count: 4091))
+        #expect(try relayed([full]) == ["+x"])
+        #expect(try relayed([IRCTag("+x", String(repeating: ";", count: 2046))]) == [])
+        #expect(try relayed([IRCTag("+x", String(repeating: ";", count: 2045))]) == ["+x"])
+        // `+reply=0123456789;+x=…` takes 4094, and has no room for `+draft/reply`.
+        let reply = IRCTag("+reply", "0123456789")
+        #expect(try relayed([reply, IRCTag("+x", String(repeating: "y", count: 4073))]) == ["+reply", "+x"])
+        let both = 4094 - "+reply=0123456789;+draft/reply=0123456789;+x=".utf8.count
+        for (spare, names) in [(0, ["+reply", "+draft/reply", "+x"]), (1, ["+reply", "+x"])] {
+            let tag = IRCTag("+x", String(repeating: "y", count: both + spare))
+            #expect(try relayed([reply, tag]) == names)
         }
     }
 

@@ -43,7 +43,6 @@ private let reductionRows: [ReductionRow] = [
     ReductionRow("AWAY without away-notify", ":o!u@h AWAY :gone", [], nil),
     ReductionRow("AWAY with it", ":o!u@h AWAY :gone", [.awayNotify], ":o!u@h AWAY :gone"),
     ReductionRow("ACCOUNT without account-notify", ":o!u@h ACCOUNT acc", [.accountTag], nil),
-    ReductionRow("CHGHOST without chghost", ":o!u@h CHGHOST u2 h2", [], nil),
     ReductionRow("SETNAME without setname", ":o!u@h SETNAME :New", [], nil),
     ReductionRow("MARKREAD without read-marker", "MARKREAD #a timestamp=T", [.messageTags], nil),
     ReductionRow("REDACT without message-redaction", ":o!u@h REDACT #a M :spam", [.messageTags], nil),
@@ -146,7 +145,7 @@ struct ReductionTests {
     @Test("clients with equal rendering profiles see a room's lines alike")
     func profiles() throws {
         let roomCommands: Set = [
-            "PRIVMSG", "TAGMSG", "BATCH", "AWAY", "ACCOUNT", "CHGHOST", "SETNAME", "INVITE", "JOIN", "REDACT",
+            "PRIVMSG", "TAGMSG", "BATCH", "AWAY", "ACCOUNT", "SETNAME", "INVITE", "JOIN", "REDACT",
         ]
         let lines = try reductionRows.map { try parse($0.rich) }.filter { roomCommands.contains($0.command) }.map {
             var line = $0

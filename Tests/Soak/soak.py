@@ -149,6 +149,8 @@ class Soak:
             '[server]\nname = "relay.soak"\nstate_dir = "%s"' % self.path("state"),
             '[[listeners]]\nbind = "irc://127.0.0.1:0"',
             '[room_defaults]\nbackoff = { min = "200ms", max = "1s", jitter = 0.25 }\nping = "3s"\n'
+            # What the checkers count, a guest gets once it is in the room.
+            'history_on_join = 0\n'
             'pong_timeout = "3s"\nconnect_timeout = "3s"\nhandshake_timeout = "3s"\nqueue = { max_age = "%ds" }'
             % MAX_AGE,
             '[limits]\nmessages_per_second = "off"\nupstream_messages_per_second = "off"\n'

@@ -170,6 +170,8 @@ struct RoomConfiguration: Equatable, Sendable {
     var backoff = BackoffConfiguration()
     var queue = QueueConfiguration()
     var connect = Connect.always
+    /// So many of the newest messages for a client that enters; a screen of them.
+    var historyOnJoin = 20
 
     var isTemplate: Bool { name == Self.templateName }
 }
@@ -256,7 +258,7 @@ struct AccountConfiguration: Equatable, Sendable {
     static let allRooms = "*"
 
     var name = ""
-    /// Nil only until loading has complained.
+    /// Nil: it logs in by a certificate or a token alone.
     var password: SCRAMVerifier?
     /// SHA-256 of client certificates, 64 hexadecimal digits in lower case each.
     var certificates: [String] = []

@@ -250,8 +250,14 @@ struct ConfigurationCompletion {
                     reader.report(place, "\(called) is longer than identity.nicks.max_length, so it is no nick")
                 }
             }
-            if account.password == nil, !isRefused("\(at).password"), !isRefused("\(at).password_file") {
-                reader.report(whole, "\(called) has no password; \"chatbridge hash-password\" makes one")
+            let ways = ["password", "password_file", "certfp", "bearer"]
+            if account.password == nil, account.certificates.isEmpty, account.bearer.isEmpty,
+                !ways.contains(where: { isRefused("\(at).\($0)") })
+            {
+                reader.report(
+                    whole,
+                    "\(called) cannot log in: it needs a password, which \"chatbridge hash-password\" makes, certfp or "
+                        + "bearer")
             }
             for certificate in account.certificates {
                 guard let other = certificates.updateValue(called, forKey: certificate), other != called else {

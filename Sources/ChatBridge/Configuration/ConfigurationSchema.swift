@@ -148,6 +148,10 @@ enum ConfigurationSchema {
             "backoff", \.backoff, .section(backoff, inline: true), "what is not written is the dialect's own"),
         ConfigurationKey("queue", \.queue, .section(queue, inline: true), "what is said while the upstream is away"),
         ConfigurationKey("connect", \.connect, .choice, "always | while-joined: while somebody is in the room"),
+        // 500 fill every client's window many times over.
+        ConfigurationKey(
+            "history_on_join", \.historyOnJoin, .integer(0...500),
+            "newest messages for a client that enters and cannot ask for them; 0: none"),
     ]
 
     /// What only one type of authentication knows is not printed where it is not written.

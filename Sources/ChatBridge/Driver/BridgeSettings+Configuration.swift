@@ -30,7 +30,7 @@ extension BridgeSettings {
                 ? []
                 : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
             instanceID: instanceID, password: password,
-            accounts: configuration.accounts.compactMap { AccountSettings($0, in: configuration) },
+            accounts: configuration.accounts.map { AccountSettings($0, in: configuration) },
             requireLogin: LoginRequirement(configuration.identity.requireLogin),
             registration: RegistrationPolicy(configuration.identity.registration),
             saslMechanisms: configuration.identity.sasl,
@@ -81,9 +81,7 @@ extension RoomTemplate {
 }
 
 extension AccountSettings {
-    /// Nil for an account without a password, which loading refuses.
-    init?(_ account: AccountConfiguration, in configuration: Configuration = Configuration()) {
-        guard let password = account.password else { return nil }
+    init(_ account: AccountConfiguration, in configuration: Configuration = Configuration()) {
         let receipts: ReceiptPolicy? =
             switch account.receipts {
             case .marker: .marker
@@ -92,7 +90,7 @@ extension AccountSettings {
             case .room: nil
             }
         self.init(
-            name: account.name, password: password, certificates: account.certificates,
+            name: account.name, password: account.password, certificates: account.certificates,
             rooms: account.rooms.contains(AccountConfiguration.allRooms) ? nil : Set(account.rooms),
             isAdmin: account.isAdmin, receipts: receipts,
             ownLogins: Dictionary(
@@ -187,6 +185,7 @@ extension RoomSettings {
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined)
+        historyOnJoin = room.historyOnJoin
         if let codes = room.auth.login.staleCodes, room.auth.type == .login { refusalCodes = Set(codes) }
     }
 }

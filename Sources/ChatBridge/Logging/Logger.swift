@@ -44,8 +44,8 @@ struct LogRecord: Sendable {
 
 /// Writes the lines of one subsystem. A cheap value, usable from any thread.
 ///
-/// Below the level nothing is built: message and metadata are not even evaluated. Chat text and frames go only into
-/// lines at trace, and chat text only with ``showsMessages``.
+/// Below the level nothing is built: message and metadata are not even evaluated. Chat text goes only into lines at trace, and
+/// only with ``showsMessages``; frames are never logged.
 struct Logger: Sendable {
     let subsystem: LogSubsystem
     let level: LogLevel
