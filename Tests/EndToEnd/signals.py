@@ -124,12 +124,12 @@ def as_the_first_process_of_a_container():
         return "left out: no right to make a namespace"
     with directory() as place:
         path = configuration(place)
-        for number in range(12):
+        for number in range(6):
             with first_process(path) as (outer, inner):
                 wait_until(lambda: catches_sigterm(inner), "it catches SIGTERM")
-                time.sleep(number * 0.004)
+                time.sleep(number * 0.008)
                 os.kill(inner, signal.SIGTERM)
-                ends(outer, "to PID 1, %d ms after it could" % (number * 4))
+                ends(outer, "to PID 1, %d ms after it could" % (number * 8))
         # A configuration that does not come, as from a volume that hangs.
         fifo = os.path.join(place, "pipe.toml")
         os.mkfifo(fifo)
