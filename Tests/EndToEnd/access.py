@@ -154,7 +154,9 @@ def rooms_of_another_spelling_and_rooms_that_are_empty(world):
     world.relay.hold_handshakes()
     eve = log_in_as(world, "eve", "secret", "eve", "#lobby", caps=CAPS)
     found = []
-    for question in ("JOIN #{}", "TOPIC #{}", "MODE #{}", "MODE #{} b", "NAMES #{}", "PRIVMSG #{} :x", "CHATHISTORY LATEST #{} * 5"):
+    for question in (
+        "JOIN #{}", "TOPIC #{}", "MODE #{}", "MODE #{} b", "NAMES #{}", "PRIVMSG #{} :x", "CHATHISTORY LATEST #{} * 5"
+    ):
         for change in (str.upper, str.title):
             secret, nowhere = (answers(eve, question, change(room)) for room in (SECRET, NOWHERE))
             if secret != nowhere:
@@ -168,7 +170,8 @@ def uploads_do_not_tell_either(world):
     """`?room=` of an upload names rooms too."""
     world.start(
         rooms=("lobby", SECRET), server_extra=PEOPLE,
-        tables='[[http]]\nbind = "http://127.0.0.1:0"\nserve = ["health", "media"]\n[media]\npublic_url = "http://files.test"\n')
+        tables='[[http]]\nbind = "http://127.0.0.1:0"\nserve = ["health", "media"]\n'
+        '[media]\npublic_url = "http://files.test"\n')
     world.http = int(world.bridge.log_entries("listening-http")[0]["address"].rsplit(":", 1)[-1])
     log_in_as(world, "eve", "secret", "eve", "#lobby", caps=CAPS)
     found = []
@@ -207,7 +210,9 @@ def an_account_loses_a_room_over_a_restart(world):
 
 ROOMS = '[[rooms]]\nname = "lobby"\nurl = "ws://127.0.0.1:9/x"\n\n[[rooms]]\nname = "vault"\nurl = "ws://127.0.0.1:9/x"\n\n'
 LIMITED = '[[accounts]]\nname = "eve"\npassword = "%s"\nrooms = ["lobby"]\n'
-HASH = "$scram-sha-256$4096$W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=$wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+HASH = (
+    "$scram-sha-256$4096$W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY="
+    "$wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=")
 
 
 def warnings(identity, accounts_table=LIMITED % HASH):

@@ -13,8 +13,7 @@ import time
 
 import accounts_sasl
 import scripted
-from accounts import account
-from backends import CALM, on
+from backends import on
 from bearer import show
 from dialects import PNG
 from media import PUBLIC, ask, basic, get, start, tables, upload
@@ -77,7 +76,8 @@ def say_file(setting, address, text):
     if setting.wire.name == "typed":
         return setting.backend.do("say", "Mallory", text=text, attachments=[
             {"url": address, "name": "f.png", "mimeType": "image/png", "size": 5, "kind": "image"}])
-    return setting.backend.do("say", "Mallory", text=text, things=[{"href": address, "label": "f.png", "bytes": 5, "ct": "image/png"}])
+    return setting.backend.do(
+        "say", "Mallory", text=text, things=[{"href": address, "label": "f.png", "bytes": 5, "ct": "image/png"}])
 
 
 @on("typed", "custom")

@@ -13,7 +13,8 @@ CONFUSABLE = (
     ("alice", "aIice"), ("alice", "ａｌｉｃｅ"), ("alice", "𝐚𝐥𝐢𝐜𝐞"), ("alice", "𝓪lice"), ("alice", "аlice"), ("alice", "a|ice"),
     ("alice", "aⅼice"), ("alice", "ɑlice"), ("alice", "ALICE"), ("alice", "aℓice"), ("Paul", "PauI"), ("marc", "rnarc"),
     ("scope", "ѕсоре"), ("scope", "ｓcope"), ("hero", "һero"), ("hero", "𝗁ero"), ("Olga", "Οlga"), ("dora", "ⅾora"),
-    ("jill", "jiIl"), ("jill", "jіll"), ("vera", "ｖera"), ("vera", "ᴠera"), ("zoe", "ᴢoe"), ("peter", "ⲣeter"), ("yves", "ყves"),
+    ("jill", "jiIl"), ("jill", "jіll"), ("vera", "ｖera"), ("vera", "ᴠera"), ("zoe", "ᴢoe"), ("peter", "ⲣeter"),
+    ("yves", "ყves"),
     ("ines", "ınes"), ("gina", "ɡina"), ("lisa", "1isa"), ("tom", "tоm"),
 )
 # And what is no more like it than names are.

@@ -59,8 +59,9 @@ def a_certificate_logs_in_where_there_is_no_password(world):
 @scenario
 def no_password_opens_an_account_that_has_none(world):
     """Not the empty one either, by any way in; and SCRAM's answer looks like that of any account."""
-    world.start(server_extra='[[accounts]]\nname = "carl"\nadmin = true\ncertfp = ["%s"]\n' % PRINT + accounts.account("alice", "secret"),
-                limits='messages_per_second = "off"\nupstream_messages_per_second = "off"')
+    world.start(
+        server_extra='[[accounts]]\nname = "carl"\nadmin = true\ncertfp = ["%s"]\n' % PRINT
+        + accounts.account("alice", "secret"))
     # Each from an address of its own, so that none waits for the others' failures.
     places = iter(range(2, 100))
 

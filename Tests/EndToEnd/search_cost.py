@@ -116,7 +116,8 @@ def what_is_found_is_what_is_there(world):
     chance = random.Random(seed)
     said = ["".join(chance.choice("aab%_* ") for _ in range(chance.randrange(1, 30))).strip() or "a" for _ in range(150)]
     said += ["aabaabaaab", "aaab", "ababac", "Grüße", "x" * 300 + "needle", "say%20it", "a_b", "Straße"]
-    patterns = ["aab", "aaab", "aabaaab", "ababac", "a%b", "%%", "_", "a_", "*", "needle", "%20", "ß", "AAB", "üß", "aabaabaaab"]
+    patterns = [
+        "aab", "aaab", "aabaaab", "ababac", "a%b", "%%", "_", "a_", "*", "needle", "%20", "ß", "AAB", "üß", "aabaabaaab"]
     patterns += ["".join(chance.choice("ab%_") for _ in range(chance.randrange(1, 7))) for _ in range(30)]
     for name, tables in STORES:
         ann, remy = start(world, tables, folder(world))

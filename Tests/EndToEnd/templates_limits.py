@@ -69,7 +69,8 @@ def all_clients_of_an_account_are_one_person(world):
     for link in links:
         link.barrier()
         link.barrier()
-    found = [{line.params[0] for line in link.lines if line.command == "JOIN" and line.source.startswith("mallory!")} for link in links]
+    found = [
+        {line.params[0] for line in link.lines if line.command == "JOIN" and line.source.startswith("mallory!")} for link in links]
     assert [len(rooms) for rooms in found] == [PERSON] * 3, [sorted(rooms) for rooms in found]
 
 

@@ -9,7 +9,7 @@ from accounts import account, client, start as start_plain
 from listeners import plain
 from listeners import start as start_listeners
 from marks import alone, slow
-from peer import wait_until
+from peer import OPEN_LIMITS, wait_until
 from proxies import PROXIED
 from service import ask as ask_service
 from world import scenario
@@ -17,7 +17,7 @@ from world import scenario
 # The second refusal of an address waits for 1 s, the third for 2 s; without a delay it takes a few milliseconds.
 WAITED = 0.9
 PEOPLE = "[identity]\n" + account("victim", "right", "admin = true") + account("mallory", "own")
-LIMITS = 'messages_per_second = "off"\nupstream_messages_per_second = "off"\naccepts_per_second_per_ip = "off"\nmax_clients_per_ip = 1000'
+LIMITS = OPEN_LIMITS + '\naccepts_per_second_per_ip = "off"\nmax_clients_per_ip = 1000'
 
 
 class Gate:
