@@ -124,7 +124,7 @@ def nobody_edits_what_an_irc_user_said(setting):
             for client, begin in zip(clients, begins):
                 lines = since(client, begin)
                 not_in_the_name_of(author.nick, lines, "I resign")
-                if label != "a stranger":
+                if not label.startswith("a stranger"):
                     is_told_as_the_backends(lines)
     page = ask(clients[0], "CHATHISTORY LATEST #lobby * 200")
     not_in_the_name_of("bob", page, "I resign")
