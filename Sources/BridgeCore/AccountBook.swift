@@ -56,7 +56,7 @@ struct AccountBook {
     private mutating func add(_ account: AccountSettings) {
         let folded = Self.fold(account.name)
         byName[folded] = account
-        iterations.insert(account.password.iterations)
+        if let password = account.password { iterations.insert(password.iterations) }
         if account.mayRelay { mayRelay = true }
         for certificate in account.certificates { nameByCertificate[certificate] = folded }
         for owner in account.tokenOwners { nameByToken[Array(owner.utf8)] = folded }
