@@ -2,8 +2,8 @@ import ChatModel
 
 /// Which rows of a history are messages of ours, on wires where the server makes the ids.
 ///
-/// Both sides are in order, oldest first, and so are the pairs: as many as can be, and of several ways those whose times are
-/// nearest to each other. Another device of the account may have said the same words; each row is taken once.
+/// Both sides are in order, oldest first, and so are the pairs of one author: as many as can be, and of several ways those whose
+/// times are nearest to each other. Authors take turns at being written, so between them there is no order. Another device of the account may have said the same words; each row is taken once.
 ///
 /// A row in front of one that was known when the message was said is none of ours. Only where there is no such row do times
 /// tell which rows are older: no two clocks agree, and ours may be wrong by hours.
@@ -13,6 +13,8 @@ enum OwnRowMatching {
         var key: Int
         /// When it was said; nil: unknown.
         var at: ChatTimestamp?
+        /// Of a message: whose it is.
+        var author: ChatID?
         /// Of a message: the newest place in the order of the room when it was said; nil: unknown.
         var saidAfter: Int?
         /// Of a row: the first place of the rows behind it that the room knows.
@@ -29,6 +31,23 @@ enum OwnRowMatching {
     ///
     /// - Parameter firstKnown: the first place of all rows of the page that the room knows.
     static func pairs(_ sent: [Text], _ rows: [Text], firstKnown: Int = .max) -> [(sent: Int, row: Int)] {
+        var groups: [ChatID?: [Int]] = [:]
+        for (index, text) in sent.enumerated() { groups[text.author, default: []].append(index) }
+        var free = Array(rows.indices)
+        var pairs: [(sent: Int, row: Int)] = []
+        for group in groups.values.sorted(by: { $0[0] < $1[0] }) {
+            let found = aligned(group.map { sent[$0] }, free.map { rows[$0] }, firstKnown).map {
+                (sent: group[$0.sent], row: free[$0.row])
+            }
+            let taken = Set(found.map(\.row))
+            free.removeAll { taken.contains($0) }
+            pairs += found
+        }
+        return pairs.sorted { $0.row < $1.row }
+    }
+
+    /// The same for one author.
+    private static func aligned(_ sent: [Text], _ rows: [Text], _ firstKnown: Int) -> [(sent: Int, row: Int)] {
         let keys = Set(rows.map(\.key))
         let said = sent.indices.filter { keys.contains(sent[$0].key) }
         let wanted = Set(said.map { sent[$0].key })

@@ -179,13 +179,15 @@ extension Room {
             sent.map {
                 OwnRowMatching.Text(
                     key: key($0.key, $0.entry?.message.sender), at: saidAt($0, context),
+                    author: $0.entry?.origin.puppet ?? recent.entry(msgid: $0.msgid)?.puppet,
                     saidAfter: $0.entry?.saidAfter)
             }
             // Our clock may have been ahead when it was said.
             + unsettled.map { entry in
                 OwnRowMatching.Text(
                     key: key(SentMessages.key(entry.message.text), entry.message.sender),
-                    at: entry.message.at.map { min($0, context.now.wall) }, saidAfter: entry.saidAfter)
+                    at: entry.message.at.map { min($0, context.now.wall) }, author: entry.origin.puppet,
+                    saidAfter: entry.saidAfter)
             }
         let theirs = rows.map { row in
             OwnRowMatching.Text(

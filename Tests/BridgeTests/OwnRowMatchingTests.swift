@@ -62,6 +62,18 @@ struct OwnRowMatchingTests {
         #expect(OwnRowMatching.pairs(sent, rows, firstKnown: 8).isEmpty, "nothing in the page is older")
     }
 
+    @Test("authors take turns, so what one said first may stand behind what another said later; each row is taken once")
+    func authors() {
+        typealias Text = OwnRowMatching.Text
+        func said(_ key: Int, _ author: String) -> Text { Text(key: key, at: nil, author: ChatID(author)) }
+        let sent = [said(1, "ann"), said(2, "ann"), said(3, "bob"), said(4, "ann"), said(5, "bob")]
+        let rows = [3, 1, 5, 2, 4].map { Text(key: $0, at: nil) }
+        let pairs = OwnRowMatching.pairs(sent, rows)
+        #expect(pairs.map(\.row) == [0, 1, 2, 3, 4])
+        #expect(pairs.map { sent[$0.sent].key } == [3, 1, 5, 2, 4])
+        #expect(OwnRowMatching.pairs([said(1, "ann"), said(1, "bob")], [Text(key: 1, at: nil)]).count == 1)
+    }
+
     @Test("pairs never cross, name the same words, and are as many as can be", arguments: LawSeeds.seeds(200))
     func properties(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -16,7 +16,8 @@ from restarts import database, folder, kill, settle
 from world import scenario
 
 # Ends well: its own end, or that of a process that had no chance yet to say otherwise.
-ENDED = (0, -signal.SIGTERM)
+# PID 1 ends by itself, with the status of a shell for it.
+ENDED = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 # A goodbye without clients and without a link takes no longer, also on a machine that is busy.
 SECONDS = 5
 

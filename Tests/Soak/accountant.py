@@ -565,7 +565,8 @@ def _down(result, log, reading, clock, told, late):
                 "%s came as %s and as %s" % (key_text(key), before.msgid, seen.msgid))
         elif reading.is_guest:
             result.find("doubled", "down", room, client, "%s came to a guest twice" % key_text(key))
-        elif reading.was_settled(before.place, seen.place) or _same_connection(reading, before, seen):
+        elif key not in log.forgotten and reading.was_settled(before.place, seen.place) or _same_connection(
+                reading, before, seen):
             result.find(
                 "doubled", "down", room, client,
                 "%s came in lines %d and %d, and the first was known to be received"

@@ -163,6 +163,7 @@ class Client:
         elif command == "BATCH":
             self.batch(line)
         elif command == "FAIL" and line.params[0] == "CHATHISTORY" and self.page and not self.page.done():
+            self.refusal = line.params[-1]
             self.page.set_result(None)
         if self.plan.asks and not self.read_pages:
             self.follow(line)
@@ -190,7 +191,7 @@ class Client:
     async def question(self, words):
         """The lines of a page; None: refused."""
         self.labels += 1
-        self.page = asyncio.get_running_loop().create_future()
+        self.page, self.refusal = asyncio.get_running_loop().create_future(), ""
         self.send("@label=%d CHATHISTORY %s" % (self.labels, words))
         return await self.page
 
@@ -215,8 +216,12 @@ class Client:
             page = await self.question(
                 "AFTER #%s msgid=%s %d" % (room, known, PAGE) if known else "LATEST #%s * %d" % (room, PAGE))
             if page is None:
-                # As good as any other time.
-                await asyncio.sleep(1)
+                if "No such message" in self.refusal:
+                    # It was lost with a relay that could not write it.
+                    known = None
+                else:
+                    # As good as any other time.
+                    await asyncio.sleep(1)
                 continue
             shown = [line.tags["msgid"] for line in page if line.command == "PRIVMSG"]
             if not shown or not known:
