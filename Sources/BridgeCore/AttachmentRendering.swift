@@ -110,6 +110,7 @@ extension MessageRendering {
         let separators = Array("?#&;".utf8)
         for parameter in resource[query...].split(whereSeparator: { separators.contains($0) }) {
             let name = Substring(parameter.prefix { $0 != UInt8(ascii: "=") })
+            guard name.utf8.count + 1 < parameter.count else { continue }
             if SecretNames.contains(HTTPURL.percentDecoded(String(name)) ?? String(name)) { return true }
             // The look of a JWT: three parts, of which the first is base64url of `{"`.
             let value = parameter.dropFirst(name.utf8.count + 1)

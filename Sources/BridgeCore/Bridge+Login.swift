@@ -31,6 +31,8 @@ struct PasswordTry {
     var attempt: UInt64
     var purpose: Purpose
     var account: AccountSettings?
+    /// The name under which somebody tried to log in, whether or not there is such an account.
+    var name: String?
     /// What the account calls this client, where the login said so.
     var clientName: String?
     /// The client went on without; nobody waits for the answer.
@@ -50,7 +52,7 @@ struct PasswordTry {
         case .gateway: return .gateway
         case .serverPass: return .server
         case .sasl, .service, .oper, .accountPass, .newAccount:
-            return account.map { .account(AccountBook.fold($0.name)) } ?? .unknown
+            return (account?.name ?? name).map { .account(AccountBook.fold($0)) } ?? .unknown
         }
     }
 }
@@ -74,6 +76,7 @@ extension Bridge {
             password, against: account?.password ?? .unmatchable(iterations: accounts.passwordCost), account, purpose,
             session)
         session.passwordTry?.clientName = client
+        session.passwordTry?.name = String(name.prefix(LoginThrottle.longestName))
     }
 
     func check(

@@ -16,7 +16,7 @@ import WireBytes
 /// Where a login with SCRAM stands.
 enum SCRAMStep {
     /// The challenge was sent; the proof is awaited.
-    case challenged(SCRAMServerExchange, AccountSettings?, clientName: String?)
+    case challenged(SCRAMServerExchange, AccountSettings?, name: String, clientName: String?)
     /// The proof was right and answered; the client has to say, with an empty response, that it believes us too.
     case proven(AccountSettings, clientName: String?)
 }
@@ -105,16 +105,16 @@ extension Bridge {
         session.scram = nil
         switch step {
         case nil: scramBegun(bytes, session)
-        case .challenged(let exchange, let account, let client):
+        case .challenged(let exchange, let account, let name, let client):
             do throws(SCRAMFailure) {
                 let signature = try exchange.finish(bytes)
                 // Nobody can prove to be an account that does not exist, or has no password.
-                guard let account, account.password != nil else { return scramRefused(nil, session) }
+                guard let account, account.password != nil else { return scramRefused(nil, name, session) }
                 session.scram = .proven(account, clientName: client)
                 challenge(signature, .scramSHA256, session)
             } catch {
                 guard error == .wrongProof else { return saslFailed(session, Self.sentence(error)) }
-                scramRefused(account, session)
+                scramRefused(account, name, session)
             }
         case .proven(let account, let client):
             guard bytes.isEmpty else { return saslFailed(session, "The SASL response is malformed") }
@@ -142,7 +142,7 @@ extension Bridge {
                 iterations: accounts.decoyIterations(names.account, key: unknownAccountsKey))
         let exchange = SCRAMServerExchange(
             first, verifier: verifier, randomness: context.randomBytes(SCRAMServerExchange.nonceByteCount))
-        session.scram = .challenged(exchange, account, clientName: names.client)
+        session.scram = .challenged(exchange, account, name: names.account, clientName: names.client)
         challenge(exchange.challenge, .scramSHA256, session)
     }
 
@@ -158,9 +158,11 @@ extension Bridge {
     }
 
     /// The proof was of another password: as with PLAIN, the answer waits the longer the more of them there were.
-    private func scramRefused(_ account: AccountSettings?, _ session: IRCSession) {
+    private func scramRefused(_ account: AccountSettings?, _ name: String, _ session: IRCSession) {
         lastAttempt &+= 1
-        session.passwordTry = PasswordTry(attempt: lastAttempt, purpose: .sasl, account: account)
+        session.passwordTry = PasswordTry(
+            attempt: lastAttempt, purpose: .sasl, account: account,
+            name: String(name.prefix(LoginThrottle.longestName)))
         refuseLater(session)
     }
 

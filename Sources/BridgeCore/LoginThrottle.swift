@@ -17,6 +17,8 @@ struct LoginThrottle {
     static let memory: Duration = .seconds(15 * 60)
     /// Addresses remembered, and accounts, about 100 bytes each. Past it those that failed longest ago are forgotten.
     static let capacity = 10_000
+    /// Of a name that is no account's no more is remembered.
+    static let longestName = 64
     /// Failures that are told apart by what was tried, of one address; past it no success forgives them.
     private static let maxTargets = 32
     /// Addresses from which an account is known: home, work, a phone and where it travels. The newest are remembered.
@@ -26,14 +28,14 @@ struct LoginThrottle {
 
     /// What somebody tried to get into.
     enum Target: Hashable {
-        /// An account that there is, folded.
+        /// An account, folded, whether or not there is one of that name: the wait is not to tell.
         case account(String)
         /// The password that all have in common.
         case server
         case gateway
         /// A backend's token, of whomever.
         case token
-        /// A name that is none.
+        /// Nobody said which.
         case unknown
     }
 

@@ -245,7 +245,7 @@ extension Room {
             known.append(entry)
         }
         guard !known.isEmpty else { return }
-        let deleter = actor(delete.sender, context).flatMap { context.identities[$0] }
+        let deleter = actor(delete.sender, of: known, context).flatMap { context.identities[$0] }
         let source = deleter?.source ?? context.settings.serverName
         for entry in known {
             var tags = [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))]
@@ -461,7 +461,7 @@ extension Room {
     /// A message was changed by somebody else than its author, or nobody knows by whom.
     private func tellChanged(_ original: RecentMessages.Entry, _ edit: ChatEdit, _ context: BridgeContext) {
         // The account edits what it said for others, and rows name it as the author of what others changed.
-        let editor = dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, context)
+        let editor = dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, of: [original], context)
         let seconds = Int(max(0, context.now.wall.milliseconds - original.at.milliseconds) / 1000)
         let sentence =
             "*** A message of \(original.nick)'s from \(Self.spoken(seconds: seconds)) ago was changed by "
@@ -565,8 +565,17 @@ extension Room {
     }
 
     /// Who did something to a message, upstream; nil when the frame names nobody, or an IRC user.
-    private func actor(_ sender: ChatPerson, _ context: BridgeContext) -> PersonID? {
+    private func actor(
+        _ sender: ChatPerson, of messages: [RecentMessages.Entry], _ context: BridgeContext
+    ) -> PersonID? {
         guard sender.id != nil || sender.name != nil, !namesIRCUser(sender) else { return nil }
+        // A name without an id, on a wire where each IRC user has a name: theirs, who may have left since.
+        if sender.id == nil, settings.identity == .puppet, let name = sender.name,
+            messages.contains(where: { $0.puppet != nil && $0.nick == name })
+                || locals.values.contains(where: { context.identities[$0.person]?.nick == name })
+        {
+            return nil
+        }
         return present(personBehind(sender), context)
     }
 }

@@ -81,10 +81,15 @@ def answers(client, question, room):
     """Every line that a question gets, with the room's name made the same and what changes by itself left out."""
     begin = len(client.lines)
     client.send(question.format(room))
+    if question.startswith("BATCH +b"):
+        client.send("BATCH -b")
     client.barrier()
     found = []
     for line in client.lines[begin:]:
         if line.command in ("PONG", "PING") or (line.command == "BATCH" and not line.params):
+            continue
+        # What was said elsewhere comes back when the backend has it.
+        if line.command == "PRIVMSG" and line.source.startswith(client.nick + "!"):
             continue
         tags = sorted(name for name in line.tags if name not in ("time", "msgid", "batch"))
         params = ["~" if line.command == "BATCH" and place == 0 else param for place, param in enumerate(line.params)]

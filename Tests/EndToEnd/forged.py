@@ -148,7 +148,7 @@ def nobody_takes_back_what_an_irc_user_said(setting):
             lines = since(client, begin)
             not_in_the_name_of("bob", lines)
             if label == "the author":
-                told = [line for line in lines if line.command == "REDACT" or "backend" in (line.params or [""])[-1]]
+                told = [line for line in lines if line.command == "REDACT" or "took back a message" in (line.params or [""])[-1]]
                 assert told, "%s is not told of it: %r" % (client.nick, [line.raw for line in lines])
     not_in_the_name_of("bob", ask(clients[0], "CHATHISTORY LATEST #lobby * 200"))
 

@@ -110,7 +110,8 @@ def nicks_of_absent_people_over_a_restart(world):
     world.start(directory=directory, server_extra=people)
     link = log_in(world, "max", "secret", "Remy")
     link.expect("903")
-    link.send("CAP END")
+    # Refused to who was nobody yet.
+    link.send("NICK Remy", "CAP END")
     assert link.expect("001", patience=5).params[0] == "Remy"
     link.nick = "Remy"
     link.join("#lobby")
