@@ -371,7 +371,7 @@ def main():
     failed = 0
     studio = Studio()
     # The limits are the program's own: what real clients send must pass them.
-    bridge = Bridge({"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="")
+    bridge = Bridge({"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="", tables="[room_defaults]\n")
     try:
         wait_until(lambda: bridge.log_entries("upstream-up"), "the bridge links to the studio")
         print("%-18s %-6s %7s  %s" % ("client", "result", "seconds", "detail"), flush=True)
