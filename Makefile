@@ -2,7 +2,7 @@
 #
 #   make run                  the demo: IRC on 127.0.0.1:6667 in front of a small chat backend
 #   make run CONFIG=file      the bridge, with your configuration
-#   make test                 all tests, and the built program driven from outside
+#   make test                 all tests, the built program driven from outside, and two minutes of a soak
 #   make soak                 kills, cuts, stalls, a full disk, clock jumps: nothing lost, nothing doubled, nothing
 #                             reordered (SOAK=20m, SEED=n)
 #   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
@@ -42,6 +42,7 @@ test: setup
 	$(if $(TESTS),,$(SWIFT) test $(STRICT) --disable-xctest --skip "$(SOCKETS)")
 	$(if $(TESTS),,CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/end-to-end --quick)
 	$(if $(TESTS),,scripts/soak --self-test)
+	$(if $(TESTS),,SOAK=2m SEED=$(or $(SEED),5) CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/soak)
 
 soak: setup
 	SOAK=$(SOAK) SEED=$(SEED) scripts/soak
