@@ -77,6 +77,13 @@ extension Bridge {
         for place in room.untoldPlaces(session.id, context) { session.appendLongAnswer(.untold(place, after: 0)) }
     }
 
+    func tellUntold(in room: Room, to clients: [ClientID]) {
+        for session in clients.compactMap({ sessions[$0] }) {
+            tellUntold(room, session)
+            pullLongAnswers(session)
+        }
+    }
+
     func untoldStep(_ id: RoomID, _ after: UInt64, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         let place = room(id).map { ($0, nil) } ?? ownLink(id).map { ($0.room, Optional($0.own)) }
         guard let (room, own) = place,

@@ -18,6 +18,9 @@ final class FailureNotices {
         asked[client] = nil
     }
 
+    /// What the client was told it has not acknowledged.
+    func isTelling(_ client: ClientID) -> Bool { shown[client] != nil || asked[client] != nil }
+
     fileprivate func isShown(_ number: UInt64, to client: ClientID) -> Bool {
         shown[client]?.contains(number) == true || asked[client]?.contains(number) == true
     }

@@ -26,6 +26,8 @@ protocol ClientDoor: AnyObject {
     func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
+    /// Tells these clients, after what they are being told already, what failed of their messages in a room.
+    func tellUntold(in room: Room, to clients: [ClientID])
     /// Whether the client is connected, in whatever rooms.
     func isHere(_ client: ClientID) -> Bool
     /// The room's link is gone because nobody is there any more.
@@ -456,10 +458,14 @@ final class Room {
         audience.remove(member) { locals[$0] }
         locals.remove(client)
         receiptNotices.forget(author: client)
+        let own = ownLink(of: member, context)
+        let wasTelling = failureNotices.isTelling(client) || own?.failureNotices.isTelling(client) == true
         failureNotices.forget(client)
-        ownLink(of: member, context)?.failureNotices.forget(client)
+        own?.failureNotices.forget(client)
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
+        // It may have been an old connection that hung, and what was told to it was told to nobody.
+        if wasTelling { door.tellUntold(in: self, to: clients(of: member.person, context)) }
         if let other = clients(of: member.person, context).first.flatMap({ locals[$0] }) {
             // Whoever stays speaks for the person.
             if puppets[member.puppet] === member { puppets.insert(other) }

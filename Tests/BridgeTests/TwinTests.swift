@@ -2,6 +2,7 @@ import BridgeTestSupport
 import ChatModel
 import Dialects
 import IRCProtocol
+import JSONText
 import Testing
 
 @testable import BridgeCore
@@ -406,5 +407,26 @@ struct TwinTests {
         #expect(stage.said(3) == ["alice: hello"])
         #expect(stage.said(2) == [])
         #expect(stage.said(1) == ["alice: hello"])
+    }
+
+    // MARK: - Failures
+
+    @Test("what failed, and was told to an old connection that hung, is told to the newer one when the old one is gone")
+    func failureToldToTheDead() throws {
+        let stage = try stage(confirmsLater: true)
+        stage.enter(1, "alice@ann", caps: Self.caps)
+        answerAll(1, on: stage)
+        stage.harness.send(1, "PRIVMSG #lobby :one")
+        let frame = try #require(stage.sentMessages().last)
+        let id = try #require(try JSONValue(parsing: Array(frame.utf8))["id"]?.string)
+        stage.enter(2, "alice@ann", caps: Self.caps)
+        answerAll(2, on: stage)
+        _ = stage.raw(2)
+        stage.harness.sendFrame(0, "{\"kind\":\"error\",\"ref\":\"\(id)\",\"text\":\"no\"}")
+        answerAll(2, on: stage)
+        #expect(!stage.raw(2).contains { $0.contains("Not delivered") })
+        stage.leave(1)
+        answerAll(2, on: stage)
+        #expect(stage.raw(2).count { $0.contains("Not delivered, the backend refused it (no): one") } == 1)
     }
 }

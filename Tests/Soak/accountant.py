@@ -900,6 +900,8 @@ class _OwnTimes:
                 own.append((entry["sent_at"] - ROUNDING_MS, entry["sent_at"] + ROUNDING_MS + self._log.wire.second - 1))
             if key in self._sent:
                 own += self._clock.shown(self._sent[key].at, entry["at"])
+            # Where its clock was ahead as it took it, what it showed as it learnt that it had arrived.
+            own += self._clock.shown(entry["at"], self._heard.get(key, entry["at"]), LOOK_MS)
         return own
 
     def least(self, key):

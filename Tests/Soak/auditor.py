@@ -1092,6 +1092,11 @@ class Audit:
         for lane, found in ranks.items():
             owed.update((message.index, message) for message in room.lanes[lane][min(found):max(found) + 1])
         owed = [owed[index] for index in sorted(owed) if owed[index].key != after and owed[index].key not in before]
+        # What comes late was not there when the pages were asked for.
+        asked = max((page.t for page in pages), default=0)
+        owed = [
+            message for message in owed
+            if message.key not in self.late or self.first_shown.get(message.key, 1 << 62) <= asked]
         for message in self.missing(room, owed, lines):
             self.find("pages", "lost", room.wire, "%s: %s of %d is missing between the lines around it%s" % (
                 where, named(message.key), message.at, self.nearest(room, message, lines)))
