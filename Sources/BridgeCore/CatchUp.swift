@@ -100,7 +100,8 @@ struct CatchUp {
     }
 
     var retry: Retry?
-    /// The room was told that older messages may come late; once a link.
+    /// The room was told that older messages may come late: once for each link, and once for each time without one, since more
+    /// is said in between.
     var isDelayTold = false
     /// An answer was more than a frame can be.
     var isCareful = false
@@ -142,6 +143,7 @@ struct CatchUp {
         firstOpenedAt = firstOpenedAt ?? wall
         connection += 1
         state = .fetching
+        isDelayTold = false
     }
 
     mutating func becameLive() {
@@ -152,8 +154,7 @@ struct CatchUp {
     mutating func linkLost(total: Int) {
         if gap == nil { openGap(total: total) }
         if gap == .everything, enteredAt != nil { isPastMissed = true }
-        // What is missing from now on comes behind what was shown since it was told.
-        if state == .live { isDelayTold = false }
+        isDelayTold = false
         retry = nil
         quiet = []
         state = .closed
