@@ -862,6 +862,9 @@ class Audit:
             # The least that it may have been: the relay's clock may have shown less than was told.
             own = min([one.time] + [
                 begin for begin, _ in self.own(one.key, there, self.said.get(one.key))]) if there else one.time
+            if one.gap:
+                # A gap's own time is its end.
+                own = min(own, one.gap[1])
             at = bisect.bisect_right(newest, own + MOST - 1)
             if at and newest[at - 1] >= one.time and not (
                     one.page and one.key not in self.live_keys and there and one.time == there[0].said_at):
