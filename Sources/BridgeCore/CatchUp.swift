@@ -274,6 +274,8 @@ struct CatchUp {
         var isForward = false
         /// They reach back to the gap.
         var isWhole = false
+        /// Older ones may be missing in front of them.
+        var isCut = false
     }
 
     /// The pages that came, while another one is on its way. One that fails is asked for again, as long as the link lives.
@@ -403,17 +405,16 @@ struct CatchUp {
     /// in hand, that second is whole.
     ///
     /// - Parameters:
-    ///   - isCut: the backend has more that is older; nil: as the limit tells.
+    ///   - isCut: the backend may have more that is older.
     ///   - isKnownText: a message without id was shown.
     func reaches(
-        _ page: HistoryPage, isComplete: Bool, isCut: Bool? = nil, wall: ChatTimestamp,
+        _ page: HistoryPage, isComplete: Bool, isCut: Bool, wall: ChatTimestamp,
         isKnownText: (ChatMessage) -> Bool
     ) -> Bool {
         guard gap == .everything ? missedSince != nil : gap != nil, let mark, !page.told.isEmpty else { return true }
         if mark == .beginning || (isUnmarked || missedSince != nil) && isComplete { return isComplete }
         if page.isByArrival, page.firstPrior != nil { return true }
         let messages = page.messages
-        let isCut = isCut ?? limit.map { messages.count >= $0 } ?? false
         if let id = mark.id, let known = messages.first(where: { $0.id == id }),
             known.at.map(page.isCredible) ?? true
         {

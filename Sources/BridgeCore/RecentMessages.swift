@@ -31,6 +31,8 @@ struct RecentMessages {
         var excerpt: String { MessageRendering.excerpt(beginning) }
         /// The time that IRC clients were shown.
         var at: ChatTimestamp
+        /// It was said then or later: a line shows no time that is later by more.
+        var saidNoEarlier: ChatTimestamp { at.after(-RecentMessages.mostRaised) }
         /// Grows with the order of the room.
         var sequence: Int
         /// Something is missing here.
@@ -244,7 +246,7 @@ struct RecentMessages {
     // MARK: - Times that lines show
 
     /// A line is shown later than it was said by no more than this, in milliseconds.
-    private static let mostRaised: Int64 = 60_000
+    fileprivate static let mostRaised: Int64 = 60_000
 
     /// What the next line shows as its time: when it was said, and later than what any line before it shows. So clients that
     /// sort by time have them in the order of the room, and those that ask for what came after the time of their last line

@@ -209,10 +209,7 @@ extension Room {
 
     /// Asks for what follows the gap, the next time for more, or for the next page; false when there is no way to ask.
     private func ask(next pages: CatchUp.Pages? = nil, _ context: BridgeContext) -> Bool {
-        var mark: CatchUp.Mark?
-        if case .after(let known) = catchUp.gap { mark = known }
-        if let anchor = ownAnchor, mark?.at.map({ at in anchor.at.map { $0 < at } ?? true }) ?? true { mark = anchor }
-        return ask(after: mark, next: pages, context)
+        ask(after: askingMark, next: pages, context)
             // Some wires can only say from when on: then at least what somebody here missed.
             || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), next: pages, context) } ?? false
     }
@@ -227,6 +224,7 @@ extension Room {
 
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: BridgeContext) -> Bool {
         if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
+        if pages == nil { askedAfter = pagesForward ? mark.flatMap { place(of: $0) } : nil }
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = pages == nil ? catchUp.nextLimit(base, isBounded: traits.history != .call) : catchUp.limit
         let before = pages.flatMap { catchUp.nextBefore($0.messages) }
@@ -387,8 +385,8 @@ extension Room {
             let (news, isEnd) = catchUp.newer(in: page.told, than: pages.messages)
             page = held(pages.messages + news)
             isWhole = pages.isWhole
-            noteReach(of: page.messages, isAll: false)
-            if mayAskAgain, askOn(page.told, told.count, news, isWhole: isWhole, context) { return }
+            noteReach(of: page.messages, isAll: false, isCut: pages.isCut)
+            if mayAskAgain, askOn(page.told, told.count, news, isWhole: isWhole, isCut: pages.isCut, context) { return }
             isCutShort = !mayAskAgain || (news.isEmpty ? !isEnd : !areBeingShown(news))
         } else {
             let older = catchUp.pages.map { CatchUp.older(in: page.told, than: $0.messages) }
@@ -397,10 +395,11 @@ extension Room {
             let isLast = older.map { $0.isEmpty && catchUp.isBefore(told) } ?? told.isEmpty
             // Some give less than is asked for, which is not all there is; where one can go on asking, that is seen.
             let isAll = isLast || isComplete && !(pagesBack && traits.history != .call)
-            isWhole = catchUp.reaches(
-                page, isComplete: isAll, isCut: older == nil ? nil : !isLast, wall: context.now.wall
-            ) { textDuplicates.contains($0) }
-            noteReach(of: page.messages, isAll: isRoom)
+            let isCut = older == nil ? catchUp.limit.map { page.messages.count >= $0 } ?? false : !isLast
+            isWhole = catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
+                textDuplicates.contains($0)
+            }
+            noteReach(of: page.messages, isAll: isRoom, isCut: isCut)
             if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
                 if mayPage(page.told, told.count, older) {
                     catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))
@@ -417,7 +416,7 @@ extension Room {
                     }
                 }
             }
-            if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, context) { return }
+            if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, isCut: isCut, context) { return }
         }
         let messages = page.messages
         if catchUp.state == .fetching { tellLinkIsBack(context) }
@@ -469,14 +468,15 @@ extension Room {
     ///
     /// - Parameter news: what the last answer brought, but for what was in hand.
     private func askOn(
-        _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, _ context: BridgeContext
+        _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, isCut: Bool,
+        _ context: BridgeContext
     ) -> Bool {
         guard pagesForward, catchUp.gap != nil, catchUp.mustAsk, told.count < CatchUp.maxForward,
             !areBeingShown(news)
         else {
             return false
         }
-        let pages = CatchUp.Pages(messages: told, isForward: true, isWhole: isWhole)
+        let pages = CatchUp.Pages(messages: told, isForward: true, isWhole: isWhole, isCut: isCut)
         catchUp.gotPage(of: count, pages)
         guard ask(next: pages, context) else {
             catchUp.dropPages()

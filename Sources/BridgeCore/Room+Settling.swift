@@ -21,7 +21,7 @@ struct OwnReach {
     var isAll = false
     /// It has nothing at all.
     var isEmpty = false
-    /// The first place in the room's order of a row that was known before.
+    /// The first place in the room's order from which on it has everything.
     var known: Int?
 
     /// - Parameter hasOlder: something is known here that was said before the message, and that the backend can name. What
@@ -42,17 +42,34 @@ extension Room {
 
     /// A message of somebody else's from before the oldest of ours that a history must tell of: there a question begins. Nil:
     /// nothing is to be told.
-    var ownAnchor: CatchUp.Mark? {
+    private var ownAnchor: CatchUp.Mark? {
         let boxes = [outbox] + ownLinks.values.map(\.outbox)
         guard let place = boxes.flatMap(\.unsettled).map({ $0.saidAfter ?? -1 }).min() else { return nil }
-        return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.at) } ?? .beginning
+        return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.saidNoEarlier) } ?? .beginning
     }
 
+    /// What is asked for begins behind this: the gap's mark, or what was said before the oldest message of ours that a history
+    /// must tell of, whichever stands first in the room.
+    var askingMark: CatchUp.Mark? {
+        var mark: CatchUp.Mark?
+        if case .after(let known) = catchUp.gap { mark = known }
+        guard let anchor = ownAnchor, let known = mark else { return ownAnchor ?? mark }
+        if let ours = place(of: anchor), let theirs = place(of: known) { return ours < theirs ? anchor : known }
+        return known.at.map { at in anchor.at.map { $0 < at } ?? true } ?? true ? anchor : known
+    }
+
+    func place(of mark: CatchUp.Mark) -> Int? { mark.id.flatMap { recent.entry(upstreamID: $0)?.sequence } }
+
     /// Before the rows are taken in: what was known of them then.
-    func noteReach(of rows: [ChatMessage], isAll: Bool) {
-        ownReach = OwnReach(
-            isAll: isAll, isEmpty: rows.isEmpty,
-            known: rows.lazy.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.sequence } }.min())
+    ///
+    /// - Parameter isCut: there may be older ones that it does not have. Of the time of its oldest row it may have any then.
+    func noteReach(of rows: [ChatMessage], isAll: Bool, isCut: Bool) {
+        let cutAt = isCut ? rows.first?.at : nil
+        let whole = rows.lazy.filter { $0.at == nil || $0.at != cutAt }
+        var known = whole.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.sequence } }.min()
+        // What follows a message, and nothing is cut off: that message need not be there.
+        if !isCut, let askedAfter { known = min(known ?? .max, askedAfter) }
+        ownReach = OwnReach(isAll: isAll, isEmpty: rows.isEmpty, known: known)
     }
 
     private func isReached(_ entry: OutboxEntry) -> Bool {

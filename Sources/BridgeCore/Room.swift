@@ -208,6 +208,8 @@ final class Room {
     var ownRows: [ChatID: (id: ChatID, own: OwnLink?)] = [:]
     /// How far back it reaches.
     var ownReach = OwnReach()
+    /// The place of the message behind which a history was asked for last; nil: it was not asked for like that.
+    var askedAfter: Int?
     /// The backend sends its history by itself, which by its traits it would not.
     var sendsHistoryUnasked = false
     /// Until when the backend may repeat what it said over an earlier link.

@@ -558,6 +558,6 @@ struct CatchUpTests {
         #expect(first(Array(page.prefix(1))) == 1)
         let wall = ChatTimestamp(milliseconds: 30_000)
         let told = HistoryPage(page, sendersTellTime: false, mark: catchUp.mark?.at, wall: wall, end: 0) { _ in nil }
-        #expect(catchUp.reaches(told, isComplete: false, wall: wall) { _ in false })
+        #expect(catchUp.reaches(told, isComplete: false, isCut: false, wall: wall) { _ in false })
     }
 }

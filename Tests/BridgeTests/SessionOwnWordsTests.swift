@@ -141,4 +141,88 @@ struct SessionOwnWordsTests {
         let told = heard.filter { $0.contains("FAIL") && $0.contains("mine") }
         #expect(told.count == 1 && told.allSatisfy { $0.contains("not known") }, "\(heard)")
     }
+
+    @Test("a full page whose oldest second is not all there tells nothing of that second: it is asked on")
+    func cutWithinTheSecond() throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.history = .call
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+                $0.confirmation = .none
+            }
+        ) { $0.historyLimit = 5 }
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        func row(_ number: Int, at age: Int64, _ text: String? = nil) -> ChatMessage {
+            ChatMessage(
+                id: ChatID("\(number)"), sender: ChatPerson(name: text == nil ? "ann" : "bridge"),
+                text: text ?? "row \(number)", at: ChatTimestamp(milliseconds: S.base + age), isSelf: text != nil)
+        }
+        stage.harness.answerHistory(.success([row(1, at: -60_000)]), isComplete: true)
+        stage.backend(S.message("2", "row 2"))
+        stage.backend(S.message("3", "row 3"))
+        stage.harness.send(1, "PRIVMSG #lobby :mine")
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> mine"])
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        let mine = row(4, at: 0, "<bob> mine")
+        // The backend counts whole seconds, and gives the first of the oldest one.
+        let cut = [row(2, at: 0), row(3, at: 0), row(6, at: 1000), row(7, at: 1000), row(8, at: 1000)]
+        let all = [row(1, at: -60_000), row(2, at: 0), row(3, at: 0), mine] + cut.dropFirst(2)
+        for _ in 0..<40 {
+            for query in stage.harness.takeHistoryQueries() {
+                stage.harness.answerHistory(.success(query.limit == 5 ? cut : all), isComplete: query.limit != 5)
+            }
+            stage.harness.advance(by: .seconds(1))
+        }
+        #expect(stage.sent().compactMap { $0["text"]?.string } == [])
+        let heard = stage.heard()
+        #expect(!heard.contains { $0.contains("FAIL") }, "\(heard)")
+    }
+
+    @Test(
+        "what follows a message, all of it, tells what became of ours: it goes again where that lacks it",
+        arguments: [
+            ([], ["<bob> mine"]), (["3 ann row"], ["<bob> mine"]), (["3 bridge <bob> mine"], []),
+            (["3 ann row", "4 bridge <bob> mine"], []),
+        ])
+    func whatFollows(_ said: [String], _ again: [String]) throws {
+        var dialect = StubDialect {
+            $0.history = .call
+            $0.messageIDOrigin = .server
+            $0.identity = .single
+            $0.confirmation = .none
+        }
+        dialect.calls = StubCalls(takesAfter: true)
+        let stage = try SessionStage(dialect)
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        func row(_ words: String, at age: Int64) -> ChatMessage {
+            let words = words.split(separator: " ", maxSplits: 2).map(String.init)
+            return ChatMessage(
+                id: ChatID(words[0]), sender: ChatPerson(name: words[1]), text: words[2],
+                at: ChatTimestamp(milliseconds: S.base + age), isSelf: words[1] == "bridge")
+        }
+        stage.harness.answerHistory(.success([row("1 ann row", at: -60_000)]), isComplete: true)
+        for _ in 0..<3 { stage.harness.answerHistory(.success([]), isComplete: false) }
+        stage.backend(S.message("2", "row 2"))
+        stage.harness.send(1, "PRIVMSG #lobby :mine")
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> mine"])
+        _ = stage.harness.takeHistoryQueries()
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        let rows = said.map { row($0, at: 1000) }
+        for _ in 0..<40 {
+            for query in stage.harness.takeHistoryQueries() {
+                #expect(query.after != nil)
+                let isNew = query.after == ChatID("2")
+                stage.harness.answerHistory(.success(isNew ? rows : []), isComplete: false)
+            }
+            stage.harness.advance(by: .seconds(1))
+        }
+        #expect(stage.sent().compactMap { $0["text"]?.string } == again)
+        let heard = stage.heard()
+        #expect(!heard.contains { $0.contains("FAIL") }, "\(heard)")
+    }
 }

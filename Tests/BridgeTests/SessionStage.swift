@@ -23,7 +23,7 @@ final class SessionStage {
     ) throws {
         var dialect = dialect
         if var stub = dialect as? StubDialect, stub.traits.history == .call {
-            stub.calls = StubCalls()
+            stub.calls = stub.calls ?? StubCalls()
             dialect = stub
         }
         let settings = try (0..<rooms).map { index in
