@@ -45,7 +45,8 @@ extension Room {
     private var ownAnchor: CatchUp.Mark? {
         let boxes = [outbox] + ownLinks.values.map(\.outbox)
         guard let place = boxes.flatMap(\.unsettled).map({ $0.saidAfter ?? -1 }).min() else { return nil }
-        return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.saidNoEarlier) } ?? .beginning
+        return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.saidNoEarlier) }
+            ?? .beginning
     }
 
     /// What is asked for begins behind this: the gap's mark, or what was said before the oldest message of ours that a history
