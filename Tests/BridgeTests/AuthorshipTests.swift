@@ -51,6 +51,7 @@ struct AuthorshipTests {
     static let edits = [
         Edit(testDescription: "the author", by: "|from=s1|name=Remy"),
         Edit(testDescription: "the author by the id alone", by: "|from=s1"),
+        Edit(testDescription: "the author's name alone", by: "|name=Remy", changedBy: "Remy2"),
         Edit(testDescription: "nobody", by: "", changedBy: "the backend"),
         Edit(testDescription: "somebody else upstream", by: "|from=s2|name=Mallory", changedBy: "Mallory"),
         Edit(testDescription: "somebody of the author's name", by: "|from=s2|name=Remy", changedBy: "Remy2"),

@@ -239,6 +239,17 @@ struct SessionHistoryTests {
         #expect(lines.last == "ann: last")
     }
 
+    @Test("of each link it is said anew that older messages may come late, also where the one before was lost first")
+    func lateOnEachLink() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.backend(S.message("2", "two", at: 2))
+        stage.harness.advance(by: CatchUp.patience - .milliseconds(2100))
+        stage.loseLink()
+        stage.harness.advance(by: CatchUp.patience + .seconds(5))
+        #expect(stage.heard().count { $0.contains("older messages may come late") } == 2)
+    }
+
     @Test("bytes are bounded as events are")
     func floodOfBytes() throws {
         let stage = try Self.settled()
