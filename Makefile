@@ -42,7 +42,7 @@ test: setup
 	$(if $(TESTS),,$(SWIFT) test $(STRICT) --disable-xctest --skip "$(SOCKETS)")
 	$(if $(TESTS),,CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/end-to-end --quick)
 	$(if $(TESTS),,scripts/soak --self-test)
-	$(if $(TESTS),,SOAK=2m SEED=$(or $(SEED),5) CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/soak)
+	$(if $(TESTS),,SOAK=2m SEED=$(or $(SEED),1) CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/soak)
 
 soak: setup
 	SOAK=$(SOAK) SEED=$(SEED) scripts/soak
