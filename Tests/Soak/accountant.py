@@ -42,6 +42,8 @@ ROUNDING_MS = 2
 STEPS_MS = (1, 2)
 # So much at most is a line raised to stand behind those before it.
 RAISE_MS = 60_000
+# What was shown so shortly before the relay said that nothing is kept had not been kept either.
+MOMENT_MS = 1000
 # The log has no time twice, so in a burst it is ahead by this at most.
 BUMP_MS = 100
 # A guest is told what became of a message for as long as it stays; so long it must have stayed, beyond the longest wait.
@@ -62,9 +64,8 @@ COUNTED_DOWN = ("said", "expected", "delivered", "in gaps", "gaps told", "came l
 COUNTED_PAGES = ("read", "expected", "delivered", "in gaps")
 
 Finding = collections.namedtuple("Finding", "kind wire direction room who what")
-# What a run left. clock: [(t, offset)], rising. stops: [(from, to)], when the relay stood still.
-# forgetful: [(from, to)], when the disk was full until the relay was killed.
-Run = collections.namedtuple("Run", "logs records clock stops max_age forgetful", defaults=((), (), 20, ()))
+# What a run left. clock: [(t, offset)], rising. stops: [(from, to)], when the relay stood still. deaths: when its process ended.
+Run = collections.namedtuple("Run", "logs records clock stops max_age deaths", defaults=((), (), 20, ()))
 
 
 def load(directory):
@@ -83,19 +84,7 @@ def load(directory):
         records={name: read(os.path.join(directory, "records", name.replace("@", "."))) for name in plan["clients"]},
         logs={name: read(os.path.join(directory, "logs", name + ".log")) for name in plan["rooms"]},
         clock=[(entry["t"], entry["offset"]) for entry in read(os.path.join(directory, "clock.jsonl"))],
-        stops=stops, max_age=plan["max_age"],
-        forgetful=[
-            (begin - SLACK_MS, death) for begin, end in _full_disks(os.path.join(directory, "faults.txt"))
-            for death in deaths if begin - SLACK_MS <= death <= end + SLACK_MS])
-
-
-def _full_disks(path):
-    """[(from, to)]: of the list of faults, what a relay that died then cannot know any more."""
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        found = [re.match(r"(\d+) +[\d.]+ +full disk +for ([\d.]+) s", line) for line in file]
-    return [(int(one[1]), int(one[1]) + round(float(one[2]) * 1000)) for one in found if one]
+        stops=stops, max_age=plan["max_age"], deaths=deaths)
 
 
 class Account:
@@ -192,6 +181,7 @@ class Log:
         self.room, self.wire = room, ROOMS[room].wire
         # Shown to IRC, and then told to its author as not delivered.
         self.withdrawn = set()
+        # {key: [Forgotten]}
         self.forgotten = {}
         self.entries, self.strangers = [], []
         # What each message is in the log, and in its order; a double counts where it first stands.
@@ -210,6 +200,14 @@ class Log:
                 self.order[key], self.first[key] = len(self.order), entry
                 self.texts[key], self.nicks[key] = text, nick
 
+    def life(self, key, when):
+        """How often the relay had forgotten what it had shown of it."""
+        return sum(one.died < when for one in self.forgotten.get(key, ()))
+
+    def is_unknown(self, key, when):
+        """Whether the relay had forgotten it, and had not shown it anew."""
+        return any(one.died < when < one.again for one in self.forgotten.get(key, ()))
+
 
 # MARK: - What a client's record says
 
@@ -218,12 +216,18 @@ Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
 Gap = collections.namedtuple("Gap", "place start end told time")
 # Where a room was told that what was said before may come late.
 Late = collections.namedtuple("Late", "place at")
+# What the relay said of its store, to one of the rooms.
+Keeping = collections.namedtuple("Keeping", "place is_kept time")
+# What a relay had shown that died with it: when it died, and when the message was shown anew (infinity: never).
+Forgotten = collections.namedtuple("Forgotten", "died again")
 # How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
 # and places of all lines.
 Page = collections.namedtuple("Page", "why room place connection lines gaps all refusal")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
 _LATE_SENTENCE = "so older messages may come late"
+_UNKEPT_SENTENCE = "What is said cannot be kept at the moment"
+_KEPT_SENTENCE = "What is said is kept again"
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
@@ -240,7 +244,7 @@ def _milliseconds(text):
 class Reading:
     """One client's record, read once from front to back. Places are indices of its lines."""
 
-    def __init__(self, client, record):
+    def __init__(self, client, record, deaths=()):
         self.client, self.plan = client, CLIENTS[client]
         self.caps = self.plan.caps
         self.is_guest = self.plan.account is None
@@ -255,6 +259,7 @@ class Reading:
         self.seen = collections.defaultdict(list)
         self.gaps = collections.defaultdict(list)
         self.late = collections.defaultdict(list)
+        self.keeping = []
         self.pages = []
         # {(connection, room)}: read from the end to the beginning.
         self.whole = set()
@@ -266,6 +271,10 @@ class Reading:
         self._connections = [entry["c"] for entry in record]
         self._times = [entry["t"] for entry in record]
         self.last_of = {entry["c"]: entry["t"] for entry in record}
+        # When the relay's process died to which a connection was.
+        self._death_of = {
+            entry["c"]: min((death for death in deaths if death >= entry["t"]), default=float("inf"))
+            for entry in reversed(record)}
         self._read(record)
 
     def _read(self, record):
@@ -374,6 +383,9 @@ class Reading:
                     place, _milliseconds(start), _milliseconds(end), self._times[place],
                     _milliseconds(line.tags.get("time") or ""))
                 (page.gaps if page else self.gaps[room]).append(gap)
+            elif room in ROOMS and (_UNKEPT_SENTENCE in text or _KEPT_SENTENCE in text):
+                self.keeping.append(
+                    Keeping(place, _KEPT_SENTENCE in text, _milliseconds(line.tags.get("time") or "")))
             elif room in ROOMS and _LATE_SENTENCE in text:
                 self.late[room].append(Late(place, self._times[place]))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
@@ -387,13 +399,25 @@ class Reading:
     def time_of(self, place):
         return self._times[place]
 
+    def death_of(self, place):
+        """When the relay's process died that said the line at `place`."""
+        return self._death_of[self._connections[place]]
+
+    def said_by(self, place):
+        """When the line at `place` had been said: links bring it late, but no process speaks after its death."""
+        return min(self._times[place], self.death_of(place))
+
     def connection_of(self, place):
         return self._connections[place]
 
-    def was_settled(self, place, later):
-        """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that."""
+    def was_settled(self, place, later, unkept):
+        """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that. What it
+        heard while nothing was kept died with it."""
         at, to = self._settled[self._connections[place]]
         index = bisect.bisect_left(at, later) - 1
+        until = unkept.get(self.death_of(place), float("inf"))
+        while index >= 0 and self._times[at[index]] >= until:
+            index -= 1
         return index >= 0 and to[index] > place
 
     def fetched(self, room):
@@ -414,12 +438,13 @@ class Reading:
 def account(run):
     result = Account()
     clock = Clock(run.clock, run.stops, min((record[0]["t"] for record in run.records.values() if record), default=0))
-    readings = {client: Reading(client, record) for client, record in run.records.items()}
+    readings = {client: Reading(client, record, run.deaths) for client, record in run.records.items()}
     logs = {room: Log(room, run.logs.get(room, [])) for room in ROOMS}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
     for room, log in logs.items():
         _log(result, room, log, sent, clock)
     _up(result, logs, readings, run)
+    unkept = _unkept(readings, clock)
     failed = {key for reading in readings.values() for key in reading.told}
     for room, log in logs.items():
         # What a pong confirmed is shown, and may turn out to be missing: then its author is told, or gone, if a guest.
@@ -431,11 +456,10 @@ def account(run):
         late = _late(log, readings)
         result.count("came late", "down", room, len(late))
         late |= _given_up(log, readings, run.max_age)
-        log.forgotten = _forgotten(log, readings, run.forgetful)
-        late |= log.forgotten.keys()
+        log.forgotten = _forgotten(log, readings, unkept)
         own = _OwnTimes(log, readings, sent, clock)
         for reading in readings.values():
-            _down(result, log, reading, clock, told, late)
+            _down(result, log, reading, clock, told, late, unkept)
             _pages(result, log, reading, readings, clock, told, late, own)
         _times(result, log, readings, own)
         _agreement(result, room, readings)
@@ -540,7 +564,7 @@ def _covers(gap, at, clock, told):
 # MARK: - Down
 
 
-def _down(result, log, reading, clock, told, late):
+def _down(result, log, reading, clock, told, late, unkept):
     room, client = log.room, reading.client
     first, last, again = {}, {}, collections.Counter()
     for seen in reading.seen[room]:
@@ -565,8 +589,7 @@ def _down(result, log, reading, clock, told, late):
                 "%s came as %s and as %s" % (key_text(key), before.msgid, seen.msgid))
         elif reading.is_guest:
             result.find("doubled", "down", room, client, "%s came to a guest twice" % key_text(key))
-        elif key not in log.forgotten and reading.was_settled(before.place, seen.place) or _same_connection(
-                reading, before, seen):
+        elif _same_connection(reading, before, seen) or reading.was_settled(before.place, seen.place, unkept):
             result.find(
                 "doubled", "down", room, client,
                 "%s came in lines %d and %d, and the first was known to be received"
@@ -701,12 +724,44 @@ def _late(log, readings):
     return late
 
 
-def _forgotten(log, readings, forgetful):
-    """{key: msgid} of what was shown while the disk was full until the relay died: the next process has it anew, with times and
-    places of its own, or not at all under that msgid."""
-    return {
-        seen.key: seen.msgid for reading in readings.values() for seen in reading.all_seen(log.room)
-        if any(begin <= reading.time_of(seen.place) <= end for begin, end in forgetful)}
+def _unkept(readings, clock):
+    """{death: from when}: of processes of the relay that died after they had said that nothing is kept, and had not said that
+    it is kept again."""
+    said = collections.defaultdict(dict)
+    for reading in readings.values():
+        for one in reading.keeping:
+            # Without its time, a notice that comes late is not told from another one.
+            if one.time is not None:
+                lives, name = said[reading.death_of(one.place)], (one.time, one.is_kept)
+                # A stalled link brings it late; it says itself when it was said.
+                until = reading.said_by(one.place)
+                own = max((when for when in clock.moments(one.time, until) if when <= until), default=until)
+                lives[name] = min(own, lives.get(name, own))
+    unkept = {}
+    for death, notices in said.items():
+        begin = None
+        for when, is_kept in sorted((when, is_kept) for (_, is_kept), when in notices.items()):
+            begin = None if is_kept else when if begin is None else begin
+        if begin is not None and death < float("inf"):
+            unkept[death] = begin - MOMENT_MS
+    return unkept
+
+
+def _forgotten(log, readings, unkept):
+    """{key: [Forgotten]} of what was shown first while nothing was kept, until the relay's process died: the next one has it
+    anew, with a time and at a place of its own, or not at all."""
+    shown = collections.defaultdict(list)
+    for reading in readings.values() if unkept else ():
+        for seen in reading.all_seen(log.room):
+            shown[seen.key].append(reading.said_by(seen.place))
+    forgotten = {}
+    for key, times in shown.items():
+        first = min(times)
+        for died, begin in sorted(unkept.items()):
+            if begin <= first <= died:
+                first = min((when for when in times if when > died), default=float("inf"))
+                forgotten.setdefault(key, []).append(Forgotten(died, first))
+    return forgotten
 
 
 def _given_up(log, readings, max_age):
@@ -753,7 +808,8 @@ def _pages(result, log, reading, readings, clock, told, late, own):
             continue
         if page.refusal is not None:
             # Every question is about a room in which the client is, and a msgid that it was shown.
-            if any(msgid and msgid in page.refusal for msgid in log.forgotten.values()):
+            asked_at = reading.time_of(page.place)
+            if any(shown.get(key) and shown[key] in page.refusal and log.is_unknown(key, asked_at) for key in log.forgotten):
                 continue
             result.find("lost", "pages", room, client, "a page was refused: " + page.refusal[-160:])
             continue
@@ -767,14 +823,14 @@ def _pages(result, log, reading, readings, clock, told, late, own):
             if count > log.copies[key] and key in log.order:
                 result.find("doubled", "pages", room, client, "%s stands twice in a page" % key_text(key))
         if page.why == "look":
-            _look(result, log, reading, page)
+            _look(result, log, reading, page, clock, told)
         if page.why != "pages":
             _order(result, log, client, page.lines, "pages", late)
     for connection in {connection for connection, name in reading.whole if name == room}:
         _whole(result, log, reading, connection, readings, clock, told, late, own)
 
 
-def _look(result, log, reading, page):
+def _look(result, log, reading, page, clock, told):
     """The newest lines: none of those that the client was shown before it asked may be left out."""
     room = log.room
     in_page = {seen.key for seen in page.lines}
@@ -784,11 +840,15 @@ def _look(result, log, reading, page):
         # Behind the page's oldest line, where that was shown as well.
         places = [index for index, seen in enumerate(before) if page.lines and seen.key == page.lines[0].key]
         before = before[places[0]:] if places else []
-    for seen in before:
-        if seen.key in log.order and seen.key not in in_page:
-            result.find(
-                "lost", "pages", room, reading.client,
-                "%s was shown and is not in the newest %d lines" % (key_text(seen.key), _LOOK))
+    for key in dict.fromkeys(seen.key for seen in before):
+        if key not in log.order or key in in_page:
+            continue
+        if log.is_unknown(key, reading.time_of(page.place)) and (log.wire.history or any(
+                _covers(gap, log.first[key]["at"], clock, told) for gap in page.gaps)):
+            continue
+        result.find(
+            "lost", "pages", room, reading.client,
+            "%s was shown and is not in the newest %d lines" % (key_text(key), _LOOK))
 
 
 _LOOK = 20
@@ -822,7 +882,7 @@ def _whole(result, log, reading, connection, readings, clock, told, late, own):
                 "lost", "pages", room, client, "%s, logged at %d, is in no page%s" % (
                     key_text(key), entry["at"], _near(gaps if not log.wire.history else [], entry["at"])))
     _order(result, log, client, lines, "pages", late)
-    _rising(result, log, client, lines, own, "pages")
+    _rising(result, log, reading, lines, own, "pages")
 
 
 # MARK: - Times
@@ -831,7 +891,7 @@ def _whole(result, log, reading, connection, readings, clock, told, late, own):
 def _times(result, log, readings, own_times):
     """Each message bears one time, its own, or the one behind the newest that was shown before it."""
     room = log.room
-    times, who = collections.defaultdict(set), {}
+    times, in_life, who = collections.defaultdict(set), collections.defaultdict(set), {}
     bases = {None}
     for _, entry in log.entries:
         # The relay may know what nobody was shown: what was said before anybody came.
@@ -847,21 +907,23 @@ def _times(result, log, readings, own_times):
             if seen.time not in times[seen.key]:
                 times[seen.key].add(seen.time)
                 who.setdefault(seen.key, client)
+            in_life[seen.key, log.life(seen.key, reading.said_by(seen.place))].add(seen.time)
         for gap in reading.all_gaps(room):
             bases.update((gap.start, gap.end, gap.time))
         if not reading.plan.asks:
-            _rising(result, log, client, reading.seen[room], own_times, "down")
+            _rising(result, log, reading, reading.seen[room], own_times, "down")
     lines = collections.defaultdict(set)
     for key, found in times.items():
         for time in found:
             lines[time].add(key)
     for time in bases - {None}:
         lines[time].add(None)
-    for key, found in times.items():
-        if len(found) > log.copies[key] and key not in log.forgotten:
+    for (key, _), found in in_life.items():
+        if len(found) > log.copies[key]:
             result.find(
                 "wrong time", "down", room, who[key],
                 "%s bears different times: %s" % (key_text(key), ", ".join(map(str, sorted(found, key=str)))))
+    for key, found in times.items():
         for time in found:
             if time is None:
                 result.find("wrong time", "down", room, who[key], "%s bears no time" % key_text(key))
@@ -918,20 +980,26 @@ def _is_right(time, key, own, lines):
     return False
 
 
-def _rising(result, log, client, lines, own, direction):
-    """Each line is later than those before it, unless it would have to be raised by too much."""
-    newest, newest_key, first = None, None, set()
+def _rising(result, log, reading, lines, own, direction):
+    """Each line is later than those before it, unless it would have to be raised by too much. What the relay forgot is before
+    those of its own life alone."""
+    # {when the relay died that knew of them: the newest before}; infinity: it is known for ever.
+    newest, first = {}, set()
     for seen in lines:
-        if seen.key in first or seen.key not in log.order or seen.time is None or seen.key in log.forgotten:
+        at = reading.said_by(seen.place)
+        life = seen.key, log.life(seen.key, at)
+        if life in first or seen.key not in log.order or seen.time is None:
             continue
-        first.add(seen.key)
-        if newest is not None and seen.time <= newest and newest + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:
+        first.add(life)
+        before, key = max(((other.time, other.key) for died, other in newest.items() if at <= died), default=(None, None))
+        if before is not None and seen.time <= before and before + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:
             result.find(
-                "wrong time", direction, log.room, client,
+                "wrong time", direction, log.room, reading.client,
                 "%s bears a time %d ms before %s, behind which it stands" % (
-                    key_text(seen.key), newest - seen.time, key_text(newest_key)))
-        if newest is None or seen.time > newest:
-            newest, newest_key = seen.time, seen.key
+                    key_text(seen.key), before - seen.time, key_text(key)))
+        died = min((one.died for one in log.forgotten.get(seen.key, ()) if at <= one.died), default=float("inf"))
+        if died not in newest or seen.time > newest[died].time:
+            newest[died] = seen
 
 
 def _agreement(result, room, readings):

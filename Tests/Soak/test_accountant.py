@@ -145,14 +145,21 @@ class Story:
         self.line(client, "#", "%s #%s" % (
             {"pages": "paged", "look": "looked", "catch up": "caught up"}[why], room))
 
-    def account(self, clock=(), stops=(), forgetful=()):
-        return account(Run(self.logs, self.records, clock, stops, forgetful=forgetful))
+    def store(self, client, room, is_kept, said=None):
+        """What the relay says of its store; `said`: when, if it comes late."""
+        self.line(client, "<", "@time=%s :relay.soak NOTICE #%s :*** %s" % (stamp(said or self.now), room, (
+            "What is said is kept again." if is_kept else
+            "What is said cannot be kept at the moment (the disk is full): what you write is not taken, and what others write "
+            "may be missing later.")))
+
+    def account(self, clock=(), stops=(), deaths=()):
+        return account(Run(self.logs, self.records, clock, stops, deaths=deaths))
 
 
 class AccountantTests(unittest.TestCase):
-    def found(self, story, *expected, clock=(), stops=(), forgetful=()):
+    def found(self, story, *expected, clock=(), stops=(), deaths=()):
         """Exactly these kinds were found: (kind, direction, wire, how often)."""
-        result = story.account(clock, stops, forgetful)
+        result = story.account(clock, stops, deaths)
         counted = {}
         for finding in result.findings:
             where = finding.kind, finding.direction, finding.wire
@@ -604,20 +611,185 @@ class AccountantTests(unittest.TestCase):
             story.show(entry, client, time=entry["at"] + late)
         self.found(story, ("wrong time", "down", "typed", 1))
 
-    def test_what_a_dying_relay_could_not_write_bears_another_time_later(self):
-        for is_forgotten in (True, False):
-            with self.subTest(is_forgotten):
+    # MARK: - What died with the relay
+
+    def forget(self, notices=(("bob@desk", -5000, False),), shown=0, dies=True, room="reef", **again):
+        """Something is shown to all, and again by the next process, with another time. `notices`: what the relay says of its
+        store, to whom, and when from then."""
+        story = Story(rooms=(room,)).talk()
+        story.now += 20_000
+        entry = story.log(Key("Ann-" + room, room, 4))
+        at = story.now
+        for when, client, is_kept in sorted(
+                [(when, client, is_kept) for client, when, is_kept in notices] + [(shown, client, None) for client in story.records],
+                key=lambda one: one[0]):
+            story.now = at + when
+            if is_kept is None:
+                story.line(client, "<", story.shown(entry, room))
+            else:
+                story.store(client, room, is_kept)
+        story.now = at + 20_000
+        deaths = [story.now] if dies else []
+        for client in story.records:
+            story.connect(client)
+            story.show(entry, client, **{"time": entry["said_at"] + 1, **again})
+        return story, deaths
+
+    def test_what_a_relay_showed_after_it_said_that_nothing_is_kept_bears_another_time_when_it_died(self):
+        two = [("wrong time", "down", "typed", 1)]
+        for name, expected, arguments in (
+                ("said", [], {}),
+                ("said in another room", [], {"notices": (("alice@one", -5000, False),)}),
+                ("said a moment later", [], {"notices": (("bob@desk", 900, False),)}),
+                ("said with two reasons", [], {"notices": (("bob@desk", -100, False), ("bob@desk", 5000, False))}),
+                ("never said", two, {"notices": ()}),
+                ("said too late", two, {"notices": (("bob@desk", 1100, False),)}),
+                ("did not die", two, {"dies": False}),
+                ("was kept again", two, {"notices": (("bob@desk", -100, False), ("alice@one", 5000, True))}),
+                ("was kept before", two, {"notices": (("bob@desk", -9000, False), ("alice@one", -5000, True))}),
+                ("and was not once more", [], {
+                    "notices": (("bob@desk", -9000, False), ("alice@one", -5000, True), ("bob@desk", -10, False))}),
+                ("another text", [("wrong text", "down", "typed", 2)], {"text": "Ann-reef:reef:4 wor"}),
+                ("another msgid", [("doubled", "down", "typed", 2)], {"msgid": "another"})):
+            with self.subTest(name):
+                story, deaths = self.forget(**arguments)
+                self.found(story, *expected, deaths=deaths)
+
+    def test_what_a_relay_says_is_of_its_own_life_alone(self):
+        """The next process stands before a full disk as well, and says nothing."""
+        story = Story(rooms=("reef",)).talk()
+        story.store("bob@desk", "reef", False)
+        deaths = []
+        entry = None
+        for late in (0, 1):
+            deaths.append(story.now + 1)
+            for client in story.records:
+                story.connect(client)
+            entry = entry or story.log(Key("Ann-reef", "reef", 4))
+            for client in story.records:
+                story.show(entry, client, time=entry["said_at"] + late)
+        self.found(story, ("wrong time", "down", "typed", 1), deaths=deaths)
+
+    def test_what_was_shown_before_anything_failed_is_not_forgotten(self):
+        for is_old in (True, False):
+            with self.subTest(is_old):
                 story = Story(rooms=("reef",)).talk()
-                entry = story.log(Key("Ann-reef", "reef", 4))
-                for client in story.records:
-                    story.show(entry, client)
+                entry = story.logs["reef"][-1] if is_old else story.log(Key("Ann-reef", "reef", 4))
+                story.now += 5000
+                story.store("bob@desk", "reef", False)
+                if is_old:
+                    # It was sent again meanwhile, or stood in a page.
+                    story.page("bob@desk", "reef", [entry], why="catch up")
+                else:
+                    for client in story.records:
+                        story.show(entry, client)
+                story.now += 5000
                 died = story.now
                 for client in story.records:
                     story.connect(client)
+                    story.show(entry, client, time=entry["said_at"] + 2)
+                self.found(story, *([("wrong time", "down", "typed", 1)] if is_old else []), deaths=[died])
+
+    def test_a_link_that_stalls_brings_late_what_the_relay_had_said(self):
+        """Nobody else is there; all comes when the relay is dead."""
+        for said, is_right in ((-19_000, True), (0, True), (5000, False)):
+            with self.subTest(said):
+                story = Story(clients=("bob@desk", "alice@one"), rooms=("reef",)).talk()
+                story.now += 20_000
+                entry, at = story.log(Key("Ann-reef", "reef", 4)), story.now
+                story.line("alice@one", "<", story.shown(entry, "reef"))
+                died = story.now = at + 6000
+                story.now += 3000
+                story.store("bob@desk", "reef", False, said=at + said)
+                story.line("bob@desk", "<", story.shown(entry, "reef"))
+                for client in story.records:
+                    story.connect(client)
                     story.show(entry, client, time=entry["said_at"] + 1)
+                self.found(story, *([] if is_right else [("wrong time", "down", "typed", 1)]), deaths=[died])
+
+    def test_a_new_life_has_one_time_again(self):
+        story, deaths = self.forget()
+        story.connect("bob@desk")
+        story.show(story.logs["reef"][-1], "bob@desk", time=story.logs["reef"][-1]["said_at"] + 2)
+        self.found(story, ("wrong time", "down", "typed", 1), deaths=deaths)
+
+    def test_what_was_forgotten_raises_no_line_of_the_next_process_and_each_of_its_own(self):
+        for is_before, expected in ((False, []), (True, [("wrong time", "down", "typed", 2)])):
+            with self.subTest(is_before):
+                story = Story(rooms=("reef",)).talk()
+                one, two = (story.log(Key("Ann-reef", "reef", number)) for number in (4, 5))
+                story.now += 5000
+                story.store("bob@desk", "reef", False)
+                for client in story.records:
+                    story.show(dict(one, said_at=two["said_at"] + 3), client)
+                    if is_before:
+                        story.show(two, client)
+                one["said_at"] = two["said_at"] + 3
+                died = story.now = story.now + 1000
+                for client in story.records:
+                    story.connect(client)
+                    if not is_before:
+                        story.show(two, client)
+                self.found(story, *expected, deaths=[died])
+
+    def test_an_answer_that_the_relay_could_not_keep_died_with_it(self):
+        """Shown long before, acknowledged while nothing was kept."""
+        for when, is_right in (("before", False), ("in it", True), ("it lived", False)):
+            with self.subTest(when):
+                story = Story(clients=("bob@desk",), rooms=("reef",))
+                entry = story.pass_on(Key("Ann-reef", "reef", 1))
+                story.now += 5000
+                if when == "before":
+                    story.acknowledge("bob@desk")
+                story.now += 5000
+                story.store("bob@desk", "reef", False)
+                story.acknowledge("bob@desk")
+                died = story.now = story.now + 5000
+                story.connect("bob@desk")
+                story.show(entry, "bob@desk")
                 self.found(
-                    story, *([] if is_forgotten else [("wrong time", "down", "typed", 1)]),
-                    forgetful=[(entry["at"], died)] if is_forgotten else [])
+                    story, *([] if is_right else [("doubled", "down", "typed", 1)]), deaths=[] if when == "it lived" else [died])
+
+    def test_questions_about_what_was_forgotten_may_be_refused_until_it_is_shown_anew(self):
+        for when, expected in (("before", 1), ("unknown", 0), ("anew", 1), ("another", 1)):
+            with self.subTest(when):
+                story = Story(rooms=("reef",)).talk()
+                entry = story.log(Key("Ann-reef", "reef", 4))
+                msgid = "m" + (entry if when != "another" else story.logs["reef"][0])["id"].replace(" ", "")
+                refusal = "MESSAGE_ERROR AFTER #reef %s :No such message" % msgid
+                story.store("bob@desk", "reef", False)
+                for client in story.records:
+                    story.show(entry, client)
+                if when == "before":
+                    story.page("bob@desk", "reef", [], why="catch up", refusal=refusal)
+                died = story.now = story.now + 1000
+                story.connect("bob@desk")
+                if when == "anew":
+                    story.show(entry, "bob@desk")
+                    story.now += 10
+                if when != "before":
+                    story.page("bob@desk", "reef", [], why="catch up", refusal=refusal)
+                self.found(story, *([("lost", "pages", "typed", 1)] * expected), deaths=[died])
+
+    def test_the_newest_lines_may_lack_what_was_forgotten_until_it_is_shown_anew_or_in_a_gap(self):
+        for room, wire, when, expected in (
+                ("reef", "typed", "unknown", 0), ("reef", "typed", "anew", 1), ("loft", "envelope", "unknown", 1),
+                ("loft", "envelope", "gap", 0)):
+            with self.subTest(room=room, when=when):
+                story = Story(rooms=(room,)).talk()
+                entry = story.log(Key("Ann-" + room, room, 4))
+                story.store("bob@desk", room, False)
+                for client in story.records:
+                    story.show(entry, client)
+                died = story.now = story.now + 1000
+                story.connect("bob@desk")
+                if when == "anew":
+                    story.show(entry, "bob@desk")
+                    story.now += 10
+                story.page(
+                    "bob@desk", room, story.logs[room][:-1], why="look",
+                    gaps=[(entry["at"] - 10, entry["at"] + 10)] if when == "gap" else ())
+                self.found(story, *([("lost", "pages", wire, 1)] * expected), deaths=[died])
 
     def test_what_claims_to_be_later_than_the_clock_is_of_then(self):
         for offset, late, is_right in (
