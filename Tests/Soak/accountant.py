@@ -3,17 +3,18 @@
 
     accountant.py DIRECTORY [--brief]      accounts for what a run left; README.md says what that is
 
-Nothing is excused because the harness did something: a message may be missing down only in a gap that was told, with the
-times in the told line, and up only where its author was told about that very message. What the relay's clock showed is
-the one thing that it is judged by, since it cannot know better.
+Nothing is excused because the harness did something, only by what the relay said: a message may be missing down only in a
+gap that was told, with the times in the told line, and up only where its author was told about that very message, which
+must be true; it may be shown anew, with another time, only where the relay had said that nothing is kept and died before
+it said that it is again. What the relay's clock showed is the one thing that it is judged by, since it cannot know better.
 
 Up, a message is what a client recorded as sent. Once the relay answered a PING that followed it on the same connection,
 it is accepted, and must be in the log, or its author must have been told by name of the message that it is not.
 
 Down, a message is an entry of the log. Every client with an account that was in the room, and knew that the relay knew it,
-must have received it once. The same again is forgiven once after a reconnect, as long as the relay could not know: no PONG
-of the client followed the line, and after that a PONG of the relay's to a PING of the client. A guest must have, on each
-of its connections, all that lies between the first and the last line that it got there.
+must have received it once. The same again is forgiven after a reconnect, as long as the relay could not know: no PONG of
+the client followed the line, or one behind it, and after that a PONG of the relay's to a PING of the client. A guest must
+have, on each of its connections, all that lies between the first and the last line that it got there.
 
 In pages, what was said must stand as in the log, and as it was shown live.
 """
@@ -33,23 +34,26 @@ from peer import parse_irc  # noqa: E402
 from plan import CLIENTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
-SLACK_MS = 3000
+SLACK_MS = 500
 # A line that is read may be timed by a look at the clock that was so much earlier, on a loaded machine.
-LOOK_MS = 500
-# A time that is passed on is the same, but for the rounding of seconds with a fraction.
-ROUNDING_MS = 2
-# A line that was set behind another one is later than that by this (two where one of the ends was rounded).
+LOOK_MS = 100
+# A line that was set behind another one is later than that by this; two, past what is kept as the end before a gap.
 STEPS_MS = (1, 2)
 # So much at most is a line raised to stand behind those before it.
 RAISE_MS = 60_000
+# What was shown so shortly before the relay said that nothing is kept had not been kept either.
+MOMENT_MS = 200
 # The log has no time twice, so in a burst it is ahead by this at most.
-BUMP_MS = 100
+BUMP_MS = 50
+# A gap is told as it is made; so much later at most somebody came and was there to hear it.
+TOLD_MS = 3000
 # A guest is told what became of a message for as long as it stays; so long it must have stayed, beyond the longest wait.
 GUEST_MS = 15_000
 
 # Kinds of findings that break a promise, with what they mean.
 BROKEN = {
     "lost": "accepted, or in the log, and nobody got it or was told",
+    "told wrongly": "said to be there and is not, or the other way round",
     "doubled": "there twice",
     "reordered": "before one that was said earlier by the same author, or earlier in the room",
     "wrong author": "under another name, account or id",
@@ -62,9 +66,9 @@ COUNTED_DOWN = ("said", "expected", "delivered", "in gaps", "gaps told", "came l
 COUNTED_PAGES = ("read", "expected", "delivered", "in gaps")
 
 Finding = collections.namedtuple("Finding", "kind wire direction room who what")
-# What a run left. clock: [(t, offset)], rising. stops: [(from, to)], when the relay stood still.
-# forgetful: [(from, to)], when the disk was full until the relay was killed.
-Run = collections.namedtuple("Run", "logs records clock stops max_age forgetful", defaults=((), (), 20, ()))
+# What a run left. clock: [(t, offset)], rising. stops: [(from, to)], when the relay stood still. deaths: when its process
+# ended.
+Run = collections.namedtuple("Run", "logs records clock stops max_age deaths", defaults=((), (), 20, ()))
 
 
 def load(directory):
@@ -83,19 +87,7 @@ def load(directory):
         records={name: read(os.path.join(directory, "records", name.replace("@", "."))) for name in plan["clients"]},
         logs={name: read(os.path.join(directory, "logs", name + ".log")) for name in plan["rooms"]},
         clock=[(entry["t"], entry["offset"]) for entry in read(os.path.join(directory, "clock.jsonl"))],
-        stops=stops, max_age=plan["max_age"],
-        forgetful=[
-            (begin - SLACK_MS, death) for begin, end in _full_disks(os.path.join(directory, "faults.txt"))
-            for death in deaths if begin - SLACK_MS <= death <= end + SLACK_MS])
-
-
-def _full_disks(path):
-    """[(from, to)]: of the list of faults, what a relay that died then cannot know any more."""
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        found = [re.match(r"(\d+) +[\d.]+ +full disk +for ([\d.]+) s", line) for line in file]
-    return [(int(one[1]), int(one[1]) + round(float(one[2]) * 1000)) for one in found if one]
+        stops=stops, max_age=plan["max_age"], deaths=deaths)
 
 
 class Account:
@@ -159,14 +151,14 @@ class Clock:
             when for when, offset in moments.items()
             if self.begin - SLACK_MS <= when <= until + SLACK_MS and offset in self.between(when, when)]
 
-    def looked(self, at):
-        """When the relay may have looked at its clock for something that came at `at`: before it was stopped, too."""
-        return min([at] + [begin for begin, end in self.stops if begin <= at + SLACK_MS and end >= at - SLACK_MS])
-
     def shown(self, start, end, slack=SLACK_MS):
-        """[(from, to)]: what it showed between these moments."""
-        start = self.looked(start)
-        return [(start + offset - slack, end + offset + slack) for offset in self.between(start, end)]
+        """[(from, to)]: what it showed between these moments, or as the relay was stopped that went on only then: it may have
+        looked before, and acted afterwards."""
+        looks = [(start, end)] + [
+            (begin, begin) for begin, over in self.stops if begin <= start + slack and over >= start - slack]
+        return [
+            (first + offset - slack, last + offset + slack)
+            for first, last in looks for offset in self.between(min(first, start), end)]
 
 
 # MARK: - What the log says
@@ -190,8 +182,9 @@ class Log:
 
     def __init__(self, room, entries):
         self.room, self.wire = room, ROOMS[room].wire
-        # Shown to IRC, and then told to its author as not delivered.
+        # Shown to IRC, and then told to its author as missing.
         self.withdrawn = set()
+        # {key: [Forgotten]}
         self.forgotten = {}
         self.entries, self.strangers = [], []
         # What each message is in the log, and in its order; a double counts where it first stands.
@@ -210,24 +203,41 @@ class Log:
                 self.order[key], self.first[key] = len(self.order), entry
                 self.texts[key], self.nicks[key] = text, nick
 
+    def life(self, key, when):
+        """How often the relay had forgotten what it had shown of it."""
+        return sum(one.died < when for one in self.forgotten.get(key, ()))
+
+    def is_unknown(self, key, when):
+        """Whether the relay had forgotten it, and had not shown it anew."""
+        return any(one.died < when < one.again for one in self.forgotten.get(key, ()))
+
 
 # MARK: - What a client's record says
 
 Sent = collections.namedtuple("Sent", "key text at connection")
 Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
-Gap = collections.namedtuple("Gap", "place start end told time")
+Gap = collections.namedtuple("Gap", "place start end told time sentence")
 # Where a room was told that what was said before may come late.
-Late = collections.namedtuple("Late", "place at")
+Late = collections.namedtuple("Late", "place")
+# What the relay said of its store, to one of the rooms.
+Keeping = collections.namedtuple("Keeping", "place is_kept time")
+# What a relay had shown that died with it: when it died, and when the message was shown anew (infinity: never).
+Forgotten = collections.namedtuple("Forgotten", "died again")
 # How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
 # and places of all lines.
 Page = collections.namedtuple("Page", "why room place connection lines gaps all refusal")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
 _LATE_SENTENCE = "so older messages may come late"
+_UNKEPT_SENTENCE = "What is said cannot be kept at the moment"
+_KEPT_SENTENCE = "What is said is kept again"
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
 _STILL_ALIVE_TEXTS = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
+# What says that it may be there; everything else says that it is not.
+_DOUBT = "is not known"
+_ARRIVED_CODE, _ARRIVED_TEXT = "DELIVERED_LATE", "It arrived after all"
 
 
 def _milliseconds(text):
@@ -240,7 +250,7 @@ def _milliseconds(text):
 class Reading:
     """One client's record, read once from front to back. Places are indices of its lines."""
 
-    def __init__(self, client, record):
+    def __init__(self, client, record, deaths=()):
         self.client, self.plan = client, CLIENTS[client]
         self.caps = self.plan.caps
         self.is_guest = self.plan.account is None
@@ -251,13 +261,18 @@ class Reading:
         self.told = collections.defaultdict(set)
         # When first.
         self.told_at = {}
+        # Of which it was said that they are not there, without a doubt; and that they are.
+        self.refused, self.arrived = set(), set()
         # {room: [Seen]}, {room: [Gap]}: what came by itself.
         self.seen = collections.defaultdict(list)
         self.gaps = collections.defaultdict(list)
         self.late = collections.defaultdict(list)
+        self.keeping = []
         self.pages = []
         # {(connection, room)}: read from the end to the beginning.
         self.whole = set()
+        # Rooms of which that was begun.
+        self.begun = set()
         # {room: milliseconds}: when the relay certainly knew that the client is there.
         self.member_since = {}
         # {connection: (places, other places)}: at one of the first, what the connection brought before the other was
@@ -266,6 +281,10 @@ class Reading:
         self._connections = [entry["c"] for entry in record]
         self._times = [entry["t"] for entry in record]
         self.last_of = {entry["c"]: entry["t"] for entry in record}
+        # When the relay's process died to which a connection was.
+        self._death_of = {
+            entry["c"]: min((death for death in deaths if death >= entry["t"]), default=float("inf"))
+            for entry in reversed(record)}
         self._read(record)
 
     def _read(self, record):
@@ -309,6 +328,8 @@ class Reading:
                 why = words
                 if words == "paged":
                     self.whole.add((connection, room))
+                elif words == "pages":
+                    self.begun.add(room)
 
     def _answered(self, token, unanswered, place, at):
         # Answers come in order, so one stands for those before it as well.
@@ -337,6 +358,8 @@ class Reading:
             self.pages.append(self._batches.pop(name))
 
     def _said(self, line, place):
+        if _ARRIVED_CODE in line.params[1:2] or _ARRIVED_TEXT in line.params[-1]:
+            self.arrived.update(find_keys(line.params[-1]))
         page = self._batches.get(line.tags.get("batch"))
         if page:
             page.all.append(place)
@@ -372,10 +395,13 @@ class Reading:
                 start, _, end = (tag or "").partition(",")
                 gap = Gap(
                     place, _milliseconds(start), _milliseconds(end), self._times[place],
-                    _milliseconds(line.tags.get("time") or ""))
+                    _milliseconds(line.tags.get("time") or ""), text[text.find("What was said"):])
                 (page.gaps if page else self.gaps[room]).append(gap)
+            elif room in ROOMS and (_UNKEPT_SENTENCE in text or _KEPT_SENTENCE in text):
+                self.keeping.append(
+                    Keeping(place, _KEPT_SENTENCE in text, _milliseconds(line.tags.get("time") or "")))
             elif room in ROOMS and _LATE_SENTENCE in text:
-                self.late[room].append(Late(place, self._times[place]))
+                self.late[room].append(Late(place))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
                 self._tell(text, place)
 
@@ -383,17 +409,35 @@ class Reading:
         for key in find_keys(text):
             self.told[key].add(self._connections[place])
             self.told_at.setdefault(key, self._times[place])
+            if _DOUBT not in text:
+                self.refused.add(key)
 
     def time_of(self, place):
         return self._times[place]
 
+    def death_of(self, place):
+        """When the relay's process died that said the line at `place`."""
+        return self._death_of[self._connections[place]]
+
+    def said_by(self, place):
+        """When the line at `place` had been said: links bring it late, but no process speaks after its death."""
+        return min(self._times[place], self.death_of(place))
+
     def connection_of(self, place):
         return self._connections[place]
 
-    def was_settled(self, place, later):
-        """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that."""
+    def is_gone(self, one, max_age):
+        """Whether this is a guest that had left when it would have been told what became of what it said."""
+        return self.is_guest and self.last_of[one.connection] < one.at + max_age * 1000 + GUEST_MS
+
+    def was_settled(self, place, later, unkept):
+        """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that. What it
+        heard while nothing was kept died with it."""
         at, to = self._settled[self._connections[place]]
         index = bisect.bisect_left(at, later) - 1
+        until = unkept.get(self.death_of(place), float("inf"))
+        while index >= 0 and self._times[at[index]] >= until:
+            index -= 1
         return index >= 0 and to[index] > place
 
     def fetched(self, room):
@@ -403,6 +447,10 @@ class Reading:
 
     def all_seen(self, room):
         return self.seen[room] + [seen for page in self.pages if page.room == room for seen in page.lines or []]
+
+    def gaps_before_the_end(self, room):
+        return self.gaps[room] + [
+            gap for page in self.pages if page.room == room and page.why != "pages" for gap in page.gaps]
 
     def all_gaps(self, room):
         return self.gaps[room] + [gap for page in self.pages if page.room == room for gap in page.gaps]
@@ -414,28 +462,25 @@ class Reading:
 def account(run):
     result = Account()
     clock = Clock(run.clock, run.stops, min((record[0]["t"] for record in run.records.values() if record), default=0))
-    readings = {client: Reading(client, record) for client, record in run.records.items()}
+    readings = {client: Reading(client, record, run.deaths) for client, record in run.records.items()}
     logs = {room: Log(room, run.logs.get(room, [])) for room in ROOMS}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
     for room, log in logs.items():
         _log(result, room, log, sent, clock)
     _up(result, logs, readings, run)
-    failed = {key for reading in readings.values() for key in reading.told}
+    unkept = _unkept(readings, clock)
     for room, log in logs.items():
-        # What a pong confirmed is shown, and may turn out to be missing: then its author is told, or gone, if a guest.
+        heard = _heard(room, readings)
         if not log.wire.confirms:
-            log.withdrawn = {
-                key for key in failed if key.room == room
-            } | {one.key for reading in readings.values() if reading.is_guest for one in reading.sent if one.key.room == room}
+            log.withdrawn = _withdrawn(heard, readings, run.max_age)
         told = _told_gaps(room, readings)
-        late = _late(log, readings)
+        late = _late(log, readings, heard)
         result.count("came late", "down", room, len(late))
-        late |= _given_up(log, readings, run.max_age)
-        log.forgotten = _forgotten(log, readings, run.forgetful)
-        late |= log.forgotten.keys()
-        own = _OwnTimes(log, readings, sent, clock)
+        late |= _given_up(log, readings, heard, run.max_age)
+        log.forgotten = _forgotten(log, readings, unkept)
+        own = _OwnTimes(log, readings, sent, clock, heard)
         for reading in readings.values():
-            _down(result, log, reading, clock, told, late)
+            _down(result, log, reading, clock, told, late, unkept)
             _pages(result, log, reading, readings, clock, told, late, own)
         _times(result, log, readings, own)
         _agreement(result, room, readings)
@@ -486,6 +531,8 @@ def _log(result, room, log, sent, clock):
 def _up(result, logs, readings, run):
     logged = {key for log in logs.values() for key in log.order}
     told = collections.defaultdict(set)
+    refused = {key for reading in readings.values() for key in reading.refused}
+    arrived = {key for reading in readings.values() for key in reading.arrived}
     for reading in readings.values():
         if not reading.is_guest:
             told[reading.plan.account] |= set(reading.told)
@@ -496,6 +543,14 @@ def _up(result, logs, readings, run):
             is_told = key in (reading.told if reading.is_guest else told[reading.plan.account])
             if key in logged:
                 result.count("delivered", "up", key.room)
+                if key in refused and key not in arrived:
+                    result.find(
+                        "told wrongly", "up", key.room, client,
+                        "%s is in the log, and its author was told that it is not there" % key_text(key))
+            elif key in arrived:
+                result.find(
+                    "told wrongly", "up", key.room, client,
+                    "%s is not in the log, and its author was told that it arrived" % key_text(key))
             if is_told:
                 result.count("told", "up", key.room)
             if key not in reading.accepted:
@@ -503,7 +558,7 @@ def _up(result, logs, readings, run):
             result.count("accepted", "up", key.room)
             if key in logged or is_told:
                 continue
-            if reading.is_guest and reading.last_of[one.connection] < one.at + run.max_age * 1000 + GUEST_MS:
+            if reading.is_gone(one, run.max_age):
                 # Nobody is there to be told.
                 continue
             result.find(
@@ -515,32 +570,34 @@ def _up(result, logs, readings, run):
 
 
 def _told_gaps(room, readings):
-    """{(start, end): when it was first told}"""
+    """{(start, end): the first line in which it was told}"""
     told = {}
     for reading in readings.values():
         for gap in reading.all_gaps(room):
             if gap.start is not None and gap.end is not None:
-                told[gap.start, gap.end] = min(told.get((gap.start, gap.end), gap.told), gap.told)
+                told[gap.start, gap.end] = min(told.get((gap.start, gap.end), gap), gap, key=lambda one: one.told)
     return told
 
 
 def _covers(gap, at, clock, told):
     """Whether the times of a told gap, which are the relay's clock's, are about the moment `at`."""
     if gap.start is None or gap.end is None:
-        # A client without tags: it was told of one that others were told with its times.
-        return any(_covers(Gap(0, start, end, at_told, None), at, clock, told) for (start, end), at_told in told.items())
+        # A client without tags: it was told of one that others were told, in the same words, with its times.
+        return any(_covers(one, at, clock, told) for one in told.values() if one.sentence == gap.sentence)
     # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
-    at_told = told.get((gap.start, gap.end), gap.told)
+    at_told = told.get((gap.start, gap.end), gap).told
     start, end = min(clock.moments(gap.start, at_told), default=None), max(clock.moments(gap.end, at_told), default=None)
     spans = [] if start is None or end is None else [(start, end)]
-    spans += [(gap.start - offset, gap.end - offset) for offset in clock.between(at_told - SLACK_MS, at_told)]
-    return any(start - ROUNDING_MS <= at and at - BUMP_MS <= end for start, end in spans)
+    spans += [
+        (gap.start - offset, gap.end - offset) for offset in set(clock.offsets)
+        if offset in clock.between(min(max(gap.end - offset, at_told - TOLD_MS), at_told), at_told)]
+    return any(start <= at and at - BUMP_MS <= end for start, end in spans)
 
 
 # MARK: - Down
 
 
-def _down(result, log, reading, clock, told, late):
+def _down(result, log, reading, clock, told, late, unkept):
     room, client = log.room, reading.client
     first, last, again = {}, {}, collections.Counter()
     for seen in reading.seen[room]:
@@ -565,8 +622,10 @@ def _down(result, log, reading, clock, told, late):
                 "%s came as %s and as %s" % (key_text(key), before.msgid, seen.msgid))
         elif reading.is_guest:
             result.find("doubled", "down", room, client, "%s came to a guest twice" % key_text(key))
-        elif key not in log.forgotten and reading.was_settled(before.place, seen.place) or _same_connection(
-                reading, before, seen):
+        elif _same_connection(reading, before, seen) or any(
+                reading.was_settled(other.place, seen.place, unkept)
+                for other in [before] + [other for other in first.values() if before.place < other.place < seen.place]):
+            # What was first shown behind it stands for it as well.
             result.find(
                 "doubled", "down", room, client,
                 "%s came in lines %d and %d, and the first was known to be received"
@@ -603,7 +662,7 @@ def _judge(result, log, reading, seen, direction):
     if "account-tag" in reading.caps:
         expected = CLIENTS[key.author].account if is_from_irc(key) else None
         # What a backend vouches for bears its name and is no account here.
-        if seen.account != expected and not (expected is None and seen.account and "@" in seen.account):
+        if seen.account != expected and not (not is_from_irc(key) and seen.account and "@" in seen.account):
             result.find("wrong author", direction, room, client, "%s came with the account %s" % (name, seen.account))
     return True
 
@@ -635,7 +694,7 @@ def _missing(result, log, reading, first, clock, told):
         if key in have:
             result.count("delivered", "down", room)
             continue
-        gaps = [] if log.wire.history else reading.all_gaps(room)
+        gaps = [] if log.wire.history else reading.gaps_before_the_end(room)
         covering = [gap for gap in gaps if _covers(gap, entry["at"], clock, told)]
         if not covering:
             result.find(
@@ -662,80 +721,131 @@ def _near(gaps, at):
 
 def _missing_guest(result, log, reading, first, clock, told, late):
     """Between the first and the last line of a connection that people upstream said, and that did not come late, there is
-    nothing missing."""
+    nothing missing of theirs; and so it is with each IRC user."""
     room, client = log.room, reading.client
-    spoken = [key for key in log.order if not is_from_irc(key)]
-    number = {key: index for index, key in enumerate(spoken)}
-    by_connection = collections.defaultdict(list)
-    for key, seen in first.items():
-        if key in number and key not in late:
-            by_connection[reading.connection_of(seen.place)].append(number[key])
-    for connection, numbers in by_connection.items():
-        low, high = min(numbers), max(numbers)
-        gaps = [gap for gap in reading.gaps[room] if reading.connection_of(gap.place) == connection]
-        for index in range(low, high + 1):
-            key = spoken[index]
-            result.count("expected", "down", room)
-            if key in first or key in late:
-                # What came late lies before what an earlier connection brought, or comes when the guest has left.
-                result.count("delivered", "down", room)
-            elif not log.wire.history and any(
-                    _covers(gap, log.first[key]["at"], clock, told) for gap in gaps):
-                result.count("in gaps", "down", room)
-            else:
-                result.find(
-                    "lost", "down", room, client, "%s, logged at %d, never came to a guest who was there%s" % (
-                        key_text(key), log.first[key]["at"], _near(gaps, log.first[key]["at"])))
+    voices = collections.defaultdict(list)
+    for key in log.order:
+        voices[key.author if is_from_irc(key) else None].append(key)
+    for spoken in voices.values():
+        number = {key: index for index, key in enumerate(spoken)}
+        by_connection = collections.defaultdict(list)
+        for key, seen in first.items():
+            if key in number and key not in late:
+                by_connection[reading.connection_of(seen.place)].append(number[key])
+        for connection, numbers in by_connection.items():
+            gaps = [gap for gap in reading.gaps[room] if reading.connection_of(gap.place) == connection]
+            for key in spoken[min(numbers):max(numbers) + 1]:
+                result.count("expected", "down", room)
+                if key in first or key in late:
+                    # What came late lies before what an earlier connection brought, or comes when the guest has left.
+                    result.count("delivered", "down", room)
+                elif not log.wire.history and any(_covers(gap, log.first[key]["at"], clock, told) for gap in gaps):
+                    result.count("in gaps", "down", room)
+                else:
+                    result.find(
+                        "lost", "down", room, client, "%s, logged at %d, never came to a guest who was there%s" % (
+                            key_text(key), log.first[key]["at"], _near(gaps, log.first[key]["at"])))
 
 
-def _late(log, readings):
+def _heard(room, readings):
+    """{key: when the relay had first shown it to anybody}"""
+    heard = {}
+    for reading in readings.values():
+        for seen in reading.all_seen(room):
+            heard[seen.key] = min(reading.said_by(seen.place), heard.get(seen.key, float("inf")))
+    return heard
+
+
+def _withdrawn(heard, readings, max_age):
+    """Keys of what a pong confirmed, so that it was shown, and of which its author was told then that it is missing, or that
+    nobody knows; or was gone, if a guest."""
+    told = {key for reading in readings.values() for key, at in reading.told_at.items() if heard.get(key, at) < at}
+    return told | {one.key for reading in readings.values() for one in reading.sent if reading.is_gone(one, max_age)}
+
+
+def _late(log, readings, heard):
     """Keys of what came after a room was told that what was said before may come late."""
-    late = set()
-    for reading in readings.values():
-        for told in reading.late[log.room]:
-            shown = {seen.key for seen in reading.seen[log.room] if seen.place < told.place}
-            late.update(
-                seen.key for seen in reading.seen[log.room]
-                if seen.place > told.place and seen.key in log.first and seen.key not in shown
-                and log.first[seen.key]["at"] <= told.at)
-    return late
-
-
-def _forgotten(log, readings, forgetful):
-    """{key: msgid} of what was shown while the disk was full until the relay died: the next process has it anew, with times and
-    places of its own, or not at all under that msgid."""
+    told = [reading.time_of(one.place) for reading in readings.values() for one in reading.late[log.room]]
     return {
-        seen.key: seen.msgid for reading in readings.values() for seen in reading.all_seen(log.room)
-        if any(begin <= reading.time_of(seen.place) <= end for begin, end in forgetful)}
+        key for key, entry in log.first.items()
+        if any(entry["at"] <= at < heard.get(key, 0) for at in told)}
 
 
-def _given_up(log, readings, max_age):
-    """Keys of what was first shown after its author was told, or was gone who would have been told, that it is not there or
-    that nobody knows: the author's later messages do not wait for it."""
-    heard, given = {}, {}
+def _unkept(readings, clock):
+    """{death: from when}: of processes of the relay that died after they had said that nothing is kept, and had not said that
+    it is kept again."""
+    said = collections.defaultdict(dict)
     for reading in readings.values():
+        for one in reading.keeping:
+            # Without its time, a notice that comes late is not told from another one.
+            if one.time is not None:
+                lives, name = said[reading.death_of(one.place)], (one.time, one.is_kept)
+                # A stalled link brings it late; it says itself when it was said.
+                until = reading.said_by(one.place)
+                own = max((when for when in clock.moments(one.time, until) if when <= until), default=until)
+                lives[name] = min(own, lives.get(name, own))
+    unkept = {}
+    for death, notices in said.items():
+        begin = None
+        for when, is_kept in sorted((when, is_kept) for (_, is_kept), when in notices.items()):
+            begin = None if is_kept else when if begin is None else begin
+        if begin is not None and death < float("inf"):
+            unkept[death] = begin - MOMENT_MS
+    return unkept
+
+
+def _forgotten(log, readings, unkept):
+    """{key: [Forgotten]} of what was shown first while nothing was kept, until the relay's process died: the next one has it
+    anew, with a time and at a place of its own, or not at all."""
+    shown = collections.defaultdict(list)
+    for reading in readings.values() if unkept else ():
         for seen in reading.all_seen(log.room):
-            heard[seen.key] = min(reading.time_of(seen.place), heard.get(seen.key, float("inf")))
+            shown[seen.key].append(reading.said_by(seen.place))
+    forgotten = {}
+    for key, times in shown.items():
+        first = min(times)
+        for died, begin in sorted(unkept.items()):
+            if begin <= first <= died:
+                first = min((when for when in times if when > died), default=float("inf"))
+                forgotten.setdefault(key, []).append(Forgotten(died, first))
+    return forgotten
+
+
+def _given_up(log, readings, heard, max_age):
+    """Keys of what was first shown after its author was told that nobody knows whether it is there, or was gone, if a guest:
+    the author's later messages do not wait for it."""
+    given = {}
+    for reading in readings.values():
         for key, at in reading.told_at.items():
             given[key] = min(at, given.get(key, at))
-        for one in reading.sent if reading.is_guest else ():
-            if reading.last_of[one.connection] < one.at + max_age * 1000 + GUEST_MS:
+        for one in reading.sent:
+            if reading.is_gone(one, max_age):
                 given.setdefault(one.key, one.at + max_age * 1000)
     return {key for key, at in given.items() if key in log.order and heard.get(key, 0) > at}
 
 
 def _order(result, log, client, in_order, direction, late):
-    """Each author's messages in the order of the log, and those of all people upstream among each other."""
+    """Each author's messages in the order of the log, and those of all people upstream among each other. What came late may
+    stand behind what is newer, not in front of what is older."""
     voices = collections.defaultdict(list)
     for seen in in_order:
-        if seen.key in log.order and seen.key not in late:
-            voices[seen.key.author if is_from_irc(seen.key) else "people upstream"].append(seen)
+        if seen.key in log.order:
+            voices[seen.key.author if is_from_irc(seen.key) else "people upstream"].append(seen.key)
     for voice in voices.values():
-        for index in misplaced([log.order[seen.key] for seen in voice]):
-            before = key_text(voice[index - 1].key) if index else "nothing"
+        on_time = [index for index, key in enumerate(voice) if key not in late]
+        wrong = {on_time[index] for index in misplaced([log.order[voice[index]] for index in on_time])}
+        oldest = float("inf")
+        for index in reversed(range(len(voice))):
+            number = log.order[voice[index]]
+            if voice[index] in late:
+                if oldest < number:
+                    wrong.add(index)
+            elif index not in wrong:
+                oldest = min(oldest, number)
+        for index in sorted(wrong):
+            before = key_text(voice[index - 1]) if index else "nothing"
             result.find(
-                "reordered", direction, log.room, client,
-                "%s came behind %s" % (key_text(voice[index].key), before))
+                "reordered", direction, log.room, client, "%s came behind %s" % (key_text(voice[index]), before))
 
 
 # MARK: - Pages
@@ -753,7 +863,8 @@ def _pages(result, log, reading, readings, clock, told, late, own):
             continue
         if page.refusal is not None:
             # Every question is about a room in which the client is, and a msgid that it was shown.
-            if any(msgid and msgid in page.refusal for msgid in log.forgotten.values()):
+            asked_at = reading.time_of(page.place)
+            if any(shown.get(key) and shown[key] in page.refusal and log.is_unknown(key, asked_at) for key in log.forgotten):
                 continue
             result.find("lost", "pages", room, client, "a page was refused: " + page.refusal[-160:])
             continue
@@ -767,14 +878,17 @@ def _pages(result, log, reading, readings, clock, told, late, own):
             if count > log.copies[key] and key in log.order:
                 result.find("doubled", "pages", room, client, "%s stands twice in a page" % key_text(key))
         if page.why == "look":
-            _look(result, log, reading, page)
+            _look(result, log, reading, page, clock, told)
         if page.why != "pages":
             _order(result, log, client, page.lines, "pages", late)
-    for connection in {connection for connection, name in reading.whole if name == room}:
+    read = {connection for connection, name in reading.whole if name == room}
+    if room in reading.begun and not read:
+        result.find("lost", "pages", room, client, "the room was never read to its beginning")
+    for connection in read:
         _whole(result, log, reading, connection, readings, clock, told, late, own)
 
 
-def _look(result, log, reading, page):
+def _look(result, log, reading, page, clock, told):
     """The newest lines: none of those that the client was shown before it asked may be left out."""
     room = log.room
     in_page = {seen.key for seen in page.lines}
@@ -784,11 +898,15 @@ def _look(result, log, reading, page):
         # Behind the page's oldest line, where that was shown as well.
         places = [index for index, seen in enumerate(before) if page.lines and seen.key == page.lines[0].key]
         before = before[places[0]:] if places else []
-    for seen in before:
-        if seen.key in log.order and seen.key not in in_page:
-            result.find(
-                "lost", "pages", room, reading.client,
-                "%s was shown and is not in the newest %d lines" % (key_text(seen.key), _LOOK))
+    for key in dict.fromkeys(seen.key for seen in before):
+        if key not in log.order or key in in_page:
+            continue
+        if log.is_unknown(key, reading.time_of(page.place)) and (log.wire.history or any(
+                _covers(gap, log.first[key]["at"], clock, told) for gap in page.gaps)):
+            continue
+        result.find(
+            "lost", "pages", room, reading.client,
+            "%s was shown and is not in the newest %d lines" % (key_text(key), _LOOK))
 
 
 _LOOK = 20
@@ -800,8 +918,7 @@ def _whole(result, log, reading, connection, readings, clock, told, late, own):
     pages = [page for page in reading.pages
              if page.room == room and page.why == "pages" and page.connection == connection and page.lines]
     lines = [seen for page in reversed(pages) for seen in page.lines]
-    gaps = [gap for page in pages for gap in page.gaps] + [
-        gap for other in readings.values() for gap in other.gaps[room]]
+    gaps = [gap for page in pages for gap in page.gaps]
     result.count("read", "pages", room)
     counted = collections.Counter(seen.key for seen in lines)
     in_pages = collections.Counter(seen.key for page in pages for seen in {seen.key: seen for seen in page.lines}.values())
@@ -822,7 +939,7 @@ def _whole(result, log, reading, connection, readings, clock, told, late, own):
                 "lost", "pages", room, client, "%s, logged at %d, is in no page%s" % (
                     key_text(key), entry["at"], _near(gaps if not log.wire.history else [], entry["at"])))
     _order(result, log, client, lines, "pages", late)
-    _rising(result, log, client, lines, own, "pages")
+    _rising(result, log, reading, lines, own, "pages")
 
 
 # MARK: - Times
@@ -831,11 +948,13 @@ def _whole(result, log, reading, connection, readings, clock, told, late, own):
 def _times(result, log, readings, own_times):
     """Each message bears one time, its own, or the one behind the newest that was shown before it."""
     room = log.room
-    times, who = collections.defaultdict(set), {}
+    times, in_life, who = collections.defaultdict(set), collections.defaultdict(set), {}
     bases = {None}
-    for _, entry in log.entries:
+    heard = {seen.key for reading in readings.values() for seen in reading.all_seen(room)}
+    for key, entry in log.entries:
         # The relay may know what nobody was shown: what was said before anybody came.
-        bases.update((entry["said_at"], entry.get("sent_at")))
+        if key not in heard:
+            bases.update((entry["said_at"], entry.get("sent_at")))
     for client, reading in sorted(readings.items()):
         if "server-time" not in reading.caps:
             continue
@@ -847,21 +966,23 @@ def _times(result, log, readings, own_times):
             if seen.time not in times[seen.key]:
                 times[seen.key].add(seen.time)
                 who.setdefault(seen.key, client)
+            in_life[seen.key, log.life(seen.key, reading.said_by(seen.place))].add(seen.time)
         for gap in reading.all_gaps(room):
             bases.update((gap.start, gap.end, gap.time))
         if not reading.plan.asks:
-            _rising(result, log, client, reading.seen[room], own_times, "down")
+            _rising(result, log, reading, reading.seen[room], own_times, "down")
     lines = collections.defaultdict(set)
     for key, found in times.items():
         for time in found:
             lines[time].add(key)
     for time in bases - {None}:
         lines[time].add(None)
-    for key, found in times.items():
-        if len(found) > log.copies[key] and key not in log.forgotten:
+    for (key, _), found in in_life.items():
+        if len(found) > log.copies[key]:
             result.find(
                 "wrong time", "down", room, who[key],
                 "%s bears different times: %s" % (key_text(key), ", ".join(map(str, sorted(found, key=str)))))
+    for key, found in times.items():
         for time in found:
             if time is None:
                 result.find("wrong time", "down", room, who[key], "%s bears no time" % key_text(key))
@@ -877,14 +998,9 @@ def _times(result, log, readings, own_times):
 class _OwnTimes:
     """Which time is a message's own, before it is set behind others."""
 
-    def __init__(self, log, readings, sent, clock):
-        self._log, self._sent, self._clock = log, sent, clock
+    def __init__(self, log, readings, sent, clock, heard):
         # When a client was first shown it: the relay learnt of it before.
-        self._heard = {}
-        for reading in readings.values():
-            for seen in reading.all_seen(log.room):
-                at = reading.time_of(seen.place)
-                self._heard[seen.key] = min(at, self._heard.get(seen.key, at))
+        self._log, self._sent, self._clock, self._heard = log, sent, clock, heard
 
     def of(self, key):
         """[(from, to)]"""
@@ -894,10 +1010,10 @@ class _OwnTimes:
         learnt = [
             (low, min(high, said))
             for low, high in self._clock.shown(entry["at"], self._heard.get(key, entry["at"]), LOOK_MS) if low < said]
-        own = [(said - ROUNDING_MS, said + ROUNDING_MS)] + learnt
+        own = [(said, said)] + learnt
         if is_from_irc(key):
             if entry.get("sent_at") is not None:
-                own.append((entry["sent_at"] - ROUNDING_MS, entry["sent_at"] + ROUNDING_MS + self._log.wire.second - 1))
+                own.append((entry["sent_at"], entry["sent_at"] + self._log.wire.second - 1))
             if key in self._sent:
                 own += self._clock.shown(self._sent[key].at, entry["at"])
             # Where its clock was ahead as it took it, what it showed as it learnt that it had arrived.
@@ -918,20 +1034,26 @@ def _is_right(time, key, own, lines):
     return False
 
 
-def _rising(result, log, client, lines, own, direction):
-    """Each line is later than those before it, unless it would have to be raised by too much."""
-    newest, newest_key, first = None, None, set()
+def _rising(result, log, reading, lines, own, direction):
+    """Each line is later than those before it, unless it would have to be raised by too much. What the relay forgot is before
+    those of its own life alone."""
+    # {when the relay died that knew of them: the newest before}; infinity: it is known for ever.
+    newest, first = {}, set()
     for seen in lines:
-        if seen.key in first or seen.key not in log.order or seen.time is None or seen.key in log.forgotten:
+        at = reading.said_by(seen.place)
+        life = seen.key, log.life(seen.key, at)
+        if life in first or seen.key not in log.order or seen.time is None:
             continue
-        first.add(seen.key)
-        if newest is not None and seen.time <= newest and newest + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:
+        first.add(life)
+        before, key = max(((other.time, other.key) for died, other in newest.items() if at <= died), default=(None, None))
+        if before is not None and seen.time <= before and before + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:
             result.find(
-                "wrong time", direction, log.room, client,
+                "wrong time", direction, log.room, reading.client,
                 "%s bears a time %d ms before %s, behind which it stands" % (
-                    key_text(seen.key), newest - seen.time, key_text(newest_key)))
-        if newest is None or seen.time > newest:
-            newest, newest_key = seen.time, seen.key
+                    key_text(seen.key), before - seen.time, key_text(key)))
+        died = min((one.died for one in log.forgotten.get(seen.key, ()) if at <= one.died), default=float("inf"))
+        if died not in newest or seen.time > newest[died].time:
+            newest[died] = seen
 
 
 def _agreement(result, room, readings):

@@ -145,14 +145,21 @@ class Story:
         self.line(client, "#", "%s #%s" % (
             {"pages": "paged", "look": "looked", "catch up": "caught up"}[why], room))
 
-    def account(self, clock=(), stops=(), forgetful=()):
-        return account(Run(self.logs, self.records, clock, stops, forgetful=forgetful))
+    def store(self, client, room, is_kept, said=None):
+        """What the relay says of its store; `said`: when, if it comes late."""
+        self.line(client, "<", "@time=%s :relay.soak NOTICE #%s :*** %s" % (stamp(said or self.now), room, (
+            "What is said is kept again." if is_kept else
+            "What is said cannot be kept at the moment (the disk is full): what you write is not taken, and what others write "
+            "may be missing later.")))
+
+    def account(self, clock=(), stops=(), deaths=()):
+        return account(Run(self.logs, self.records, clock, stops, deaths=deaths))
 
 
 class AccountantTests(unittest.TestCase):
-    def found(self, story, *expected, clock=(), stops=(), forgetful=()):
+    def found(self, story, *expected, clock=(), stops=(), deaths=()):
         """Exactly these kinds were found: (kind, direction, wire, how often)."""
-        result = story.account(clock, stops, forgetful)
+        result = story.account(clock, stops, deaths)
         counted = {}
         for finding in result.findings:
             where = finding.kind, finding.direction, finding.wire
@@ -225,6 +232,46 @@ class AccountantTests(unittest.TestCase):
                         "alice@one", "<", ":r FAIL PRIVMSG CANNOT_DELIVER #%s :Not delivered: %s" % (room, key_text(key)))
                 self.found(story, *expected)
 
+    def test_nothing_is_shown_of_which_its_author_was_told_before_that_it_is_missing(self):
+        for author in ("alice@one", "eve@guest"):
+            for when, wrong in (("after", 0), ("before", 2), ("never", 2)):
+                with self.subTest(author=author, when=when):
+                    story = Story(clients=("alice@one", "eve@guest"), rooms=("nave",)).talk()
+                    key = Key(author, "nave", 4)
+                    story.say(key, is_accepted=False)
+                    line = ":r FAIL PRIVMSG CANNOT_DELIVER #nave :Not delivered: %s" % key_text(key)
+                    if when == "before":
+                        story.line(author, "<", line)
+                    entry = story.log(key)
+                    for client in story.records:
+                        story.show(entry, client)
+                    story.logs["nave"].pop()
+                    if when == "after":
+                        story.now += 10
+                        story.line(author, "<", line)
+                    story.now += 60_000
+                    story.ping(author)
+                    result = story.account()
+                    self.assertEqual(len(result.of("wrong text")), wrong, result.findings)
+
+    def test_a_guest_that_is_gone_cannot_be_told_that_what_was_shown_is_missing(self):
+        for stays, wrong in ((0, 0), (34_000, 0), (36_000, 2)):
+            with self.subTest(stays):
+                story = Story(clients=("alice@one", "eve@guest"), rooms=("nave",)).talk()
+                key = Key("eve@guest", "nave", 1)
+                story.say(key, is_accepted=False)
+                said = story.now
+                entry = story.log(key)
+                for client in story.records:
+                    story.show(entry, client)
+                story.logs["nave"].pop()
+                if stays:
+                    story.now = said + stays
+                    story.ping("eve@guest")
+                story.now = said + 60_000
+                story.connect("eve@guest")
+                self.assertEqual(len(story.account().of("wrong text")), wrong)
+
     def test_another_client_of_the_account_may_be_told(self):
         story = Story(clients=("alice@one", "alice@two"), rooms=("loft",))
         key = Key("alice@one", "loft", 1)
@@ -233,17 +280,41 @@ class AccountantTests(unittest.TestCase):
         self.found(story)
 
     def test_a_promise_to_send_later_is_no_refusal(self):
-        for line in (
-            ":r NOTE PRIVMSG QUEUED #loft :Your message is kept and goes when the link is back: %s words",
-            ":r NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: %s words",
-            ":r NOTICE alice :Your message has not been confirmed yet: %s words",
+        for line, wrong in (
+            (":r NOTE PRIVMSG QUEUED #loft :Your message is kept and goes when the link is back: %s words", []),
+            (":r NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: %s words", [("told wrongly", "up", "envelope", 1)]),
+            (":r NOTICE alice :Your message has not been confirmed yet: %s words", []),
         ):
             with self.subTest(line):
                 story = Story().talk()
                 key = Key("alice@one", "loft", 4)
                 story.say(key)
                 story.line("alice@one", "<", line % key_text(key))
-                self.found(story, ("lost", "up", "envelope", 1))
+                self.found(story, ("lost", "up", "envelope", 1), *wrong)
+
+    def test_what_its_author_was_told_is_true(self):
+        flat = ":r FAIL PRIVMSG CANNOT_DELIVER #%s :Not delivered, it waited too long for the backend: %s"
+        plain = ":r NOTICE alice :PRIVMSG CANNOT_STORE #%s: Not taken, the disk is full: %s"
+        doubt = (
+            ":r FAIL PRIVMSG CANNOT_DELIVER #%s :Not delivered, the link was lost before the backend answered, and whether it "
+            "arrived is not known: %s")
+        after = ":r NOTE PRIVMSG DELIVERED_LATE #%s :It arrived after all: %s"
+        text = ":r NOTICE alice :PRIVMSG DELIVERED_LATE #%s: It arrived after all: %s"
+        for is_there, lines, is_right in (
+                (False, [flat], True), (True, [flat], False), (True, [plain], False), (True, [doubt], True),
+                (False, [doubt], True), (True, [flat, after], True), (True, [plain, text], True),
+                (False, [doubt, after], False), (False, [doubt, text], False)):
+            with self.subTest(is_there=is_there, lines=lines):
+                story = Story(rooms=("loft",)).talk()
+                key = Key("alice@one", "loft", 4)
+                story.say(key)
+                for line in lines:
+                    story.line("alice@one", "<", line % ("loft", key_text(key)))
+                if is_there:
+                    entry = story.log(key)
+                    for client in story.records:
+                        story.show(entry, client)
+                self.found(story, *([] if is_right else [("told wrongly", "up", "envelope", 1)]))
 
     def test_being_told_of_another_number_does_not_count(self):
         story = Story().talk()
@@ -339,17 +410,53 @@ class AccountantTests(unittest.TestCase):
                     self.assertEqual(self.found(story).tallies[wire, "down"]["in gaps"], 1)
 
     def test_a_gap_without_its_times_is_that_which_others_were_told(self):
-        for is_told in (True, False):
-            with self.subTest(is_told):
+        for is_told, words, is_right in (
+                (True, "between 1 and 2 is missing: the backend keeps no history.", True),
+                (True, "between 1 and 3 is missing: the backend keeps no history.", False),
+                (False, "between 1 and 2 is missing: the backend keeps no history.", False)):
+            with self.subTest(is_told=is_told, words=words):
                 story = Story(clients=("bob@desk", "alice@two"), rooms=("loft",))
                 story.pass_on(Key("Ann-loft", "loft", 1), nick="Ann-loft")
                 begin = story.now
                 story.log(Key("Ann-loft", "loft", 2))
                 if is_told:
                     story.gap("bob@desk", "loft", begin, story.now)
-                story.line("alice@two", "<", ":r NOTICE #loft :What was said between 1 and 2 is missing")
+                story.line("alice@two", "<", ":r NOTICE #loft :*** What was said " + words)
                 story.pass_on(Key("Ann-loft", "loft", 3))
-                self.found(story, *([] if is_told else [("lost", "down", "envelope", 2)]))
+                self.found(
+                    story, *([] if is_right else [("lost", "down", "envelope", 1 if is_told else 2)]))
+
+    def test_a_gap_that_only_the_pages_of_the_end_tell_is_no_excuse_and_one_that_they_do_not_tell_neither(self):
+        for is_live, is_in_page, expected in (
+                (True, True, []), (False, True, [("lost", "down", "envelope", 1)]),
+                (True, False, [("lost", "pages", "envelope", 1)])):
+            with self.subTest(is_live=is_live, is_in_page=is_in_page):
+                story = Story(clients=("bob@desk",), rooms=("loft",))
+                story.pass_on(Key("Ann-loft", "loft", 1))
+                begin = story.now
+                story.log(Key("Ann-loft", "loft", 2))
+                if is_live:
+                    story.gap("bob@desk", "loft", begin, story.now)
+                if is_live:
+                    story.pass_on(Key("Ann-loft", "loft", 3))
+                story.page(
+                    "bob@desk", "loft", story.logs["loft"][:1] + story.logs["loft"][2:],
+                    gaps=[(begin, begin + 2000)] if is_in_page else [])
+                self.found(story, *expected)
+
+    def test_a_gap_that_was_counted_back_is_so_from_a_moment_behind_its_end(self):
+        """Both ends bear what the clock shows as it is told; nobody is there for `late`."""
+        for late, is_right in ((500, True), (2500, True), (4500, False)):
+            with self.subTest(late):
+                story = Story().talk()
+                story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
+                at = story.logs["loft"][-1]["at"]
+                story.now = at + 1000 + late
+                story.gap("bob@desk", "loft", at - 500 + 60_000, at + 100 + 60_000)
+                story.now += 60_000
+                # The clock is wrong when it is told alone.
+                result = story.account([(at + 400, 60_000), (at + 1000, 0)])
+                self.assertEqual(bool(result.of("lost")), not is_right, result.findings)
 
     def test_a_gap_that_is_told_too_short_covers_nothing_outside_of_it(self):
         for begin, end, is_right in ((-1000, 0, True), (-1, 0, True), (50, 1000, False), (-2000, -1100, False)):
@@ -461,6 +568,23 @@ class AccountantTests(unittest.TestCase):
                 result = self.found(story, *expected)
                 self.assertEqual(result.tallies["typed", "down"]["re-sent"], 0 if is_acknowledged else 1)
 
+    def test_what_is_known_to_be_received_stands_for_what_was_shown_before_it(self):
+        for is_behind, expected in ((True, [("doubled", "down", "typed", 1)]), (False, [])):
+            with self.subTest(is_behind):
+                story = Story(clients=("alice@one", "bob@desk"), rooms=("reef",)).talk()
+                one, two = story.logs["reef"][-2:]
+                story.connect("bob@desk")
+                if is_behind:
+                    two = story.pass_on(Key("Ann-reef", "reef", 4))
+                else:
+                    # The one in front of it comes again and is acknowledged, which says nothing of this one.
+                    one, two = two, one
+                    story.show(two, "bob@desk")
+                story.acknowledge("bob@desk")
+                story.connect("bob@desk")
+                story.show(one, "bob@desk")
+                self.found(story, *expected)
+
     def test_a_pong_alone_proves_nothing(self):
         story = Story().talk()
         story.line("bob@desk", "<", "PING :relay.soak")
@@ -504,6 +628,40 @@ class AccountantTests(unittest.TestCase):
                     story.line("bob@desk", "<", line)
                 self.found(story, *([] if is_right else [("reordered", "down", "typed", 1)]))
 
+    def test_what_somebody_had_been_shown_does_not_come_late_and_is_in_front_of_what_does(self):
+        """One, two and three are logged before it is told, and one is shown to alice then."""
+        line = ":r NOTICE #reef :*** What was said cannot be fetched at the moment, so older messages may come late."
+        for order, wrong in (((1, 2, 3, 4), 0), ((1, 4, 3, 2), 0), ((4, 1, 2, 3), 1), ((2, 1, 3, 4), 1), ((2, 3, 1, 4), 2)):
+            with self.subTest(order):
+                story = Story(rooms=("reef",))
+                entries = {number: story.log(Key("Ann-reef", "reef", number)) for number in (1, 2, 3)}
+                story.show(entries[1], "alice@one")
+                story.now += 10
+                story.line("bob@desk", "<", line)
+                entries[4] = story.log(Key("Ann-reef", "reef", 4))
+                for number in order:
+                    story.show(entries[number], "bob@desk")
+                for number in (4, 3, 2):
+                    story.show(entries[number], "alice@one")
+                self.assertEqual(len(story.account().of("reordered")), wrong)
+
+    def test_what_arrived_after_its_author_was_told_that_nobody_knows_stands_behind_what_was_said_meanwhile(self):
+        doubt = ":r FAIL PRIVMSG CANNOT_DELIVER #reef :Not delivered, and whether it arrived is not known: %s"
+        for is_told, wrong in ((True, 0), (False, 2)):
+            with self.subTest(is_told):
+                story = Story(rooms=("reef",)).talk()
+                keys = [Key("alice@one", "reef", number) for number in (4, 5)]
+                entries = []
+                for key in keys:
+                    story.say(key)
+                    entries.append(story.log(key))
+                if is_told:
+                    story.line("alice@one", "<", doubt % key_text(keys[0]))
+                for entry in reversed(entries):
+                    for client in story.records:
+                        story.show(entry, client, time=entries[1]["at"] + (entry is entries[0]))
+                self.found(story, *([("reordered", "down", "typed", wrong)] if wrong else []))
+
     def test_people_upstream_keep_their_order_among_each_other(self):
         story = Story(clients=("alice@one",), rooms=("reef",))
         entries = [story.log(Key(who, "reef", 1)) for who in ("Ann-reef", "Ben-reef")]
@@ -531,6 +689,14 @@ class AccountantTests(unittest.TestCase):
         story.pass_on(Key("alice@one", "reef", 1), account=None)
         self.found(story, ("wrong author", "down", "typed", 2))
 
+    def test_what_a_backend_vouches_for_is_of_people_upstream_alone(self):
+        for author, account, is_right in (
+                ("Ann-reef", "ann@typed", True), ("Ann-reef", "ann", False), ("eve@guest", "eve@typed", False)):
+            with self.subTest(author=author, account=account):
+                story = Story(clients=("alice@one", "eve@guest"), rooms=("reef",))
+                story.pass_on(Key(author, "reef", 1), account=account)
+                self.found(story, *([] if is_right else [("wrong author", "down", "typed", 2)]))
+
     def test_a_time_that_is_not_the_backends_is_wrong(self):
         for room, wire in (("reef", "typed"), ("loft", "envelope"), ("dock", "swiftchat"), ("nave", "jwt-rooms")):
             for wrong in (-90_000, 90_000):
@@ -541,8 +707,8 @@ class AccountantTests(unittest.TestCase):
                         story.show(entry, client, time=entry["at"] + wrong)
                     self.found(story, ("wrong time", "down", wire, 1))
 
-    def test_a_time_is_the_backends_but_for_rounding(self):
-        for late, is_right in ((-3, False), (-2, True), (0, True), (2, True), (3, False), (999, False)):
+    def test_a_time_is_the_backends_to_the_millisecond(self):
+        for late, is_right in ((-1000, False), (-1, False), (0, True), (1, False), (2, False), (999, False)):
             with self.subTest(late):
                 story = Story(rooms=("reef",))
                 entry = story.log(Key("Ann-reef", "reef", 1), said_at=story.now - 5000)
@@ -601,23 +767,189 @@ class AccountantTests(unittest.TestCase):
         story = Story(rooms=("reef",))
         entry = story.log(Key("Ann-reef", "reef", 1))
         for late, client in enumerate(story.records):
-            story.show(entry, client, time=entry["at"] + late)
+            story.show(entry, client, time=entry["at"] - late)
         self.found(story, ("wrong time", "down", "typed", 1))
 
-    def test_what_a_dying_relay_could_not_write_bears_another_time_later(self):
-        for is_forgotten in (True, False):
-            with self.subTest(is_forgotten):
+    # MARK: - What died with the relay
+
+    def forget(self, notices=(("bob@desk", -5000, False),), shown=0, dies=True, room="reef", **again):
+        """Something is shown to all, and again by the next process, with another time. `notices`: what the relay says of its
+        store, to whom, and when from then."""
+        story = Story(rooms=(room,)).talk()
+        story.now += 20_000
+        entry = story.log(Key("Ann-" + room, room, 4))
+        at = story.now
+        lines = [(when, client, is_kept) for client, when, is_kept in notices]
+        lines += [(shown, client, None) for client in story.records]
+        for when, client, is_kept in sorted(lines, key=lambda one: one[0]):
+            story.now = at + when
+            if is_kept is None:
+                story.line(client, "<", story.shown(entry, room))
+            else:
+                story.store(client, room, is_kept)
+        story.now = at + 20_000
+        deaths = [story.now] if dies else []
+        for client in story.records:
+            story.connect(client)
+            story.show(entry, client, **{"time": entry["said_at"] - 1, **again})
+        return story, deaths
+
+    def test_what_a_relay_showed_after_it_said_that_nothing_is_kept_bears_another_time_when_it_died(self):
+        two = [("wrong time", "down", "typed", 1)]
+        for name, expected, arguments in (
+                ("said", [], {}),
+                ("said in another room", [], {"notices": (("alice@one", -5000, False),)}),
+                ("said a moment later", [], {"notices": (("bob@desk", 190, False),)}),
+                ("said with two reasons", [], {"notices": (("bob@desk", -100, False), ("bob@desk", 5000, False))}),
+                ("never said", two, {"notices": ()}),
+                ("said too late", two, {"notices": (("bob@desk", 210, False),)}),
+                ("did not die", two, {"dies": False}),
+                ("was kept again", two, {"notices": (("bob@desk", -100, False), ("alice@one", 5000, True))}),
+                ("was kept before", two, {"notices": (("bob@desk", -9000, False), ("alice@one", -5000, True))}),
+                ("and was not once more", [], {
+                    "notices": (("bob@desk", -9000, False), ("alice@one", -5000, True), ("bob@desk", -10, False))}),
+                ("another text", [("wrong text", "down", "typed", 2)], {"text": "Ann-reef:reef:4 wor"}),
+                ("another msgid", [("doubled", "down", "typed", 2)], {"msgid": "another"})):
+            with self.subTest(name):
+                story, deaths = self.forget(**arguments)
+                self.found(story, *expected, deaths=deaths)
+
+    def test_what_a_relay_says_is_of_its_own_life_alone(self):
+        """The next process stands before a full disk as well, and says nothing."""
+        story = Story(rooms=("reef",)).talk()
+        story.store("bob@desk", "reef", False)
+        deaths = []
+        entry = None
+        for late in (0, 1):
+            deaths.append(story.now + 1)
+            for client in story.records:
+                story.connect(client)
+            entry = entry or story.log(Key("Ann-reef", "reef", 4))
+            for client in story.records:
+                story.show(entry, client, time=entry["said_at"] - late)
+        self.found(story, ("wrong time", "down", "typed", 1), deaths=deaths)
+
+    def test_what_was_shown_before_anything_failed_is_not_forgotten(self):
+        for is_old in (True, False):
+            with self.subTest(is_old):
                 story = Story(rooms=("reef",)).talk()
-                entry = story.log(Key("Ann-reef", "reef", 4))
-                for client in story.records:
-                    story.show(entry, client)
+                entry = story.logs["reef"][-1] if is_old else story.log(Key("Ann-reef", "reef", 4))
+                story.now += 5000
+                story.store("bob@desk", "reef", False)
+                if is_old:
+                    # It was sent again meanwhile, or stood in a page.
+                    story.page("bob@desk", "reef", [entry], why="catch up")
+                else:
+                    for client in story.records:
+                        story.show(entry, client)
+                story.now += 5000
                 died = story.now
                 for client in story.records:
                     story.connect(client)
-                    story.show(entry, client, time=entry["said_at"] + 1)
+                    story.show(entry, client, time=entry["said_at"] - 2)
+                self.found(story, *([("wrong time", "down", "typed", 1)] if is_old else []), deaths=[died])
+
+    def test_a_link_that_stalls_brings_late_what_the_relay_had_said(self):
+        """Nobody else is there; all comes when the relay is dead."""
+        for said, is_right in ((-19_000, True), (0, True), (5000, False)):
+            with self.subTest(said):
+                story = Story(clients=("bob@desk", "alice@one"), rooms=("reef",)).talk()
+                story.now += 20_000
+                entry, at = story.log(Key("Ann-reef", "reef", 4)), story.now
+                story.line("alice@one", "<", story.shown(entry, "reef"))
+                died = story.now = at + 6000
+                story.now += 3000
+                story.store("bob@desk", "reef", False, said=at + said)
+                story.line("bob@desk", "<", story.shown(entry, "reef"))
+                for client in story.records:
+                    story.connect(client)
+                    story.show(entry, client, time=entry["said_at"] - 1)
+                self.found(story, *([] if is_right else [("wrong time", "down", "typed", 1)]), deaths=[died])
+
+    def test_a_new_life_has_one_time_again(self):
+        story, deaths = self.forget()
+        story.connect("bob@desk")
+        story.show(story.logs["reef"][-1], "bob@desk", time=story.logs["reef"][-1]["said_at"] - 2)
+        self.found(story, ("wrong time", "down", "typed", 1), deaths=deaths)
+
+    def test_what_was_forgotten_raises_no_line_of_the_next_process_and_each_of_its_own(self):
+        for is_before, expected in ((False, []), (True, [("wrong time", "down", "typed", 2)])):
+            with self.subTest(is_before):
+                story = Story(rooms=("reef",)).talk()
+                one, two = (story.log(Key("Ann-reef", "reef", number)) for number in (4, 5))
+                story.now += 5000
+                story.store("bob@desk", "reef", False)
+                for client in story.records:
+                    story.show(dict(one, said_at=two["said_at"] + 3), client)
+                    if is_before:
+                        story.show(two, client)
+                one["said_at"] = two["said_at"] + 3
+                died = story.now = story.now + 1000
+                for client in story.records:
+                    story.connect(client)
+                    if not is_before:
+                        story.show(two, client)
+                self.found(story, *expected, deaths=[died])
+
+    def test_an_answer_that_the_relay_could_not_keep_died_with_it(self):
+        """Shown long before, acknowledged while nothing was kept."""
+        for when, is_right in (("before", False), ("in it", True), ("it lived", False)):
+            with self.subTest(when):
+                story = Story(clients=("bob@desk",), rooms=("reef",))
+                entry = story.pass_on(Key("Ann-reef", "reef", 1))
+                story.now += 5000
+                if when == "before":
+                    story.acknowledge("bob@desk")
+                story.now += 5000
+                story.store("bob@desk", "reef", False)
+                story.acknowledge("bob@desk")
+                died = story.now = story.now + 5000
+                story.connect("bob@desk")
+                story.show(entry, "bob@desk")
                 self.found(
-                    story, *([] if is_forgotten else [("wrong time", "down", "typed", 1)]),
-                    forgetful=[(entry["at"], died)] if is_forgotten else [])
+                    story, *([] if is_right else [("doubled", "down", "typed", 1)]),
+                    deaths=[] if when == "it lived" else [died])
+
+    def test_questions_about_what_was_forgotten_may_be_refused_until_it_is_shown_anew(self):
+        for when, expected in (("before", 1), ("unknown", 0), ("anew", 1), ("another", 1)):
+            with self.subTest(when):
+                story = Story(rooms=("reef",)).talk()
+                entry = story.log(Key("Ann-reef", "reef", 4))
+                msgid = "m" + (entry if when != "another" else story.logs["reef"][0])["id"].replace(" ", "")
+                refusal = "MESSAGE_ERROR AFTER #reef %s :No such message" % msgid
+                story.store("bob@desk", "reef", False)
+                for client in story.records:
+                    story.show(entry, client)
+                if when == "before":
+                    story.page("bob@desk", "reef", [], why="catch up", refusal=refusal)
+                died = story.now = story.now + 1000
+                story.connect("bob@desk")
+                if when == "anew":
+                    story.show(entry, "bob@desk")
+                    story.now += 10
+                if when != "before":
+                    story.page("bob@desk", "reef", [], why="catch up", refusal=refusal)
+                self.found(story, *([("lost", "pages", "typed", 1)] * expected), deaths=[died])
+
+    def test_the_newest_lines_may_lack_what_was_forgotten_until_it_is_shown_anew_or_in_a_gap(self):
+        for room, wire, when, expected in (
+                ("reef", "typed", "unknown", 0), ("reef", "typed", "anew", 1), ("loft", "envelope", "unknown", 1),
+                ("loft", "envelope", "gap", 0)):
+            with self.subTest(room=room, when=when):
+                story = Story(rooms=(room,)).talk()
+                entry = story.log(Key("Ann-" + room, room, 4))
+                story.store("bob@desk", room, False)
+                for client in story.records:
+                    story.show(entry, client)
+                died = story.now = story.now + 1000
+                story.connect("bob@desk")
+                if when == "anew":
+                    story.show(entry, "bob@desk")
+                    story.now += 10
+                story.page(
+                    "bob@desk", room, story.logs[room][:-1], why="look",
+                    gaps=[(entry["at"] - 10, entry["at"] + 10)] if when == "gap" else ())
+                self.found(story, *([("lost", "pages", wire, 1)] * expected), deaths=[died])
 
     def test_what_claims_to_be_later_than_the_clock_is_of_then(self):
         for offset, late, is_right in (
@@ -633,16 +965,20 @@ class AccountantTests(unittest.TestCase):
 
     def test_where_the_time_is_the_relays_own_it_is_what_its_clock_showed(self):
         story = Story(rooms=("dock",))
-        entry = story.pass_on(Key("alice@one", "dock", 1), time=START + 3_600_000)
+        entry = story.pass_on(Key("alice@one", "dock", 1), time=START + 3_603_500)
         self.found(story, ("wrong time", "down", "swiftchat", 1))
         self.found(story, clock=[(entry["at"] - 5000, 3_600_000)])
 
     def test_a_relay_that_stood_still_may_have_looked_at_its_clock_before(self):
-        for stops, is_right in (([], False), ([(START, START + 60_000)], True)):
-            with self.subTest(stops):
+        for stops, time, is_right in (
+                ([], START, False), ([(START, START + 60_000)], START, True),
+                # It did not look while it stood, and not long before, nor was it another time.
+                ([(START, START + 60_000)], START + 20_000, False), ([(START, START + 60_000)], START - 1000, False),
+                ([(START, START + 40_000)], START, False)):
+            with self.subTest(stops=stops, time=time):
                 story = Story(rooms=("dock",))
                 story.now = START + 50_000
-                story.pass_on(Key("alice@one", "dock", 1), time=START + 2000)
+                story.pass_on(Key("alice@one", "dock", 1), time=time)
                 self.found(story, *([] if is_right else [("wrong time", "down", "swiftchat", 1)]), stops=stops)
 
     def test_a_text_that_was_cut_is_found(self):
@@ -729,6 +1065,14 @@ class AccountantTests(unittest.TestCase):
                 story.talk(4, 5)
                 self.found(story, ("lost", "down", wire, 1))
 
+    def test_a_guest_gets_all_that_an_irc_user_says_between_its_first_and_its_last_line(self):
+        for missed, is_right in ((3, False), (2, True), (4, True)):
+            with self.subTest(missed):
+                story = Story(clients=("alice@one", "eve@guest"), rooms=("reef",))
+                for number in (2, 3, 4):
+                    story.pass_on(Key("alice@one", "reef", number), skip=("eve@guest",) if number == missed else ())
+                self.found(story, *([] if is_right else [("lost", "down", "typed", 1)]))
+
     def test_a_gap_is_told_to_guests_as_well(self):
         story = self.guest()
         begin = story.now
@@ -769,6 +1113,16 @@ class AccountantTests(unittest.TestCase):
         result = self.found(story)
         self.assertEqual(result.tallies["typed", "pages"]["read"], 1)
         self.assertEqual(result.tallies["typed", "pages"]["delivered"], 6)
+
+    def test_a_room_that_was_begun_is_read_to_its_beginning(self):
+        story = Story(rooms=("reef",)).talk()
+        story.page("bob@desk", "reef", story.logs["reef"])
+        story.records["bob@desk"].pop()
+        self.found(story, ("lost", "pages", "typed", 1))
+        # Over another connection it was.
+        story.connect("bob@desk")
+        story.page("bob@desk", "reef", story.logs["reef"])
+        self.found(story)
 
     def test_what_is_in_no_page_is_lost_unless_a_gap_was_told(self):
         for room, wire in (("reef", "typed"), ("loft", "envelope")):
