@@ -248,8 +248,8 @@ extension Bridge {
         syncMetadata(of: room, session)
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
-        for notice in [room.statusNotice(context), room.ownStatusNotice(personID, context)] {
-            if let notice { session.appendLongAnswer(.entryNotice(room.id, notice)) }
+        for notice in room.statusNotices(context) + [room.ownStatusNotice(personID, context)].compactMap(\.self) {
+            session.appendLongAnswer(.entryNotice(room.id, notice))
         }
         if backlog != nil { session.appendLongAnswer(.backlog(room.id)) }
         tellUntold(room, session)

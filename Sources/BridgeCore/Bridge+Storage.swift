@@ -50,11 +50,7 @@ extension Bridge {
             offersChanged()
         case .failing(let reason):
             context.note(.error, "store-failing", "nothing can be kept: \(reason)", ["reason": reason])
-            for room in rooms {
-                room.notice(
-                    "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what "
-                        + "others write may be missing later.", context)
-            }
+            for room in rooms { room.notice(Room.unkeptSentence(reason), context) }
             registrationsFailed()
             offersChanged()
             releasePongs()

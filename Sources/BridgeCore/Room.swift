@@ -523,12 +523,21 @@ final class Room {
         member.hasReadMarker = hasReadMarker
     }
 
-    /// What a client that enters during an outage must know.
-    func statusNotice(_ context: BridgeContext) -> IRCMessage? {
-        guard let outage else { return nil }
-        return noticeMessage(
-            "This room has no link to \(settings.url.host) at the moment: \(outage.reason). "
-                + "What you write is kept and sent when it is there.", context)
+    static func unkeptSentence(_ reason: String) -> String {
+        "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what others write may be "
+            + "missing later."
+    }
+
+    /// What a client that enters while something is out of order must know.
+    func statusNotices(_ context: BridgeContext) -> [IRCMessage] {
+        var sentences: [String] = []
+        if case .failing(let reason) = context.ledger.condition { sentences.append(Self.unkeptSentence(reason)) }
+        if let outage {
+            sentences.append(
+                "This room has no link to \(settings.url.host) at the moment: \(outage.reason). "
+                    + "What you write is kept and sent when it is there.")
+        }
+        return sentences.map { noticeMessage($0, context) }
     }
 
     // MARK: - People upstream come and go

@@ -458,7 +458,7 @@ struct GapTests {
         #expect(rows.first?.isTakenBack == true)
     }
 
-    @Test("a disk that fails, and works again, is told once each")
+    @Test("a disk that fails, and works again, is told once each, also to who enters meanwhile")
     func condition() throws {
         let stage = try StoredStage(StoredWire.withHistory[1])
         stage.start()
@@ -466,7 +466,14 @@ struct GapTests {
         for _ in 0..<3 {
             stage.harness.perform { $0.storeConditionChanged(.failing("the disk is full"), now: $1) }
         }
-        #expect(stage.heard().filter { $0.text.contains("cannot be kept at the moment (the disk is full)") }.count == 1)
+        func told(_ client: UInt64) -> Int {
+            stage.heard(client).count { $0.text.contains("cannot be kept at the moment (the disk is full)") }
+        }
+        #expect(told(1) == 1)
+        stage.harness.connect(2)
+        for line in ["NICK eve", "USER u 0 * :r", "JOIN #lobby"] { stage.harness.send(2, line) }
+        #expect(told(2) == 1, "and to who enters meanwhile")
+        #expect(told(1) == 0)
         for _ in 0..<3 { stage.harness.perform { $0.storeConditionChanged(.sound, now: $1) } }
         #expect(stage.heard().filter { $0.text.contains("What is said is kept again") }.count == 1)
     }
