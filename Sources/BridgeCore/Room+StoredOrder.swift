@@ -130,6 +130,7 @@ extension Room {
     /// The link is gone, or is given up: what is said from now on is not heard.
     func loseSight(_ context: BridgeContext) {
         context.timers.cancel(.live(id))
+        context.identities.lostSight(of: settings.backend, now: context.now.monotonic)
         gapEnd = nil
         awaitedSince = nil
         guard missingSince == nil else { return }
