@@ -291,6 +291,13 @@ final class IdentityMap {
         accountNames[Confusables.skeleton(nick)] != nil || person(nick: nick)?.person.account != nil
     }
 
+    /// Whether logging in may get somebody a nick that they are refused now.
+    func mayYieldToAccount(nick: String) -> Bool {
+        let holders = holders(of: nick)
+        return belongsToAccount(nick: nick)
+            || !holders.isEmpty && holders.allSatisfy { $0.person.absentSince != nil }
+    }
+
     /// Those who have the nick, or one that looks like it.
     private func holders(of nick: String) -> [Record] {
         let (same, alike) = (byNick[casemapping.fold(nick)], bySkeleton[Confusables.skeleton(nick)])
