@@ -200,8 +200,11 @@ extension Room {
         recent.goOn(from: Int(clamping: message.sequence))
         if message.kind == .event { return _ = recent.takePlace() }
         recent.heard(message.at, wall: context.now.wall)
-        if message.kind == .gap {
-            recent.appendGap(msgid: message.msgid, at: message.at)
+        if message.kind == .gap || message.kind == .change {
+            recent.appendNotice(msgid: message.msgid, at: message.at)
+            if let words = message.sentAs, let changed = message.clientTags.first?.value {
+                _ = recent.edit(msgid: changed, text: words, byAuthor: false)
+            }
             return
         }
         let wireText = message.sentAs ?? message.text
