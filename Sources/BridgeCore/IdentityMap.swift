@@ -9,11 +9,11 @@ import WireBytes
 // installation and the nick, so that echoes are recognised without state; a nick stays with its upstream id while that person
 // is present and for 30 days after, unless
 //
-// | who is absent                                   | gives the nick up to                                             |
-// |-------------------------------------------------|---------------------------------------------------------------------|
-// | in whatever way                                 | an account                                                       |
-// | in whatever way, by an id that nobody vouches for | a newcomer with the same display name: apps draw new ids         |
-// | by the backend's word, for a quarter of an hour | whoever comes with a name that makes this nick, or one like it   |
+// | who is absent                         | gives the nick up to                                         |
+// |---------------------------------------|--------------------------------------------------------------|
+// | in whatever way                       | an account                                                   |
+// | with an id that nobody vouches for    | a newcomer with the same display name: apps draw new ids     |
+// | by the backend's word, for 15 minutes | whoever comes with a name that asks for it, or looks like it |
 //
 // Whoever gave it up has another from then on. Those who are known keep what they have, so nothing goes back and forth.
 
