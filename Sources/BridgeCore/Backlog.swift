@@ -177,11 +177,11 @@ struct BacklogRenderer {
                 IRCMessage(
                     tags: tags, source: serverName, command: "NOTICE", params: [channel, stamp(message.at) + text])
             ]
-        case .message, .notice:
+        case .message, .notice, .change:
             if let account = message.account { tags.append(IRCTag("account", account)) }
             let head = IRCMessage(
                 tags: tags + self.tags(of: message), source: message.source,
-                command: message.kind == .notice ? "NOTICE" : "PRIVMSG", params: [channel])
+                command: message.kind == .message ? "PRIVMSG" : "NOTICE", params: [channel])
             return said(message, head)?.messages(for: caps, reference: reference) ?? []
         }
     }

@@ -142,8 +142,8 @@ extension Bridge {
     private func changeNick(_ nick: String, _ session: IRCSession) {
         let refusal = context.identities.refusal(
             nick: nick, holder: session.person, account: session.account?.name)
-        // Who is still to log in may be the one for whom the nick is kept; registration looks again.
-        let mayComeToOwnIt = session.person == nil && context.identities.belongsToAccount(nick: nick)
+        // Who is still to log in may be the one for whom the nick is kept, or to whom it is given up; registration looks again.
+        let mayComeToOwnIt = session.person == nil && context.identities.mayYieldToAccount(nick: nick)
         if let refusal, refusal == .erroneous || !mayComeToOwnIt {
             if session.person == nil, refusal == .inUse { session.refusedNick = nick }
             return refuse(nick, refusal, session)

@@ -257,9 +257,11 @@ extension Bridge {
     ) -> [String] {
         let isFound = answer.isSearch
         let stamp = "[\(ServiceReading.time(message.at, now: context.now.wall))] "
-        guard message.kind == .message else { return [stamp + message.text] }
+        guard StoredMessage.Kind.ofWords.contains(message.kind) else { return [stamp + message.text] }
         let action = MessageRendering.action(message.text)
-        let speaker = action == nil ? "<\(message.nick)> " : "* \(message.nick) "
+        var speaker = action == nil ? "<\(message.nick)> " : "* \(message.nick) "
+        // It tells by itself of whom.
+        if message.kind == .change { speaker = "" }
         let head = (isFound ? room.channel + " " : "") + stamp + speaker
         let tail = isFound ? " (\(message.msgid))" : ""
         var limits = settings.limits
@@ -288,13 +290,13 @@ extension Bridge {
         guard message.msgid == msgid else { return ["That is no message."] }
         let time = IRCServerTime.format(milliseconds: message.at.milliseconds)
         guard !message.isTakenBack else { return ["This message in \(room.channel), of \(time), was taken back."] }
-        guard message.kind == .message else { return ["\(time): \(message.text)"] }
+        guard StoredMessage.Kind.ofWords.contains(message.kind) else { return ["\(time): \(message.text)"] }
         let isOurs = message.author != nil
         let action = isOurs ? MessageRendering.action(message.text) : nil
         let text = MessageRendering.cleanBody(action.map { "* \(message.nick) \($0)" } ?? message.text)
         let size = text.utf8.count
         let (body, next) = ServiceReading.page(of: text, from: start, budget: serviceBudget(for: session))
-        var lines = ["\(message.nick) in \(room.channel), \(time):"]
+        var lines = [(message.kind == .change ? "In " : "\(message.nick) in ") + "\(room.channel), \(time):"]
         if message.isEncrypted, text.isEmpty { lines.append("[encrypted message]") }
         lines += body.filter { !$0.isEmpty }
         if let next {

@@ -119,11 +119,16 @@ extension Room {
 
     /// `message` with its inline files kept beside it, where they can be: neither memory nor the store has to hold them.
     func keepingFiles(_ message: ChatMessage, _ context: BridgeContext) -> ChatMessage {
-        guard context.settings.media != nil, message.attachments.contains(where: { $0.inline != nil }) else {
-            return message
-        }
         var message = message
-        message.attachments = message.attachments.prefix(MessageRendering.maxAttachmentLines).map { attachment in
+        message.attachments = keepingFiles(message.attachments, context)
+        return message
+    }
+
+    func keepingFiles(_ attachments: [ChatAttachment], _ context: BridgeContext) -> [ChatAttachment] {
+        guard context.settings.media != nil, attachments.contains(where: { $0.inline != nil }) else {
+            return attachments
+        }
+        return attachments.prefix(MessageRendering.maxAttachmentLines).map { attachment in
             guard let inline = attachment.inline, let file = KeptFiles.file(inline: inline, mime: attachment.mime)
             else { return attachment }
             context.emit(.keepFile(file))
@@ -133,7 +138,6 @@ extension Room {
             kept.size = Int64(file.bytes.count)
             return kept
         }
-        return message
     }
 
     /// What is said, with files that its author uploaded before: as attachments, and without their links where these stand

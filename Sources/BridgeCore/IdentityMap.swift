@@ -5,10 +5,17 @@ import WireBytes
 
 // Who is who. One nick space for both sides: IRC users claim nicks, people upstream are given them.
 //
-// Rules kept here: a nick stays with its upstream id while that person is present and for 30 days after, unless a newcomer
-// with the same display name finds the holder absent, since apps draw a new id at every start; a nick that a reader could
-// mistake for another counts as taken; an IRC user's id upstream follows from the installation and the nick, so that echoes
-// are recognised without state.
+// Rules kept here: a nick that a reader could mistake for another counts as taken; an IRC user's id upstream follows from the
+// installation and the nick, so that echoes are recognised without state; a nick stays with its upstream id while that person
+// is present and for 30 days after, unless
+//
+// | who is absent                         | gives the nick up to                                         |
+// |---------------------------------------|--------------------------------------------------------------|
+// | in whatever way                       | an account                                                   |
+// | with an id that nobody vouches for    | a newcomer with the same display name: apps draw new ids     |
+// | by the backend's word, for 15 minutes | whoever comes with a name that asks for it, or looks like it |
+//
+// Whoever gave it up has another from then on. Those who are known keep what they have, so nothing goes back and forth.
 
 /// A person as IRC clients see them.
 struct Person {
@@ -47,6 +54,7 @@ struct Person {
     private struct Rarities: Equatable {
         var roomCount = 0
         var absentSince: MonotonicInstant?
+        var leaveWasTold = false
         var renamedAt: MonotonicInstant?
         var away: String?
         var account: String?
@@ -80,6 +88,12 @@ struct Person {
     var absentSince: MonotonicInstant? {
         get { rarities.absentSince }
         set { rarities.absentSince = newValue }
+    }
+
+    /// The backend itself told that somebody upstream left; else they have only not been seen.
+    var leaveWasTold: Bool {
+        get { rarities.leaveWasTold }
+        set { rarities.leaveWasTold = newValue }
     }
 
     /// When an upstream person's display name changed last.
@@ -129,6 +143,9 @@ enum NickRefusal: Equatable {
 final class IdentityMap {
     /// How long an absent upstream person keeps their nick.
     static let retention: Duration = .seconds(30 * 24 * 60 * 60)
+    /// How long a nick rests with somebody upstream who left, before others upstream may have it: nobody who was there a moment
+    /// ago is to be mistaken for who comes next.
+    static let nickRest: Duration = .seconds(15 * 60)
     /// Shortest time between two changes of an upstream person's name: each is a line for everybody in their rooms.
     static let renamePause: Duration = .seconds(5)
     /// Absent people remembered at most; the longest absent go first. About 300 bytes each.
@@ -163,6 +180,8 @@ final class IdentityMap {
     var presenceChanged: ((Person, _ isHere: Bool) -> Void)?
     /// What people read on the clock, for these changes.
     var wall: () -> ChatTimestamp = { ChatTimestamp(milliseconds: 0) }
+    /// When a backend was last lost sight of: who had left before may have come back.
+    private var sightLost: [String: MonotonicInstant] = [:]
     /// People upstream who are nobody in particular.
     private var passing: Set<PersonID> = []
 
@@ -272,6 +291,19 @@ final class IdentityMap {
         accountNames[Confusables.skeleton(nick)] != nil || person(nick: nick)?.person.account != nil
     }
 
+    /// Whether logging in may get somebody a nick that they are refused now.
+    func mayYieldToAccount(nick: String) -> Bool {
+        let holders = holders(of: nick)
+        return belongsToAccount(nick: nick)
+            || !holders.isEmpty && holders.allSatisfy { $0.person.absentSince != nil }
+    }
+
+    /// Those who have the nick, or one that looks like it.
+    private func holders(of nick: String) -> [Record] {
+        let (same, alike) = (byNick[casemapping.fold(nick)], bySkeleton[Confusables.skeleton(nick)])
+        return (same === alike ? [same] : [same, alike]).compactMap(\.self)
+    }
+
     /// Whether `nick` may be taken by `holder` (nil: by somebody new), who is logged in as `account`.
     func refusal(nick: String, holder: PersonID?, account: String? = nil) -> NickRefusal? {
         guard IRCNames.isValidNickname(nick, maxBytes: maker.settings.maxBytes, utf8: maker.settings.utf8),
@@ -281,18 +313,16 @@ final class IdentityMap {
         let skeleton = Confusables.skeleton(nick)
         if reserved.contains(skeleton) { return .inUse }
         if let owners = accountNames[skeleton], !owners.contains(where: { $0 == account }) { return .inUse }
-        for taken in [byNick[casemapping.fold(nick)], bySkeleton[skeleton]].compactMap(\.self) where taken.id != holder
-        {
+        for taken in holders(of: nick) where taken.id != holder {
             // Names upstream cost nothing: those of people who are away must not keep a nick from an account.
             guard account != nil, taken.person.absentSince != nil else { return .inUse }
         }
         return nil
     }
 
-    /// An IRC user takes a nick that was not refused: absent people who have it, or one that looks like it, get another.
+    /// Somebody takes a nick that was not refused: absent people who have it, or one that looks like it, get another.
     private func giveUp(_ nick: String) {
-        for record in [byNick[casemapping.fold(nick)], bySkeleton[Confusables.skeleton(nick)]].compactMap(\.self)
-        where record.person.absentSince != nil {
+        for record in holders(of: nick) where record.person.absentSince != nil {
             forgetNames(of: record)
             record.person.rename(numbered(record.person.nick) { isFree($0) && !areAlike($0, nick) })
             claimNames(record)
@@ -459,7 +489,8 @@ final class IdentityMap {
             guard !keepsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
             let oldSource = person.source
             forgetNames(of: record)
-            let nick = freeNick(base, of: sender, displayName: realname, backend: backend)
+            let nick = freeNick(
+                base, of: sender, displayName: realname, backend: backend, authenticated: authenticated, now: now)
             record.person.rename(nick)
             claimNames(record)
             nickChanged(from: person, record.person)
@@ -470,7 +501,8 @@ final class IdentityMap {
         // Without a name the id is shown, as far as a nick can show it.
         let base = maker.nick(name: displayName ?? sender.id?.rawValue, id: idText)
         let realname = Self.realname(displayName ?? idText)
-        let nick = freeNick(base, of: sender, displayName: realname, backend: backend)
+        let nick = freeNick(
+            base, of: sender, displayName: realname, backend: backend, authenticated: authenticated, now: now)
         var person = Person(
             kind: .remote(key), nick: nick, ident: Self.remoteIdent, host: Self.hostname(backend), realname: realname,
             account: nil)
@@ -492,17 +524,21 @@ final class IdentityMap {
             if $0.roomCount == 1 { hasCome = $0 }
             if $0.absentSince != nil { absentCount -= 1 }
             $0.absentSince = nil
+            $0.leaveWasTold = false
         }
         if let hasCome { presenceChanged?(hasCome, true) }
     }
 
     /// The person left one room; out of the last one they are remembered for a while.
-    func left(_ id: PersonID, now: MonotonicInstant) {
+    ///
+    /// - Parameter isTold: the backend said so.
+    func left(_ id: PersonID, isTold: Bool = false, now: MonotonicInstant) {
         var isGone = false
         modify(id) {
             $0.roomCount = max(0, $0.roomCount - 1)
             guard $0.roomCount == 0, $0.absentSince == nil else { return }
             $0.absentSince = now
+            $0.leaveWasTold = isTold
             absentCount += 1
             absentQueue.append((id, now))
             isGone = true
@@ -516,20 +552,39 @@ final class IdentityMap {
         }
     }
 
+    /// From now on people may come back on this backend, and nobody here hears of it.
+    func lostSight(of backend: String, now: MonotonicInstant) { sightLost[backend] = now }
+
+    /// Whether somebody upstream certainly left, and has been gone for so long that others may have the nick.
+    private func isLongGone(_ person: Person, now: MonotonicInstant) -> Bool {
+        guard case .remote(let key) = person.kind, person.leaveWasTold, let since = person.absentSince else {
+            return false
+        }
+        return now - since >= Self.nickRest && sightLost[key.backend].map { $0 < since } ?? true
+    }
+
     /// Entries that wait to be forgotten, stale ones included.
     var absenceEntryCount: Int { absentQueue.count - absentHead }
 
-    private func freeNick(_ base: String, of sender: ChatPerson, displayName: String, backend: String) -> String {
+    private func freeNick(
+        _ base: String, of sender: ChatPerson, displayName: String, backend: String, authenticated: Bool,
+        now: MonotonicInstant
+    ) -> String {
         // A message under an IRC user's id that is not known to be theirs, after a crash that lost more than the messages: its
         // author will want the nick, and could not have it for as long as this one is remembered. Where one account speaks for
         // all, it has its id from the bridge's name.
         if base == "chatbridge" || sender.id != puppetID(nick: base, backend: backend) {
             if isFree(base) { return base }
-            // Apps draw a new id at every start: the same name while its holder is away is the same person come back.
-            if let (holder, person) = person(nick: base), case .remote(let key) = person.kind, key.backend == backend,
-                person.absentSince != nil, TextBytes.areSame(person.realname, displayName)
+            // Apps draw a new id at every start: the same name while its holder is away is the same person come back. Where the
+            // backend vouches for its ids it is not.
+            if !authenticated, let (holder, person) = person(nick: base), case .remote(let key) = person.kind,
+                key.backend == backend, person.absentSince != nil, TextBytes.areSame(person.realname, displayName)
             {
                 remove(holder)
+                if isFree(base) { return base }
+            }
+            if !isReserved(base), holders(of: base).allSatisfy({ isLongGone($0.person, now: now) }) {
+                giveUp(base)
                 if isFree(base) { return base }
             }
         }
@@ -556,10 +611,12 @@ final class IdentityMap {
         }
     }
 
-    private func isFree(_ nick: String) -> Bool {
+    private func isFree(_ nick: String) -> Bool { holders(of: nick).isEmpty && !isReserved(nick) }
+
+    /// It is kept for the program, or for an account.
+    private func isReserved(_ nick: String) -> Bool {
         let skeleton = Confusables.skeleton(nick)
-        return byNick[casemapping.fold(nick)] == nil && bySkeleton[skeleton] == nil && !reserved.contains(skeleton)
-            && accountNames[skeleton] == nil
+        return reserved.contains(skeleton) || accountNames[skeleton] != nil
     }
 
     private func pruneAbsent(now: MonotonicInstant) {

@@ -61,8 +61,7 @@ struct MemoryHistory {
     @discardableResult
     mutating func takeBack(msgid: String) -> [StoredMessage] {
         var before: [StoredMessage] = []
-        for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].isEvent(about: msgid)
-        {
+        for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].wasDone(to: msgid) {
             before.append(rows[index])
             byteCount -= rows[index].memoryByteCount
             rows[index].takeBack()

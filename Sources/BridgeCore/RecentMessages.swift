@@ -2,7 +2,8 @@ import ChatModel
 
 /// The last lines of a room's order, for replies, read markers and receipts. The store has older ones.
 ///
-/// A gap has its place in the order and nothing else: nobody answers it, takes it back or is told of it upstream.
+/// What the bridge tells, a gap or what somebody made of another's message, has its place in the order and nothing else: nobody
+/// answers it, takes it back or is told of it upstream.
 struct RecentMessages {
     static let capacity = 2000
 
@@ -35,8 +36,8 @@ struct RecentMessages {
         var saidNoEarlier: ChatTimestamp { at.after(-RecentMessages.mostRaised) }
         /// Grows with the order of the room.
         var sequence: Int
-        /// Something is missing here.
-        var isGap = false
+        /// The bridge's own: something is missing here, or was changed.
+        var isNotice = false
     }
 
     /// Bytes of a text that are kept: more than an excerpt shows, and no megabyte is held for sixty characters.
@@ -95,11 +96,11 @@ struct RecentMessages {
 
     /// - Returns: its place in the order.
     @discardableResult
-    mutating func appendGap(msgid: String, at: ChatTimestamp) -> Int {
+    mutating func appendNotice(msgid: String, at: ChatTimestamp) -> Int {
         let slot = push(
             Entry(
                 msgid: msgid, upstreamID: nil, puppet: nil, sender: ChatPerson(), nick: "", beginning: "", at: at,
-                sequence: nextSequence, isGap: true))
+                sequence: nextSequence, isNotice: true))
         return ring[slot].sequence
     }
 
@@ -295,7 +296,7 @@ struct RecentMessages {
 
     /// What was said at a place in the order, where that is remembered.
     func entry(sequence: Int) -> Entry? {
-        ring.first { $0.sequence == sequence && !$0.isGap }
+        ring.first { $0.sequence == sequence && !$0.isNotice }
     }
 
     /// The newest of what one IRC user said.

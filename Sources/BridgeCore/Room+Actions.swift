@@ -430,6 +430,8 @@ extension Room {
     /// | somebody else upstream                               | a notice that they changed it  | stays as it was said |
     /// | an IRC user, the account, or nobody                  | a notice that the backend did  | stays as it was said |
     ///
+    /// The notice has a place of its own in the room's order, for those who come later.
+    ///
     /// IRC users edit nothing here, so nothing is an edit of theirs, whoever it names.
     func editReceived(_ edit: ChatEdit, _ context: BridgeContext, isLookedUp: Bool = false) {
         if !isLookedUp, recent.entry(upstreamID: edit.id) == nil {
@@ -453,9 +455,13 @@ extension Room {
         }
         let change = before.flatMap { Self.substitution(from: $0, to: edit.text) }
         show(
-            change ?? "* " + withNicks(edit.text, context), of: edit, original,
-            tags: tags(of: person, at: shownTime(edit.at, context)),
+            change ?? "* " + withNicks(edit.text, context), of: edit, msgid: original.msgid,
+            tags: tags(of: person, at: shownTime(edit.at, context)) + replyTags(original),
             source: person.source, command: "PRIVMSG", deaf: deaf(to: author, context), context)
+    }
+
+    private func replyTags(_ original: RecentMessages.Entry) -> [IRCTag] {
+        [IRCTag(StoredMessage.replyTag, original.msgid), IRCTag("+draft/reply", original.msgid)]
     }
 
     /// A message was changed by somebody else than its author, or nobody knows by whom.
@@ -466,24 +472,37 @@ extension Room {
         let sentence =
             "*** A message of \(original.nick)'s from \(Self.spoken(seconds: seconds)) ago was changed by "
             + "\(editor.flatMap { context.identities[$0]?.nick } ?? "the backend"): "
+        var edit = edit
+        edit.attachments = keepingFiles(edit.attachments, context)
+        let text = sentence + withNicks(edit.text, context)
+        let (server, at, tags) = (context.settings.serverName, lineTime(nil, context), replyTags(original))
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("change"),
+            id: ChatID("\(recent.nextSequence) \(original.msgid)"))
+        let sequence = recent.appendNotice(msgid: msgid, at: at)
+        recent.heard(at, wall: context.now.wall)
+        keep(
+            StoredMessage(
+                kind: .change, sequence: Int64(sequence), msgid: msgid,
+                sender: editor == nil ? ChatPerson() : edit.sender, at: at, nick: server, source: server, text: text,
+                sentAs: edit.text, attachments: edit.attachments,
+                clientTags: tags.map { StoredTag(name: $0.name, value: $0.value) }), context)
+        let time = IRCServerTime.format(milliseconds: at.milliseconds)
         show(
-            sentence + withNicks(edit.text, context), of: edit, original,
-            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
-            source: context.settings.serverName, command: "NOTICE", deaf: editor.map { deaf(to: $0, context) } ?? [],
-            context)
+            text, of: edit, msgid: msgid, tags: [IRCTag("time", time), IRCTag("msgid", msgid)] + tags, source: server,
+            command: "NOTICE", deaf: editor.map { deaf(to: $0, context) } ?? [], context)
     }
 
     private func show(
-        _ text: String, of edit: ChatEdit, _ original: RecentMessages.Entry, tags: [IRCTag], source: String,
-        command: String, deaf: Set<ClientID>, _ context: BridgeContext
+        _ text: String, of edit: ChatEdit, msgid: String, tags: [IRCTag], source: String, command: String,
+        deaf: Set<ClientID>, _ context: BridgeContext
     ) {
         let lines = MessageRendering.lines(
             text: text, attachments: edit.attachments, isEncrypted: false,
             budget: IRCTextSplitter.budget(source: source, command: command, target: channel),
-            limits: context.settings.limits, msgid: original.msgid,
+            limits: context.settings.limits, msgid: msgid,
             files: edit.attachments.isEmpty ? nil : fileLinks(context))
-        let reply = [IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid)]
-        let head = IRCMessage(tags: tags + reply, source: source, command: command, params: [channel])
+        let head = IRCMessage(tags: tags, source: source, command: command, params: [channel])
         broadcast(IRCUtterance(head: head, lines: lines), and: deaf, context)
     }
 

@@ -21,7 +21,12 @@ extension Room {
             text: ([line.command] + line.params.dropFirst()).joined(separator: "\n"),
             clientTags: line.tags.filter(\.isClientOnly).map { StoredTag(name: $0.name, value: $0.value) },
             author: author)
-        if context.isDurable { context.keep(.message(storedKey, event)) } else { archive.append(event) }
+        keep(event, context)
+    }
+
+    /// Keeps a line that is nobody's message, where what was said is kept.
+    func keep(_ row: StoredMessage, _ context: BridgeContext) {
+        if context.isDurable { context.keep(.message(storedKey, row)) } else { archive.append(row) }
     }
 }
 

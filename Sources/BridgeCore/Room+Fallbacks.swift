@@ -24,7 +24,7 @@ extension Room {
     ) {
         let groups = audience.groups.filter { !$0.profile.contains(.messageTags) && !$0.isEmpty }
         guard !groups.isEmpty, reactionBudget.take(now: context.now.monotonic) else { return }
-        let author = original.nick == person.nick ? "their own" : "\(original.nick)'s"
+        let author = isAuthor(person, of: original, context) ? "their own" : "\(original.nick)'s"
         let shown = UpstreamSession.printable(emoji)
         let deed = operation == .add ? "reacted with \(shown) to" : "took \(shown) back from"
         let line = noticeMessage("\(person.nick) \(deed) \(author): \(original.excerpt)", context)
@@ -35,6 +35,16 @@ extension Room {
                 group.held.removeAll { deaf.contains($0) }
             }
             send(line, to: group, except: except, context)
+        }
+    }
+
+    /// Whether somebody said this; the nick alone may be another's by now.
+    private func isAuthor(_ person: Person, of original: RecentMessages.Entry, _ context: BridgeContext) -> Bool {
+        switch person.kind {
+        case .local: original.puppet == context.identities.puppetID(of: person, backend: settings.backend)
+        case .remote(let key):
+            original.puppet == nil
+                && key == IdentityMap.remoteKey(personBehind(named(original.sender)), backend: settings.backend)
         }
     }
 

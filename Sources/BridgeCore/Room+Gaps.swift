@@ -37,14 +37,14 @@ extension Room {
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
             id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
-        let sequence = recent.appendGap(msgid: msgid, at: at)
+        let sequence = recent.appendNotice(msgid: msgid, at: at)
         recent.heard(at, wall: context.now.wall)
         let server = context.settings.serverName
         let stored = StoredMessage(
             kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: to, gapFrom: from, nick: server,
             source: server,
             text: text)
-        if context.isDurable { context.keep(.message(storedKey, stored)) } else { archive.append(stored) }
+        keep(stored, context)
         broadcast(
             IRCMessage(
                 tags: [

@@ -311,7 +311,7 @@ extension Room {
         _ passed: [RecentMessages.Entry], by member: LocalMember, _ context: BridgeContext
     ) {
         guard member.receipts != .off else { return }
-        let unread = passed.filter { $0.puppet != member.puppet && !$0.isGap }.suffix(Self.maxReceiptsPerMarker)
+        let unread = passed.filter { $0.puppet != member.puppet && !$0.isNotice }.suffix(Self.maxReceiptsPerMarker)
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)

@@ -130,6 +130,7 @@ extension Room {
     /// The link is gone, or is given up: what is said from now on is not heard.
     func loseSight(_ context: BridgeContext) {
         context.timers.cancel(.live(id))
+        context.identities.lostSight(of: settings.backend, now: context.now.monotonic)
         gapEnd = nil
         awaitedSince = nil
         guard missingSince == nil else { return }
@@ -199,8 +200,11 @@ extension Room {
         recent.goOn(from: Int(clamping: message.sequence))
         if message.kind == .event { return _ = recent.takePlace() }
         recent.heard(message.at, wall: context.now.wall)
-        if message.kind == .gap {
-            recent.appendGap(msgid: message.msgid, at: message.at)
+        if message.kind == .gap || message.kind == .change {
+            recent.appendNotice(msgid: message.msgid, at: message.at)
+            if let words = message.sentAs, let changed = message.clientTags.first?.value {
+                _ = recent.edit(msgid: changed, text: words, byAuthor: false)
+            }
             return
         }
         let wireText = message.sentAs ?? message.text

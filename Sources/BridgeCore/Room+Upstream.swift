@@ -116,7 +116,7 @@ extension Room {
             _ = present(membership.user, mayWait: true, context)
         case .leave(let membership) where !membership.isSelf:
             let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
-            if let person = context.identities.known(key) { remoteLeft(person, reason: nil, context) }
+            if let person = context.identities.known(key) { remoteLeft(person, reason: nil, isTold: true, context) }
         case .join, .leave: break
         case .presence(let presence): presenceReceived(presence, context)
         case .system(let system):

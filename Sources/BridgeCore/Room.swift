@@ -585,16 +585,17 @@ final class Room {
         return resolution.id
     }
 
-    func remoteLeft(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
+    /// - Parameter isTold: the backend said so.
+    func remoteLeft(_ personID: PersonID, reason: String?, isTold: Bool = false, _ context: BridgeContext) {
         guard remotes.removeValue(forKey: personID) != nil else { return }
         context.timers.cancel(.typingIn(personID, id))
         receiptNotices.forget(reader: personID)
         if !crowds.isEmpty { _ = crowds.remove(personID) }
-        departed(personID, reason: reason, context)
+        departed(personID, reason: reason, isTold: isTold, context)
     }
 
     /// Somebody is gone; nobody is told who was not told that they came.
-    func departed(_ personID: PersonID, reason: String?, _ context: BridgeContext) {
+    func departed(_ personID: PersonID, reason: String?, isTold: Bool = false, _ context: BridgeContext) {
         if slots.contains(personID), let person = context.identities[personID] {
             broadcast(
                 IRCMessage(
@@ -602,7 +603,7 @@ final class Room {
                     params: reason.map { [channel, $0] } ?? [channel]), context)
         }
         slots.remove(personID)
-        context.identities.left(personID, now: context.now.monotonic)
+        context.identities.left(personID, isTold: isTold, now: context.now.monotonic)
     }
 
     private func scheduleIdleSweep(_ context: BridgeContext) {

@@ -83,7 +83,9 @@ public struct StoredPageQuery: Equatable, Sendable {
 
     /// Whether a message of the room can be in the page.
     public func shows(_ row: StoredMessage) -> Bool {
-        let isThere = row.kind == .event ? withEvents && !row.isTakenBack : withTakenBack || !row.isTakenBack
+        let isThere =
+            (withEvents || row.kind != .event)
+            && (!row.isTakenBack || withTakenBack && !StoredMessage.Kind.ofDeeds.contains(row.kind))
         return isThere && !without.cover(row)
     }
 

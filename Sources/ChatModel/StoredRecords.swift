@@ -36,6 +36,9 @@ public struct StoredMessage: Equatable, Sendable {
         case event = 2
         /// What an IRC user said to another as a NOTICE. Rooms have none: no backend knows such.
         case notice = 3
+        /// What somebody else than its author made of a message, who is the sender where that is known. The tags name the message,
+        /// which has its own words still.
+        case change = 4
     }
 
     public var kind: Kind
@@ -57,10 +60,10 @@ public struct StoredMessage: Equatable, Sendable {
     public var nick: String
     public var source: String
     public var account: String?
-    /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as it was shown. Of a gap: the whole line,
-    /// its `*** ` included.
+    /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as it was shown. Of a gap or a change: the
+    /// whole line, its `*** ` included.
     public var text: String
-    /// As the backend has it, where that is something else: what went up for an IRC user's message.
+    /// As the backend has it, where that is something else: what went up for an IRC user's message. Of a change: the new words.
     public var sentAs: String?
     public var attachments: [ChatAttachment]
     public var isEncrypted: Bool
@@ -104,13 +107,20 @@ public struct StoredMessage: Equatable, Sendable {
     }
 }
 
+extension StoredMessage.Kind {
+    /// It may be done to a message, and goes with that.
+    public static let ofDeeds: [Self] = [.event, .change]
+    /// It holds words that may be looked for.
+    public static let ofWords: [Self] = [.message, .notice, .change]
+}
+
 extension StoredMessage {
-    /// The tag by which an event names the message that it is about.
+    /// The tag by which what was done names the message that it is about.
     public static let replyTag = "+reply"
 
     /// Whether it was done to that message.
-    public func isEvent(about msgid: String) -> Bool {
-        kind == .event && clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
+    public func wasDone(to msgid: String) -> Bool {
+        Kind.ofDeeds.contains(kind) && clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
     }
 
     /// The words go, their place stays.

@@ -67,7 +67,7 @@ public struct StoredSearch: Equatable, Sendable {
 
     /// Whether all but the text is as it is looked for.
     private func isMeant(_ row: StoredMessage) -> Bool {
-        guard row.kind == .message || row.kind == .notice, !row.isTakenBack, !without.cover(row) else { return false }
+        guard StoredMessage.Kind.ofWords.contains(row.kind), !row.isTakenBack, !without.cover(row) else { return false }
         if let after, row.at < after { return false }
         if let before, row.at > before { return false }
         if let nick, Self.folded(row.nick) != Self.folded(nick) { return false }

@@ -113,7 +113,7 @@ final class StoreChanges: @unchecked Sendable {
             """
             UPDATE messages SET text = '', tags = NULL, flags = flags | \(StoredFlag.takenBack)
             WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
-            AND kind = \(StoredMessage.Kind.event.rawValue) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
+            AND kind IN (\(StoredMessage.Kind.ofDeeds.numbers)) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
         withdrawn = try StoreWithdrawn(connection)
         marker = try connection.prepare(

@@ -34,7 +34,7 @@ struct StorePageStatements {
         // The flags that a message must not have come last, and what was done to what was taken back is nowhere.
         let visible = """
             room = ? AND seq >= ? AND seq < ? AND flags & ? = 0 AND kind <> ?
-            AND NOT (kind = \(StoredMessage.Kind.event.rawValue) AND flags & \(StoredFlag.takenBack) <> 0)
+            AND NOT (kind IN (\(StoredMessage.Kind.ofDeeds.numbers)) AND flags & \(StoredFlag.takenBack) <> 0)
             """
         oldest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
         newest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
@@ -51,7 +51,7 @@ struct StorePageStatements {
                 """
                 SELECT \(voices),
                 CASE WHEN at >= ?2 AND at <= ?3 AND (?4 IS NULL OR nick = ?4 COLLATE NOCASE)
-                AND kind IN (\(StoredMessage.Kind.message.rawValue), \(StoredMessage.Kind.notice.rawValue))
+                AND kind IN (\(StoredMessage.Kind.ofWords.numbers))
                 AND flags & \(StoredFlag.takenBack) = 0 THEN CASE WHEN ?5 THEN text ELSE '' END END
                 FROM messages WHERE room = ?1 AND seq >= ?6 AND seq < ?7 ORDER BY seq \(direction)
                 """)

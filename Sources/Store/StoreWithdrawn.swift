@@ -33,7 +33,7 @@ final class StoreWithdrawn {
         keepEvents = try connection.prepare(
             """
             \(insert) WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
-            AND flags & \(StoredFlag.takenBack) = 0 AND kind = \(StoredMessage.Kind.event.rawValue)
+            AND flags & \(StoredFlag.takenBack) = 0 AND kind IN (\(StoredMessage.Kind.ofDeeds.numbers))
             AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
         trim = try connection.prepare(

@@ -159,3 +159,8 @@ extension StoreOperation {
         tags.reduce(0) { $0 + 64 + $1.name.utf8.count + ($1.value?.utf8.count ?? 0) }
     }
 }
+
+extension [StoredMessage.Kind] {
+    /// As a statement lists them.
+    var numbers: String { map { String($0.rawValue) }.joined(separator: ", ") }
+}

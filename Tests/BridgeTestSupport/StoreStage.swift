@@ -46,7 +46,7 @@ public struct StoreStage {
 
     private mutating func apply(_ change: StoreOperation) {
         if case .takeBack(let key, let msgid) = change {
-            withdrawn[msgid] = disk.rooms[key]?.messages.filter { $0.msgid == msgid || $0.isEvent(about: msgid) }
+            withdrawn[msgid] = disk.rooms[key]?.messages.filter { $0.msgid == msgid || $0.wasDone(to: msgid) }
         }
         disk.apply(change)
         guard case .restore(let key, let msgid) = change, let rows = withdrawn.removeValue(forKey: msgid) else {
@@ -226,7 +226,7 @@ extension StoredState {
         case .takeBack(let key, let msgid):
             changeMessage(key, msgid) { $0.takeBack() }
             guard let messages = rooms[key]?.messages else { return }
-            for index in messages.indices where messages[index].isEvent(about: msgid) {
+            for index in messages.indices where messages[index].wasDone(to: msgid) {
                 rooms[key]?.messages[index].takeBack()
             }
         // Whoever has the disk puts back what was there.

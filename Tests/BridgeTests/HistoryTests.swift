@@ -446,6 +446,119 @@ struct HistoryTests {
     }
 
     @Test(
+        "what somebody else made of a message is in the past as it was told, and the message as its author said it",
+        arguments: HistoryPlace.own)
+    func changedByOthers(_ place: HistoryPlace) throws {
+        let stage = try HistoryStage(place)
+        stage.enter()
+        stage.say(["yes", "no"])
+        _ = stage.raw()
+        func edit(_ id: String, _ text: String, by sender: String) {
+            stage.harness.sendFrame(0, #"{"kind":"edit","id":"\#(id)","text":"\#(text)"\#(sender)}"#)
+            stage.harness.advance(by: .seconds(1))
+        }
+        let mallory = #","sender":{"id":"u-mal","name":"Mallory"}"#
+        edit("m0", "I resign", by: mallory)
+        edit("m1", #"I pay\nevery\u0001thing"#, by: "")
+        // Mallory has come.
+        let live = stage.raw().filter { $0.contains(" NOTICE ") }
+        let told = [
+            "*** A message of linguini's from 2 s ago was changed by Mallory: I resign",
+            "*** A message of linguini's from 2 s ago was changed by the backend: I pay",
+        ]
+        #expect(live.compactMap(HistoryStage.words) == told + ["everything"])
+        func unbatched(_ lines: [String]) -> [String] {
+            lines.filter { !$0.contains(" BATCH ") }.map {
+                $0.replacing(#/batch=[^; ]+;|;batch=[^; ]+|@batch=\S+ /#, with: "")
+            }
+        }
+        func check(_ client: UInt64 = 1) {
+            let page = stage.ask("CHATHISTORY LATEST #lobby * 9", client)
+            let words = page.compactMap(HistoryStage.words)
+            #expect(words.prefix(2) == ["yes", "no"], "each message has the words of its author: \(page)")
+            #expect(unbatched(page.filter { $0.contains(" NOTICE ") && !$0.contains("chatbridge/gap") }) == live)
+            #expect(!page.contains { $0.contains(":linguini!") && $0.contains("resign") })
+            let found = stage.ask("SEARCH in=#lobby;text=resign", client)
+            #expect(unbatched(found) == Array(live.prefix(1)))
+            for line in ["SEARCH from=linguini;text=resign", "SEARCH from=linguini;text=pay"] {
+                #expect(stage.page(line, client) == [])
+            }
+            #expect(stage.page("SEARCH from=linguini;text=yes", client) == ["yes"])
+            // From there on, by the id that it bears.
+            let msgid = HistoryStage.tag("msgid", live[0]) ?? "none"
+            #expect(stage.page("CHATHISTORY BEFORE #lobby msgid=\(msgid) 9", client) == ["yes", "no"])
+            #expect(
+                stage.page("CHATHISTORY AFTER #lobby msgid=\(msgid) 2", client).prefix(2) == [told[1], "everything"])
+        }
+        check()
+        stage.enter(2, "alfredo", caps: HistoryStage.caps + " draft/event-playback draft/message-redaction")
+        check(2)
+        // What comes to clients that do not ask.
+        stage.enter(3, "skinner", caps: "message-tags server-time batch")
+        stage.harness.send(3, "PRIVMSG *bridge :history #lobby")
+        let service = stage.raw(3).compactMap {
+            $0.firstMatch(of: #/:\*bridge!\S+ PRIVMSG skinner :\[[^\]]*\] (.*)$/#).map { String($0.1) }
+        }
+        #expect(service.prefix(4) == ["<linguini> yes", "<linguini> no", told[0], told[1]])
+        // Muted people are in no page.
+        stage.enter(4, "gusteau")
+        stage.harness.send(4, "PRIVMSG *bridge :mute Mallory")
+        _ = stage.raw(4)
+        #expect(stage.page("CHATHISTORY LATEST #lobby * 9", 4) == ["yes", "no", told[1], "everything"])
+        if place.isDurable {
+            stage.restart()
+            stage.enter()
+            check()
+            // The backend may say it once more.
+            edit("m0", "I resign", by: mallory)
+            #expect(stage.raw().filter { $0.contains("resign") } == [])
+        }
+        // With the message goes what was made of it.
+        stage.harness.sendFrame(0, #"{"kind":"delete","ids":["m0"]}"#)
+        _ = stage.raw()
+        #expect(
+            stage.page("CHATHISTORY LATEST #lobby * 9").filter { !$0.contains("missing") }
+                == ["no", told[1], "everything"])
+        #expect(stage.page("SEARCH in=#lobby;text=resign") == [])
+        stage.enter(5, "colette", caps: HistoryStage.caps + " draft/event-playback draft/message-redaction")
+        let page = stage.ask("CHATHISTORY LATEST #lobby * 9", 5)
+        #expect(
+            page.filter { $0.contains(" REDACT ") }.map { $0.replacing(#/^@\S+ /#, with: "") } == [
+                ":bridge REDACT #lobby " + stage.msgid("yes")
+            ])
+        #expect(!page.contains { $0.contains("resign") || $0.contains("yes") })
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test(
+        "a deletion in the author's name that somebody else made leaves no words, and is nobody's act but the backend's",
+        arguments: HistoryPlace.own)
+    func takenBackByOthers(_ place: HistoryPlace) throws {
+        let stage = try HistoryStage(place)
+        stage.harness.echoes = true
+        stage.enter()
+        stage.harness.send(1, "PRIVMSG #lobby :I stay")
+        let entry = try #require(stage.room.recent.newest)
+        let (id, puppet) = (try #require(entry.upstreamID).rawValue, try #require(entry.puppet).rawValue)
+        stage.harness.sendFrame(
+            0, #"{"kind":"delete","ids":["\#(id)"],"sender":{"id":"\#(puppet)","name":"remy"}}"#)
+        _ = stage.raw()
+        for isRestarted in place.isDurable ? [false, true] : [false] {
+            if isRestarted { stage.restart() }
+            stage.enter(2, "alfredo", caps: HistoryStage.caps + " draft/event-playback draft/message-redaction")
+            let page = stage.ask("CHATHISTORY LATEST #lobby * 9", 2)
+            #expect(
+                page.filter { $0.contains(" REDACT ") }.map { $0.replacing(#/^@\S+ /#, with: "") } == [
+                    ":bridge REDACT #lobby " + entry.msgid
+                ])
+            #expect(!page.contains { $0.contains("remy!") || $0.contains("account=") || $0.contains("stay") })
+            stage.enter(3, "skinner")
+            let words = stage.page("CHATHISTORY LATEST #lobby * 9", 3) + stage.page("SEARCH in=#lobby;text=stay", 3)
+            #expect(words.filter { !$0.contains("missing") } == [])
+        }
+    }
+
+    @Test(
         "reactions are lines of the past for who asks for it, over a restart too, and for nobody else",
         arguments: HistoryPlace.own)
     func events(_ place: HistoryPlace) throws {

@@ -107,13 +107,90 @@ struct IdentityMapTests {
         #expect(nick(third.id) == "Remy2")
     }
 
-    @Test("the nick does not move to a newcomer of another name, of another backend, or to one who is only confusable")
-    func nickStays() {
+    /// Somebody whose name makes Remy's nick, or one that looks like it, in another way than Remy's does.
+    static let others = [("REMY", "chat"), ("Remy!", "chat"), ("Remy", "other"), ("Rеmy", "chat")]
+
+    @Test("the nick moves to whoever comes when its holder left long ago, and does not move back", arguments: others)
+    func nickIsGivenUp(_ name: String, _ backend: String) {
         let first = meet("1", "Remy")
-        #expect(nick(meet("2", "REMY").id) != "Remy")
-        #expect(nick(meet("3", "Remy", backend: "other").id) != "Remy")
-        #expect(nick(meet("4", "Rеmy").id) != "Remy")
-        #expect(nick(first.id) == "Remy")
+        map.entered(first.id)
+        map.left(first.id, isTold: true, now: at(10))
+        let second = meet("2", name, at: 10 + 15 * 60, backend: backend)
+        map.entered(second.id)
+        #expect(nick(second.id) == (name == "Remy!" ? "Remy" : name))
+        // The one who left is still known, under another.
+        #expect(meet("1", "Remy", at: 2000).id == first.id && nick(first.id) == "Remy2")
+        map.entered(first.id)
+        map.left(second.id, isTold: true, now: at(2000))
+        #expect(meet("1", "Remy", at: 9000) == IdentityMap.Resolution(id: first.id, realnameChanged: false))
+        #expect(nick(first.id) == "Remy2")
+    }
+
+    @Test("so it does to whoever takes another name, and to nobody when a name is kept for others")
+    func nickIsGivenUpToRenamed() {
+        let first = meet("1", "Remy")
+        map.entered(first.id)
+        map.left(first.id, isTold: true, now: at(0))
+        let second = meet("2", "Linguini")
+        map.entered(second.id)
+        #expect(meet("2", "remy", at: 15 * 60).renamed?.to == "remy")
+        #expect(nick(first.id) == "Remy2")
+        map.reserve(account: "remy")
+        map.left(second.id, isTold: true, now: at(1000))
+        #expect(nick(meet("3", "REMY", at: 9000).id) == "REMY3" && nick(second.id) == "remy")
+    }
+
+    @Test(
+        "the nick does not move to others than who has the same name, while its holder may be there", arguments: others)
+    func nickStays(_ name: String, _ backend: String) {
+        let first = meet("1", "Remy")
+        var now: Int64 = 0
+        func stays(_ after: Int64) -> Bool {
+            now += after
+            let other = meet("at \(now)", name, at: now, backend: backend)
+            defer { map.remove(other.id) }
+            return nick(other.id) != "Remy" && nick(other.id) != name && nick(first.id) == "Remy"
+        }
+        #expect(stays(9000), "who was named, and never seen")
+        map.entered(first.id)
+        #expect(stays(9000), "who is there")
+        map.left(first.id, now: at(now))
+        #expect(stays(9000), "who was not seen for long")
+        map.entered(first.id)
+        map.left(first.id, isTold: true, now: at(now))
+        #expect(stays(15 * 60 - 1), "who left a moment ago")
+        map.lostSight(of: "chat", now: at(now))
+        #expect(stays(9000), "who may have come back unseen")
+        map.entered(first.id)
+        map.left(first.id, isTold: true, now: at(now))
+        map.lostSight(of: "another", now: at(now))
+        #expect(!stays(15 * 60), "what happens elsewhere says nothing of them")
+    }
+
+    @Test("where the backend vouches for ids, the same name is no reason", arguments: [true, false])
+    func vouched(_ authenticated: Bool) {
+        func meet(_ id: String, at seconds: Int64) -> PersonID {
+            map.resolve(
+                ChatPerson(id: ChatID(id), name: "Remy"), backend: "chat", authenticated: authenticated,
+                now: at(seconds)
+            ).id
+        }
+        let first = meet("1", at: 0)
+        map.entered(first)
+        map.left(first, isTold: true, now: at(1))
+        #expect(nick(meet("2", at: 15 * 60)) == (authenticated ? "Remy2" : "Remy"))
+        #expect(nick(meet("3", at: 1 + 15 * 60)) == (authenticated ? "Remy" : "Remy"))
+    }
+
+    @Test("whom the store alone remembers left at no time that is known")
+    func restored() {
+        map.restore(
+            [
+                StoredIdentity(
+                    backend: "chat", person: ChatPerson(id: ChatID("1")), nick: "Remy", realname: "Remy",
+                    lastSeen: ChatTimestamp(milliseconds: 0))
+            ], now: Now(monotonic: at(90_000), wall: ChatTimestamp(milliseconds: 86_400_000)))
+        #expect(nick(meet("2", "REMY", at: 90_000).id) == "REMY2")
     }
 
     @Test("somebody absent gives the nick up to an account, and is known under another from then on")
@@ -132,7 +209,7 @@ struct IdentityMapTests {
         #expect(map.refusal(nick: "Remy2", holder: ann, account: "ann") == nil)
         map.rename(ann, to: "Remy2")
         #expect(nick(ann) == "Remy2" && map.person(nick: "Remy2")?.id == ann)
-        #expect(nick(remy.id).map { map.person(nick: $0)?.id } == remy.id)
+        #expect(nick(remy.id) == "Remy22" && map.person(nick: "Remy22")?.id == remy.id)
     }
 
     @Test("a display name that changes all the time is told every few seconds")

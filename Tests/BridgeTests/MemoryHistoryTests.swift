@@ -29,6 +29,24 @@ struct MemoryHistoryTests {
         #expect(history.isEmpty && history.byteCount == 0)
     }
 
+    @Test("what somebody made of a message goes with it, and comes back with it")
+    func changes() {
+        var history = MemoryHistory()
+        history.append(message(0, 10))
+        var change = message(1, 10)
+        change.kind = .change
+        change.clientTags = [StoredTag(name: StoredMessage.replyTag, value: "m0")]
+        history.append(change)
+        let query = StoredPageQuery(.newest(after: nil, before: nil), limit: 9, withTakenBack: true)
+        #expect(history.places(query).sequences == [0, 1])
+        #expect(history.search(StoredSearch(text: "xx", limit: 9)).found.count == 2)
+        let before = history.takeBack(msgid: "m0")
+        #expect(history.places(query).sequences == [0] && history.message("m1")?.text == "")
+        #expect(history.search(StoredSearch(text: "xx", limit: 9)).found == [])
+        history.restore(before)
+        #expect(history.message("m1") == change && history.places(query).sequences == [0, 1])
+    }
+
     @Test("so does a message that was not taken back after all")
     func restored() {
         var history = MemoryHistory()

@@ -151,4 +151,109 @@ struct PresenceTests {
                 "C1< :Remy!chat@chat.example JOIN #lobby", "C1< :Remy!chat@chat.example PART #lobby",
             ])
     }
+
+    // MARK: - Nicks of people who are gone
+
+    private static let leaves = ActionsStubDialect { $0.tellsOfLeaves = true }
+
+    /// The nick under which somebody upstream says something now.
+    private func speaker(_ stage: ActionsStage, _ id: String, _ name: String) -> String? {
+        let number = stage.harness.bridge.rooms[0].recent.nextSequence
+        stage.backend("message|id=n\(number)|from=\(id)|name=\(name)|text=x")
+        return stage.happened().last?.firstMatch(of: #/:(\S+)!\S+ PRIVMSG /#).map { String($0.1) }
+    }
+
+    @Test(
+        "who comes has the nick before somebody who left long ago, and who left gets another when they return",
+        arguments: [("REMY", "REMY"), ("Remy!", "Remy"), ("Rеmy", "Rеmy")])
+    func givenUp(_ name: String, _ nick: String) throws {
+        let stage = try ActionsStage(Self.leaves)
+        stage.enter(1, "alice", caps: "")
+        for line in ["join", "leave"] { stage.backend("\(line)|from=s1|name=Remy") }
+        stage.harness.advance(by: IdentityMap.nickRest)
+        _ = stage.happened()
+        stage.backend("message|id=m1|from=s2|name=\(name)|text=x")
+        #expect(
+            stage.happened() == [
+                "C1< :\(nick)!chat@chat.example JOIN #lobby", "C1< :\(nick)!chat@chat.example PRIVMSG #lobby :x",
+            ])
+        stage.backend("join|from=s1|name=Remy")
+        #expect(stage.happened() == ["C1< :Remy2!chat@chat.example JOIN #lobby"])
+        // Neither takes anything from the other, whoever speaks and whoever goes for a while.
+        for _ in 0..<3 {
+            #expect(speaker(stage, "s2", name) == nick)
+            #expect(speaker(stage, "s1", "Remy") == "Remy2")
+            stage.backend("leave|from=s2|name=\(name)")
+            stage.harness.advance(by: IdentityMap.nickRest * 2)
+            #expect(speaker(stage, "s1", "Remy") == "Remy2")
+        }
+    }
+
+    struct Kept: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var tellsOfLeaves = true
+        /// What happens between Remy's first words and those of the other.
+        var meanwhile: @Sendable (ActionsStage) -> Void
+    }
+
+    static let notGone = [
+        Kept(testDescription: "who is there, however silent") { $0.harness.advance(by: .seconds(24 * 3600)) },
+        Kept(testDescription: "who is silent, where nobody tells of leaves", tellsOfLeaves: false) {
+            $0.harness.advance(by: .seconds(24 * 3600))
+        },
+        Kept(testDescription: "who left a moment ago") {
+            $0.backend("leave|from=s1|name=Remy")
+            $0.harness.advance(by: IdentityMap.nickRest - .seconds(1))
+        },
+        Kept(testDescription: "who may have come back while the link was gone") {
+            $0.backend("leave|from=s1|name=Remy")
+            $0.harness.endTransport(0, reason: "gone")
+            $0.harness.advance(by: IdentityMap.nickRest * 2)
+        },
+        Kept(testDescription: "who could not be seen any more, and never left") {
+            $0.harness.acceptsConnections = false
+            $0.harness.endTransport(0, reason: "gone")
+            $0.harness.advance(by: IdentityMap.nickRest * 2)
+            $0.harness.acceptsConnections = true
+            $0.harness.accept(0)
+        },
+    ]
+
+    @Test("nobody upstream loses a nick who is not known to be gone for long", arguments: notGone)
+    func keepsNick(_ row: Kept) throws {
+        let stage = try ActionsStage(ActionsStubDialect { $0.tellsOfLeaves = row.tellsOfLeaves })
+        stage.enter(1, "alice", caps: "")
+        #expect(speaker(stage, "s1", "Remy") == "Remy")
+        row.meanwhile(stage)
+        _ = stage.happened()
+        #expect(speaker(stage, "s2", "REMY") == "REMY2")
+        #expect(speaker(stage, "s1", "Remy") == "Remy")
+    }
+
+    @Test("where the backend vouches for ids, one of the same name is somebody else", arguments: [true, false])
+    func vouched(_ authenticates: Bool) throws {
+        let stage = try ActionsStage(
+            ActionsStubDialect {
+                $0.tellsOfLeaves = true
+                $0.authenticatesSenders = authenticates
+            })
+        stage.enter(1, "alice", caps: "")
+        for line in ["join", "leave"] { stage.backend("\(line)|from=s1|name=Remy") }
+        #expect(speaker(stage, "s2", "Remy") == (authenticates ? "Remy2" : "Remy"))
+    }
+
+    @Test("what somebody said is not called somebody else's own who has their nick now")
+    func reactions() throws {
+        let stage = try ActionsStage(Self.leaves)
+        stage.enter(1, "alice", caps: "")
+        stage.backend("message|id=m1|from=s1|name=Remy|text=soup")
+        stage.backend("leave|from=s1|name=Remy")
+        _ = stage.happened()
+        stage.backend("react|target=m1|emoji=👍|op=add|from=s2|name=Remy")
+        #expect(stage.happened().last == "C1< :bridge NOTICE #lobby :*** Remy reacted with 👍 to Remy's: soup")
+        stage.backend("message|id=m2|from=s2|name=Remy|text=stew")
+        _ = stage.happened()
+        stage.backend("react|target=m2|emoji=👍|op=add|from=s2|name=Remy")
+        #expect(stage.happened().last == "C1< :bridge NOTICE #lobby :*** Remy reacted with 👍 to their own: stew")
+    }
 }

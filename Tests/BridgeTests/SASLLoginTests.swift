@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import ChatModel
 import Digests
 import IRCProtocol
 import Testing
@@ -240,6 +241,95 @@ struct SASLLoginTests {
         harness.send(1, "CAP END")
         #expect(commands(harness.takeLines(1)).prefix(2) == ["906", "001"])
         #expect(commands(try scram(1, "alice", "secret")) == ["900", "903"])
+    }
+
+    // MARK: - The nick
+
+    /// What clients send: NICK and USER with the first line, before anybody can know who they are.
+    struct Wish: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var nick: String
+        /// Who logs in, and with what; nil: nobody.
+        var login: (name: String, password: String)?
+        /// The nick that bob's other client has chosen; nil: there is none.
+        var other: String?
+        /// The nick with which the client is welcomed; nil: it is refused.
+        var outcome: String?
+    }
+
+    static let bob = (name: "bob", password: "x=,")
+    static let alice = (name: "alice", password: "secret")
+    static let wishes = [
+        Wish(testDescription: "bob, alone", nick: "bob", login: bob, outcome: "bob"),
+        Wish(testDescription: "bob, in other letters", nick: "BOB", login: bob, outcome: "BOB"),
+        Wish(testDescription: "bob, at another client too", nick: "bob", login: bob, other: "bob", outcome: "bob"),
+        Wish(
+            testDescription: "bob, who is called robert now", nick: "bob", login: bob, other: "robert",
+            outcome: "robert"),
+        Wish(testDescription: "robert, who is bob", nick: "robert", login: bob, other: "robert", outcome: "robert"),
+        Wish(testDescription: "nobody", nick: "bob"),
+        Wish(testDescription: "nobody, while bob is here", nick: "bob", other: "bob"),
+        Wish(testDescription: "nobody, what bob is called now", nick: "robert", other: "robert"),
+        Wish(testDescription: "somebody who does not know the password", nick: "bob", login: ("bob", "wrong")),
+        Wish(testDescription: "alice", nick: "bob", login: alice),
+        Wish(testDescription: "alice, while bob is here", nick: "bob", login: alice, other: "bob"),
+        Wish(
+            testDescription: "alice, the nick of somebody upstream who is absent", nick: "kim", login: alice,
+            outcome: "kim"),
+        Wish(
+            testDescription: "alice, what looks like the nick of somebody upstream who is absent", nick: "KIM",
+            login: alice, outcome: "KIM"),
+        Wish(testDescription: "nobody, the nick of somebody upstream who is absent", nick: "kim"),
+        Wish(testDescription: "alice, the nick of somebody upstream who is there", nick: "lea", login: alice),
+    ]
+
+    @Test("a nick that is asked for before logging in is judged by who it is in the end", arguments: wishes)
+    func wish(_ row: Wish) throws {
+        let now = harness.clock.now.monotonic
+        let identities = harness.bridge.context.identities
+        for name in ["kim", "lea"] {
+            let known = identities.resolve(
+                ChatPerson(id: ChatID(name), name: name), backend: "chat", authenticated: false, now: now)
+            if name == "lea" { identities.entered(known.id) }
+        }
+        if let other = row.other {
+            begin(9, "CAP LS 302", "NICK bob", "USER u 0 * :r", "CAP REQ :sasl")
+            _ = try scram(9, "bob", "x=,")
+            for line in ["CAP END", "NICK " + other] { harness.send(9, line) }
+            _ = harness.takeLines(9)
+        }
+        begin(1, "CAP LS 302", "NICK \(row.nick)", "USER u 0 * :r", "CAP REQ :sasl")
+        if let login = row.login {
+            let lines = try scram(1, login.name, login.password)
+            #expect(lines.last?.contains(login.password == "wrong" ? " 904 " : " 903 ") == true)
+        }
+        harness.send(1, "CAP END")
+        harness.advance(by: .seconds(5))
+        let lines = harness.takeLines(1)
+        let welcome = lines.first { $0.contains(" 001 ") }?.split(separator: " ")[2]
+        #expect(welcome.map(String.init) == row.outcome, "\(lines)")
+        guard row.outcome == nil else { return }
+        // Here, or at once where no login could change it. It is nobody's yet, and comes in under another.
+        #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.person == nil)
+        harness.send(1, "NICK guest")
+        harness.advance(by: .seconds(5))
+        let guest = row.login?.name == "bob" && row.login?.password != "wrong" ? nil : "guest"
+        #expect(harness.takeLines(1).first { $0.contains(" 001 ") }?.split(separator: " ")[2] == guest.map { $0[...] })
+    }
+
+    @Test("who is refused a nick that only a login could give hears so at the latest when registration ends")
+    func refusedAtTheEnd() {
+        for (client, nick) in [(1, "bob"), (2, "alice")] as [(UInt64, String)] {
+            begin(client, "CAP LS 302", "NICK " + nick, "USER u 0 * :r", "CAP REQ :sasl")
+            #expect(harness.takeLines(client) == [])
+            harness.send(client, "CAP END")
+            #expect(harness.takeLines(client) == [":bridge 433 * \(nick) :Nickname is already in use"])
+        }
+        harness.connect(3)
+        harness.send(3, "NICK bob")
+        #expect(harness.takeLines(3) == [])
+        harness.send(3, "USER u 0 * :r")
+        #expect(harness.takeLines(3) == [":bridge 433 * bob :Nickname is already in use"])
     }
 
     // MARK: - What is offered

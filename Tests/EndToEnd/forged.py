@@ -127,6 +127,12 @@ def nobody_edits_what_an_irc_user_said(setting):
                 if not label.startswith("a stranger"):
                     is_told_as_the_backends(lines)
     page = ask(clients[0], "CHATHISTORY LATEST #lobby * 200")
+    # Told to those who come later as it was told then.
+    live = [line.params[-1] for line in clients[0].lines[:begins[0]] if line.command == "NOTICE" and "I resign" in line.params[-1]]
+    kept = [line.params[-1] for line in page if line.command == "NOTICE" and "I resign" in line.params[-1]]
+    assert live and kept[:len(live)] == live, (live, kept)
+    found = ask(clients[0], "SEARCH text=resign;in=#lobby")
+    assert [line.params[-1] for line in found] == kept, found
     not_in_the_name_of("bob", page, "I resign")
     not_in_the_name_of("guest", page, "I resign")
     assert not ask(clients[0], "SEARCH from=bob;text=resign;in=#lobby")

@@ -2,7 +2,7 @@
 
 import time
 
-from accounts import account, client, log_in, start
+from accounts import account, client, log_in, respond, start
 from backends import on
 from peer import new_id, wait_until
 from restarts import folder, kill, settle
@@ -119,6 +119,50 @@ def nicks_of_absent_people_over_a_restart(world):
     remy.say("and back")
     source = bob.expect_text("and back").source.split("!")[0]
     assert source != "Remy", "two people have one nick"
+
+
+def ask_for(world, nick, name=None, password=None):
+    """As clients do: the nick first, and who asks for it later. The nick of the welcome; None: refused, and nobody's."""
+    link = client(world)
+    link.nick = nick
+    link.send("CAP LS 302", "NICK " + nick, "USER u 0 * :u", "CAP REQ :sasl")
+    link.expect("CAP", lambda line: line.params[1] == "ACK")
+    if name:
+        link.send("AUTHENTICATE PLAIN")
+        link.expect("AUTHENTICATE")
+        respond(link, name, password)
+        wait_until(lambda: link.drain() or [l for l in link.lines if l.command in ("903", "904")], lambda: "no verdict")
+    link.send("CAP END")
+    wait_until(lambda: link.drain() or [l for l in link.lines if l.command in ("001", "433")], lambda: "neither welcome nor refusal")
+    answer = next(line for line in link.lines if line.command in ("001", "433"))
+    return answer.params[0] if answer.command == "001" else None
+
+
+@scenario
+def a_nick_is_judged_when_registration_ends(world):
+    people = "[identity]\n%s\n%s" % (account("bob", "secret"), account("max", "other"))
+    directory = folder(world)
+    world.start(directory=directory, server_extra=people)
+    ann, kim, lea = world.irc("ann"), world.person("Kim"), world.person("Lea")
+    for person in (kim, lea):
+        person.say("I am here")
+        ann.expect_text("I am here")
+    settle(ann, "kept")
+    strangers = (("bob", None, None), ("bob", "bob", "wrong"), ("bob", "max", "other"))
+    for stranger in strangers:
+        assert ask_for(world, *stranger) is None, stranger
+    assert ask_for(world, "bob", "bob", "secret") == "bob"
+    # With the other client there, which answers nothing, and again.
+    for _ in range(2):
+        assert ask_for(world, "bob", "bob", "secret") == "bob"
+    for stranger in strangers:
+        assert ask_for(world, *stranger) is None, stranger
+    # Who is there upstream keeps the nick, and who is absent gives it up to an account.
+    assert ask_for(world, "Kim", "max", "other") is None
+    kill(world)
+    world.start(directory=directory, server_extra=people)
+    assert ask_for(world, "Kim") is None
+    assert ask_for(world, "Kim", "max", "other") == "Kim"
 
 
 @scenario

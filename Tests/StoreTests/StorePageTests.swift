@@ -85,7 +85,7 @@ struct StorePageTests {
             var row = StoredMessage.plain(place, at: 1000 + Int64.random(in: 0...40, using: &random))
             row.isTakenBack = Int.random(in: 0..<5, using: &random) == 0
             if row.isTakenBack { row.text = "" }
-            if Int.random(in: 0..<5, using: &random) == 0 { row.kind = .event }
+            if Int.random(in: 0..<5, using: &random) == 0 { row.kind = Bool.random(using: &random) ? .event : .change }
             speak(&row, &random)
             rows.append(row)
         }
@@ -288,8 +288,14 @@ struct StorePageTests {
             event.clientTags = [StoredTag(name: "+reply", value: msgid), StoredTag(name: "+draft/react", value: "x")]
             return event
         }
+        var change = event(5, about: "m0")
+        change.kind = .change
+        change.text = "*** changed: resign"
+        change.sentAs = "resign"
+        var other = event(6, about: "m1")
+        other.kind = .change
         let rows: [StoredMessage] = [
-            .plain(0), .plain(1), event(2, about: "m0"), event(3, about: "m1"), event(4, about: "m"),
+            .plain(0), .plain(1), event(2, about: "m0"), event(3, about: "m1"), event(4, about: "m"), change, other,
         ]
         await stage.submitAndSettle(
             rows.map { .message(.lobby, $0) } + rows.map { .message(.attic, $0) }
@@ -297,7 +303,16 @@ struct StorePageTests {
         let query = StoredPageQuery(.newest(after: nil, before: nil), limit: 9, withTakenBack: true, withEvents: true)
         let isAbout = rows[2].clientTags[0].value == rows[0].msgid
         try #require(isAbout)
-        #expect(try await places(stage, .lobby, query).sequences == [0, 1, 3, 4])
-        #expect(try await places(stage, .attic, query).sequences == [0, 1, 2, 3, 4])
+        #expect(try await places(stage, .lobby, query).sequences == [0, 1, 3, 4, 6])
+        #expect(try await places(stage, .attic, query).sequences == [0, 1, 2, 3, 4, 5, 6])
+        // What was made of a message is for everybody, and found by its words, as long as the message is there.
+        let words = StoredPageQuery(.newest(after: nil, before: nil), limit: 9)
+        #expect(try await places(stage, .lobby, words).sequences == [1, 6])
+        #expect(try await places(stage, .attic, words).sequences == [0, 1, 5, 6])
+        let search = StoredSearch(text: "resign", limit: 9)
+        #expect(try await ask { stage.store.search(.lobby, search, $0) }.found == [])
+        #expect(try await ask { stage.store.search(.attic, search, $0) }.found == [change])
+        await stage.submitAndSettle([.restore(.lobby, msgid: rows[0].msgid)])
+        #expect(try await ask { stage.store.search(.lobby, search, $0) }.found == [change])
     }
 }
