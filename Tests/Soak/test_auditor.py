@@ -66,7 +66,6 @@ class Run:
         self.known = {}
         self.clock = []
         self.relay = [{"t": BEGAN - 5000, "what": "started", "pid": 7}]
-        self.faults = ""
         self.plan = {
             "seed": 1, "seconds": 60, "began": BEGAN, "peace": None, "silence": None, "max_age": 20, "wires": WIRES,
             "rooms": copy.deepcopy(ROOMS), "clients": copy.deepcopy(CLIENTS)}
@@ -218,6 +217,27 @@ class Run:
         for client in sorted(self.there):
             self.note(client, "<", ":relay NOTICE #%s :*** %s" % (name, text))
 
+    def unkept(self, *clients, is_kept=False, said=None):
+        """The relay says that nothing can be kept, or that all is kept again; `said` when it comes late."""
+        for client in clients or sorted(self.there):
+            for name in ROOMS:
+                self.note(client, "<", "%s:relay NOTICE #%s :*** What is said %s" % (
+                    "@time=%s " % iso(said or self.t) if "server-time" in CLIENTS[client]["caps"] else "", name,
+                    "is kept again." if is_kept else "cannot be kept at the moment (the disk is full): what you write is "
+                    "not taken, and what others write may be missing later."))
+
+    def restart(self):
+        """The relay is killed, and started again; nobody is connected then."""
+        for client in sorted(self.there):
+            self.note(client, "!", "the connection ended")
+            self.known.update({(client, name): None for name in ROOMS})
+        self.there.clear()
+        self.tick(10)
+        self.relay.append({"t": self.t, "what": "ended", "pid": 7, "code": -9})
+        self.tick(300)
+        self.relay.append({"t": self.t, "what": "started", "pid": 7})
+        self.tick(50)
+
     def tell(self, client, key, text="Not delivered, it waited too long", code="CANNOT_DELIVER"):
         self.note(client, "<", ":relay FAIL PRIVMSG %s #%s :%s: %s words" % (code, key[1], text, auditor.named(key)))
 
@@ -245,6 +265,14 @@ class Run:
             shown = [line["msgid"] for line in page if line["key"]]
             known = shown[-1] if shown else None
         self.note(client, "#", "caught up #" + name)
+
+    def refuse(self, client, name, line, code):
+        self.labels += 1
+        self.note(client, "#", "look #" + name)
+        self.note(client, ">", "@label=%d CHATHISTORY AFTER #%s msgid=%s 20" % (self.labels, name, line["msgid"]))
+        self.note(client, "<", "@label=%d :relay FAIL CHATHISTORY %s AFTER #%s :No such message" % (
+            self.labels, code, name))
+        self.note(client, "#", "looked #" + name)
 
     def look(self, client, name):
         self.note(client, "#", "look #" + name)
@@ -298,8 +326,6 @@ class Run:
         lines(self.samples, "samples.jsonl")
         with open(os.path.join(directory, "plan.json"), "w", encoding="utf-8") as file:
             json.dump(self.plan, file)
-        with open(os.path.join(directory, "faults.txt"), "w", encoding="utf-8") as file:
-            file.write(self.faults)
 
     def audit(self):
         """{(way, kind, wire)} and names of promises about the relay."""
@@ -373,6 +399,54 @@ def spoken():
         run.irc("bob@desk", name)
         run.irc("alice@two", name)
         run.look("dora@web", name)
+    return run
+
+
+def forgotten(how="", told=(), late=(), msgid="i%d", people=("Ben",)):
+    """Nothing can be kept, the relay says so and is killed: the next process has anew what was shown then, under another
+    msgid and, since its clock is wrong, with another time.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(5000)
+    if how == "of before":
+        run.unkept()
+        run.tick(1)
+        run.unkept(is_kept=True)
+        run.tick(5000)
+    since = run.t
+    if how not in ("untold", "of before", "of the next", "too late"):
+        run.unkept(*told)
+    for author in people:
+        run.person(author, "reef")
+    if how == "kept after":
+        run.unkept(is_kept=True)
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(3000)
+    if how == "too late":
+        run.unkept()
+    if late:
+        run.unkept(*late, said=since)
+    for _ in range(2 if how == "again" else 1):
+        run.lost, run.order["reef"][1:] = run.order["reef"][1:], []
+        run.restart()
+        run.place.update({(client, "reef"): 1 for client in CLIENTS})
+        run.clock.append({"t": run.t - 100, "offset": -100_000})
+        run.enter(*CLIENTS)
+        if how in ("of the next", "again"):
+            run.unkept()
+        for line in run.lost:
+            run.count += 1
+            run.tick(2)
+            run.add("reef", dict(line, msgid=msgid % run.count if "%" in msgid else line["msgid"], time=run.t - 100_000))
+        run.clock.append({"t": run.t + 100, "offset": 0})
+        for client in CLIENTS:
+            run.acknowledge(client)
+        run.tick(3000)
     return run
 
 
@@ -515,19 +589,42 @@ class Clean(unittest.TestCase):
                 run.person("Ann", "loft")
                 self.check(run.finish())
 
-    def test_after_kill_on_a_full_disk(self):
-        """What the promise itself leaves out."""
-        run = Run()
-        run.enter(*CLIENTS)
-        run.person("Ann", "reef")
-        run.faults = "%d     3.0  full disk      for 4.0 s\n" % run.t
-        line = run.order["reef"][-1]
-        run.acknowledge("bob@desk")
-        run.leave("bob@desk")
-        run.tick(2000)
-        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -9})
-        run.enter("bob@desk")
-        run.show("bob@desk", "reef", line)
+    def test_acknowledged_and_not_written(self):
+        """What a client acknowledged when nothing could be kept, or a moment before the kill, comes again."""
+        for is_told, wait in ((True, 2000), (False, 500)):
+            with self.subTest(is_told):
+                run = Run()
+                run.enter(*CLIENTS)
+                run.person("Ann", "reef")
+                line = run.order["reef"][-1]
+                run.tick(5000)
+                if is_told:
+                    run.unkept()
+                run.leave("bob@desk")
+                run.tick(wait)
+                run.restart()
+                run.enter("bob@desk")
+                run.show("bob@desk", "reef", line)
+                self.check(run.finish())
+
+    def test_forgotten(self):
+        for how in ("", "again"):
+            for msgid in ("i%d", "the same"):
+                with self.subTest(how + msgid):
+                    self.check(forgotten(how, msgid=msgid).finish())
+
+    def test_forgotten_by_what_another_was_told(self):
+        self.check(forgotten(told=("alice@two",)).finish())
+        # It came late to some, over links that stalled.
+        self.check(forgotten(told=("eve@guest",), late=("bob@desk", "alice@two")).finish())
+
+    def test_forgotten_and_told_late(self):
+        """When it was said counts, by the relay's clock."""
+        self.check(forgotten("untold", late=("bob@desk",)).finish())
+
+    def test_forgotten_and_asked_for(self):
+        run = forgotten()
+        run.refuse("dora@web", "reef", run.lost[0], "MESSAGE_ERROR")
         self.check(run.finish())
 
 
@@ -736,17 +833,62 @@ class Broken(unittest.TestCase):
         self.check(run.finish(), ("down", "doubled", "past"), some_text="acknowledged")
 
     def test_doubled_after_a_kill_long_after(self):
-        run = Run()
-        run.enter(*CLIENTS)
-        run.person("Ann", "reef")
-        line = run.order["reef"][-1]
-        run.leave("bob@desk")
-        run.tick(5000)
-        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -9})
-        run.faults = "%d     3.0  full disk      for 1.0 s\n" % (run.t - 3000)
-        run.enter("bob@desk")
-        run.show("bob@desk", "reef", line)
-        self.check(run.finish(), ("down", "doubled", "past"))
+        """What it said to others, before or to the next process, is no word about this one."""
+        for said in ((), ((False, 3000), (True, 100)), ((None, 0),)):
+            with self.subTest(said):
+                run = Run()
+                run.enter(*CLIENTS)
+                run.person("Ann", "reef")
+                line = run.order["reef"][-1]
+                run.leave("bob@desk")
+                for is_kept, wait in said:
+                    if is_kept is not None:
+                        run.unkept(is_kept=is_kept)
+                        run.tick(wait)
+                run.tick(5000)
+                run.restart()
+                run.enter("bob@desk")
+                if said == ((None, 0),):
+                    run.unkept()
+                run.show("bob@desk", "reef", line)
+                self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_forgotten_without_a_word(self):
+        """The same as what is right where the relay said so, and each time what it said does not cover it."""
+        for how in ("untold", "kept after", "of before", "of the next", "too late"):
+            for msgid in ("i%d", "the same"):
+                with self.subTest(how + msgid):
+                    broken, _ = forgotten(how, msgid=msgid).finish().audit()
+                    self.assertIn(("down", "doubled", "past"), broken)
+                    self.assertIn(("guests", "doubled", "past"), broken)
+
+    def test_forgotten_and_twice_over(self):
+        for client, way in (("bob@desk", "down"), ("eve@guest", "guests")):
+            with self.subTest(client):
+                run = forgotten()
+                run.leave(client)
+                run.enter(client)
+                run.show(client, "reef", run.order["reef"][-1])
+                self.check(run.finish(), (way, "doubled", "past"))
+
+    def test_forgotten_and_wrong(self):
+        """Another time, another place and another id, and nothing else."""
+        for old, new, kind in ((":Ben-reef!", ":Ben-reef2!", "wrong author"), ("🐙", "", "wrong text")):
+            with self.subTest(kind):
+                run = forgotten()
+                run.edit("bob@desk", old, new, "Ben-reef:reef:1 ", which=1)
+                self.check(run.finish(), ("down", kind, "past"))
+
+    def test_forgotten_and_lost_in_pages(self):
+        run = forgotten().finish()
+        run.drop("bob@desk", "batch=p", "Ben-reef:reef:1 ")
+        self.check(run, ("pages", "lost", "past"))
+
+    def test_forgotten_and_reordered(self):
+        run = forgotten(people=("Ben", "Ann"))
+        run.swap("bob@desk", "Ben-reef:reef:1 ", "Ann-reef:reef:2 ", which=1)
+        broken, _ = run.finish().audit()
+        self.assertEqual(broken, {("down", "reordered", "past"), ("down", "order of times", "past")})
 
     def test_doubled_under_two_msgids(self):
         for which in (0, -1):
@@ -758,6 +900,14 @@ class Broken(unittest.TestCase):
                 run.show("bob@desk", "reef", dict(line, msgid="other"))
                 broken, _ = run.finish().audit()
                 self.assertIn(("down", "doubled", "past"), broken)
+
+    def test_another_msgid_than_others(self):
+        run = whole()
+        for index in run.lines_of("bob@desk", "Ann-reef:reef:5 "):
+            entry = run.records["bob@desk"][index]
+            entry["l"] = entry["l"].replace("msgid=", "msgid=x")
+        broken, _ = run.audit()
+        self.assertIn(("down", "doubled", "past"), broken)
 
     def test_msgid_of_another(self):
         run = whole()
@@ -1018,22 +1168,17 @@ class Broken(unittest.TestCase):
         run.note("dora@web", "#", "caught up #reef")
         self.check(run.finish(), ("pages", "doubled", "past"))
 
-    def refused(self, code, at_the_end):
-        run = spoken()
-        if at_the_end:
-            run.finish()
-        known = run.order["reef"][-1]["msgid"]
-        run.note("dora@web", "#", "look #reef")
-        run.note("dora@web", ">", "@label=x CHATHISTORY LATEST #reef msgid=%s 20" % known)
-        run.note("dora@web", "<", "@label=x :relay FAIL CHATHISTORY %s LATEST #reef :No such message" % code)
-        run.note("dora@web", "#", "looked #reef")
-        return run if at_the_end else run.finish()
-
     def test_refused(self):
-        Clean.check(self, self.refused("MESSAGE_ERROR", False))
-        for code, at_the_end in (("INVALID_PARAMS", False), ("MESSAGE_ERROR", True)):
+        for code in ("INVALID_PARAMS", "MESSAGE_ERROR"):
             with self.subTest(code):
-                self.check(self.refused(code, at_the_end), ("pages", "refused", "past"))
+                run = spoken()
+                run.refuse("dora@web", "reef", run.order["reef"][-1], code)
+                self.check(run.finish(), ("pages", "refused", "past"))
+        # It has been shown anew, and so is known; or was never forgotten.
+        for index in (0, 1):
+            run = forgotten()
+            run.refuse("dora@web", "reef", run.order["reef"][index], "MESSAGE_ERROR")
+            self.check(run.finish(), ("pages", "refused", "past"))
 
     def test_not_read_to_the_beginning(self):
         run = whole()
