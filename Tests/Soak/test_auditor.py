@@ -860,7 +860,8 @@ class Broken(unittest.TestCase):
                 with self.subTest(how + msgid):
                     broken, _ = forgotten(how, msgid=msgid).finish().audit()
                     self.assertIn(("down", "doubled", "past"), broken)
-                    self.assertIn(("guests", "doubled", "past"), broken)
+                    if msgid == "the same":
+                        self.assertIn(("guests", "doubled", "past"), broken)
 
     def test_forgotten_and_twice_over(self):
         for client, way in (("bob@desk", "down"), ("eve@guest", "guests")):
