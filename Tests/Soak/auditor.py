@@ -20,20 +20,15 @@ import statistics
 import sys
 
 # The relay reads its clock once for all that it does in a turn of its loop, so a time may be this old, in milliseconds.
-STALE = 500
+STALE = 200
 # From about the time on that is written in clock.jsonl the relay's clock shows another time.
-ABOUT = 100
-# The beginning of a gap may be put this much earlier than the last proof that the link was whole.
-EARLIER = 2000
+ABOUT = 50
+# A gap begins this much earlier than the last proof that the link was whole.
+EARLIER = 1000
 # Lines are raised by at most so much.
 MOST = 60_000
-# A guest is told of a message while its connection lasts, and that no later than this after the message got too old: the
-# minute for which a relay looks it up in the history, and half a minute for the link to come back.
-LATEST_WORD = 90_000
-# What was said so shortly before a question was asked need not have been with the relay by then.
-UNDER_WAY = 5_000
 # "A moment later" an acknowledgement is on disk, and so is what was shown.
-MOMENT = 1_000
+MOMENT = 250
 # The relay's longest life must have been this long, in seconds, to say anything about its memory.
 LIFE = 40
 GROWTH, GROWTH_KIB = 0.20, 16 * 1024
@@ -232,7 +227,7 @@ class Client:
         self.caps, self.asks = frozenset(plan["caps"]), plan["asks"]
         self.is_guest = self.account is None
         self.said, self.shown, self.told = {}, [], []
-        # [(room, when)]: it was told that older messages may come late.
+        # [(connection, position, when it came, when it was said by the relay's clock, room)]: older messages may come late.
         self.warned = []
         # [(purpose, room, connection, [Page], whether it was ended)]
         self.readings = []
@@ -242,7 +237,7 @@ class Client:
         self.acknowledged = {}
         # {connection: when its first and last line came or went; when the newest question went that was answered}
         self.begins, self.ends, self.answered = {}, {}, {}
-        # [(connection, position, when it came, when it was said by the relay's clock, whether all is kept again)]
+        # The same of what the relay said of its store: whether all is kept again, or nothing can be kept.
         self.conditions = []
         self.connections = collections.defaultdict(list)
         for position, entry in enumerate(entries):
@@ -346,9 +341,13 @@ class Client:
                 stamp, text = (match[1], match[2]), text[match.end():]
         if line.command == "NOTICE":
             if LATE in text:
-                self.warned.append((line.params[0].lstrip("#"), t))
+                self.warned.append((connection, position, t, milliseconds(line.tags.get("time")), line.params[0].lstrip("#")))
             if UNKEPT in text or KEPT in text:
-                self.conditions.append((connection, position, t, milliseconds(line.tags.get("time")), KEPT in text))
+                word = connection, position, t, milliseconds(line.tags.get("time")), KEPT in text
+                # To each room the same.
+                before = self.conditions[-1] if self.conditions else word
+                if before is word or before[::3] != word[::3] or before[4] != word[4]:
+                    self.conditions.append(word)
             match = GAP.search(text)
             if not match:
                 return
@@ -454,11 +453,10 @@ class Audit:
                         self.live_keys.add(one.key)
         # Messages that a room was told may come late: logged before it was told so, and not shown by then.
         self.late = set()
-        for client in self.clients.values():
-            for name, t in client.warned:
-                self.late.update(
-                    message.key for message in self.rooms[name].log
-                    if message.logged < t and self.first_shown.get(message.key, t) >= t)
+        for t, name in self.said_when((client, word) for client in self.clients.values() for word in client.warned):
+            self.late.update(
+                message.key for message in self.rooms[name].log
+                if message.logged < t and self.first_shown.get(message.key, t) >= t)
         self.forget()
         # What is doubled is found as such, and has no one place.
         self.twice = {key for (key, _), ids in self.ids.items() if len(ids) > 1}
@@ -534,24 +532,36 @@ class Audit:
 
     def unkept_since(self, life):
         """When a process first said that nothing can be kept, after it last said that all is kept again; None: it did not."""
-        said, undated = [], []
-        for client in self.clients.values():
-            for connection, _, t, told, is_kept in client.conditions:
-                if self.life[client.name, connection] == life:
-                    moments = [] if told is None else [
-                        told - offset for offset in self.clock.offsets
-                        if client.begins[connection] - STALE <= told - offset <= t + ABOUT
-                        and self.clock.is_wrong_by(offset, told - offset, told - offset)]
-                    if moments:
-                        said.append((min(moments), is_kept))
-                    else:
-                        undated.append((t, is_kept))
-        # One without a time is another's, if that can be.
-        said += [
-            (t, is_kept) for t, is_kept in undated
-            if not any(moment <= t + ABOUT and other == is_kept for moment, other in said)]
+        said = self.said_when(
+            (client, word) for client in self.clients.values() for word in client.conditions
+            if self.life[client.name, word[0]] == life)
         kept = max((moment for moment, is_kept in said if is_kept), default=0)
         return min((moment for moment, is_kept in said if not is_kept and moment > kept), default=None)
+
+    def said_when(self, words):
+        """{(when, what)} of [(client, (connection, position, when it came, when it was said by the relay's clock, what))].
+
+        It may have come late, over a link that stalled. To a client whose lines have no time it has come with another's, when
+        one was said meanwhile.
+        """
+        said, undated, matched = set(), [], {}
+        for client, (connection, _, t, told, what) in words:
+            begin = client.begins[connection]
+            moments = [] if told is None else [
+                told - offset for offset in self.clock.offsets
+                if begin - STALE <= told - offset <= t + ABOUT
+                and self.clock.is_wrong_by(offset, told - offset, told - offset)]
+            if moments:
+                said.add((min(moments), what))
+            else:
+                undated.append(((client.name, connection, what), begin, t, what))
+        dated = sorted(said)
+        for which, begin, t, what in undated:
+            after = matched.get(which, begin - STALE)
+            moment = next((when for when, other in dated if other == what and after < when <= t + ABOUT), t)
+            matched[which] = moment
+            said.add((moment, what))
+        return said
 
     def age(self, one, client, connection=None):
         """How often a line had been forgotten before the process at the other end of its connection, or of this one, began."""
@@ -660,7 +670,7 @@ class Audit:
         """A guest hears of a message only as long as its connection lasts."""
         if not client.is_guest or said.connection == client.last:
             return False
-        return client.ends[said.connection] < said.t + self.plan["max_age"] * 1000 + LATEST_WORD
+        return client.ends[said.connection] < said.t + self.plan["max_age"] * 1000
 
     def log(self, room):
         wire = self.plan["wires"][room.wire]
@@ -819,7 +829,9 @@ class Audit:
             learnt = self.clock.showed(min(first, message.logged), max(first, message.logged))
             if said:
                 # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
-                own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
+                took = self.clock.showed(said.t, max(said.t, min(said.accepted or first, first)))
+                told = max([message.said_at, *(end for _, end in took)])
+                own += took + [(begin, min(end, told)) for begin, end in learnt if begin <= told]
             else:
                 own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
         return own
@@ -869,6 +881,10 @@ class Audit:
                     last.connection, one.connection))
             elif client.asks:
                 self.find(way, "doubled", room.wire, what + "though it asks for old lines itself")
+            elif any((between, room.name) in client.member for between in range(last.connection + 1, one.connection)):
+                # "Once, over the next connection."
+                self.find(way, "doubled", room.wire, what + "over connections %d and %d, and not between" % (
+                    last.connection, one.connection))
             elif client.is_acknowledged(last) and not self.could_not_be_written(client, last, one):
                 self.find(way, "doubled", room.wire, what + "though the first was acknowledged over connection %d" % (
                     last.connection))
@@ -884,15 +900,28 @@ class Audit:
         return died - when <= MOMENT or since is not None and when >= since - MOMENT
 
     def in_order(self, way, client, room, *sequences):
-        found = {}
+        found, early = {}, {}
         for lines in sequences:
             lanes = collections.defaultdict(list)
             for one in lines:
                 if one.key in room.rank and one.key not in self.loose:
                     lanes[room.lane(one.key)].append(one)
-            for lane in lanes.values():
-                for index in misplaced([room.rank[one.key] for one in lane]):
+            for name, lane in lanes.items():
+                wrong = set(misplaced([room.rank[one.key] for one in lane]))
+                for index in wrong:
                     found.setdefault(lane[index].key, lane[index - 1].key if index else None)
+                # STRICT: what came late may stand behind what is newer, but not in front of what is older.
+                right, oldest = {one.key for index, one in enumerate(lane) if index not in wrong}, None
+                for one in reversed(lines):
+                    if one.key not in room.rank or room.lane(one.key) != name or one.key in self.twice:
+                        continue
+                    if one.key in right:
+                        oldest = min(oldest or one.key, one.key, key=room.rank.get)
+                    elif one.key in self.loose and oldest and room.rank[oldest] < room.rank[one.key]:
+                        early.setdefault(one.key, oldest)
+        for key, behind in early.items():
+            self.find(way, "reordered", room.wire, "%s in %s got %s in front of %s" % (
+                client.name, room.name, named(key), named(behind)))
         for key, before in found.items():
             self.find(way, "reordered", room.wire, "%s in %s got %s behind %s" % (
                 client.name, room.name, named(key), named(before) if before else "nothing"))
@@ -1004,7 +1033,11 @@ class Audit:
                     if page.sub == "LATEST" and page.count >= page.limit:
                         ranks = [room.by_key[one.key][0].index for one in page.lines if one.key in room.by_key]
                         if ranks:
-                            keys.update(message.key for message in room.log[:min(ranks)])
+                            # STRICT: it is behind what the client had been shown before.
+                            before = [
+                                room.by_key[one.key][0].index for one in client.shown
+                                if one.room == name and one.key in room.by_key and one.position[0] < page.position]
+                            keys.update(message.key for message in room.log[max(before, default=-1) + 1:min(ranks)])
         return keys
 
     def nearest(self, room, message, lines):
@@ -1183,7 +1216,7 @@ class Audit:
             begin = min(
                 (t for client in self.clients.values() for (_, name), t in client.member.items() if name == room.name),
                 default=1 << 62)
-        owed = [message for message in room.log if begin < message.logged and message.at < asked - UNDER_WAY]
+        owed = [message for message in room.log if begin < message.logged and message.at < asked]
         # What stands between lines is `holes`'.
         inside = set()
         for lane, found in self.ranks(room, lines).items():

@@ -213,9 +213,9 @@ class Run:
         self.note(client, "<", "%s:%s!u@h %s #%s :%s" % (
             "@%s " % ";".join(tags) if tags else "", line["nick"], "PRIVMSG" if line["key"] else "NOTICE", name, text))
 
-    def warn(self, name, text):
-        for client in sorted(self.there):
-            self.note(client, "<", ":relay NOTICE #%s :*** %s" % (name, text))
+    def warn(self, name, text, *clients, said=None):
+        for client in clients or sorted(self.there):
+            self.note(client, "<", "%s:relay NOTICE #%s :*** %s" % ("@time=%s " % iso(said) if said else "", name, text))
 
     def unkept(self, *clients, is_kept=False, said=None):
         """The relay says that nothing can be kept, or that all is kept again; `said` when it comes late."""
@@ -591,7 +591,7 @@ class Clean(unittest.TestCase):
 
     def test_acknowledged_and_not_written(self):
         """What a client acknowledged when nothing could be kept, or a moment before the kill, comes again."""
-        for is_told, wait in ((True, 2000), (False, 500)):
+        for is_told, wait in ((True, 2000), (False, 100)):
             with self.subTest(is_told):
                 run = Run()
                 run.enter(*CLIENTS)
@@ -660,6 +660,16 @@ class Broken(unittest.TestCase):
     def test_lost_of_a_guest(self):
         run = spoken()
         run.irc("eve@guest", "reef", log=False, show=False)
+        self.check(run.finish(), ("up", "lost", "past"))
+
+    def test_lost_of_a_guest_who_stayed(self):
+        """Until it was too old, and for longer."""
+        run = spoken()
+        run.irc("eve@guest", "reef", log=False, show=False)
+        run.tick(21_000)
+        run.ping("eve@guest")
+        run.leave("eve@guest")
+        run.enter("eve@guest")
         self.check(run.finish(), ("up", "lost", "past"))
 
     def test_lost_though_shown(self):
@@ -759,6 +769,23 @@ class Broken(unittest.TestCase):
         run.drop("dora@web", "Ann-reef:reef:5 ")
         self.check(run.finish(), ("down", "lost", "past"))
 
+    def test_lost_by_who_asks_in_front_of_a_full_page(self):
+        """It takes the newest page alone when it knows no line any more; what it had missed before that is missing."""
+        for word, is_lost in (("Ann-reef:reef:2 ", True), ("Ann-reef:reef:8 ", False)):
+            with self.subTest(word):
+                run = spoken()
+                run.leave("dora@web")
+                for author in ("Ann", "Ben", "Ann"):
+                    run.person(author, "reef")
+                run.connection["dora@web"] += 1
+                run.note("dora@web", "#", "catch up #reef")
+                run.question("dora@web", "reef", "LATEST #reef * 2", run.order["reef"][-2:])
+                run.note("dora@web", "#", "caught up #reef")
+                run.there.add("dora@web")
+                if is_lost:
+                    run.drop("dora@web", word)
+                self.check(run.finish(), *[("down", "lost", "past")] * is_lost)
+
     def test_lost_in_a_gap_though_there_is_a_history(self):
         run = spoken()
         begin = run.t
@@ -831,6 +858,31 @@ class Broken(unittest.TestCase):
         run.enter("bob@desk")
         run.show("bob@desk", "reef", line)
         self.check(run.finish(), ("down", "doubled", "past"), some_text="acknowledged")
+
+    def test_doubled_over_a_later_connection(self):
+        """What was not acknowledged comes again over the next one, not over the one behind that."""
+        run = spoken()
+        line = run.order["reef"][-1]
+        run.leave("bob@desk")
+        run.records["bob@desk"] = [
+            entry for entry in run.records["bob@desk"] if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
+        run.enter("bob@desk")
+        run.leave("bob@desk")
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", line)
+        self.check(run.finish(), ("down", "doubled", "past"), some_text="not between")
+
+    def test_doubled_after_a_kill_a_second_after(self):
+        run = Run()
+        run.enter(*CLIENTS)
+        run.person("Ann", "reef")
+        line = run.order["reef"][-1]
+        run.leave("bob@desk")
+        run.tick(600)
+        run.restart()
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", line)
+        self.check(run.finish(), ("down", "doubled", "past"))
 
     def test_doubled_after_a_kill_long_after(self):
         """What it said to others, before or to the next process, is no word about this one."""
@@ -942,6 +994,31 @@ class Broken(unittest.TestCase):
         run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
         self.check(run.finish(), *((way, "reordered", "past") for way in ("down", "guests", "pages")))
 
+    def test_late_by_a_word_that_came_late(self):
+        """What was logged after it was said is not older."""
+        run = spoken()
+        said = run.t
+        run.tick(5000)
+        run.person("Ann", "reef", show=False)
+        entry = run.logs["reef"][-1]
+        run.tick(5000)
+        run.warn("reef", "so older messages may come late.", "bob@desk", said=said)
+        run.person("Ben", "reef")
+        run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
+        self.check(run.finish(), *((way, "reordered", "past") for way in ("down", "guests", "pages")))
+
+    def test_given_up_and_too_early(self):
+        """It may stand behind what its author said later, not in front of what they said before."""
+        run = spoken()
+        first, second = (run.irc("bob@desk", "loft", show=False) for _ in range(2))
+        run.tell("bob@desk", second, "It is not known whether it arrived", "UNCERTAIN")
+        run.tell("alice@one", second, "It is not known whether it arrived", "UNCERTAIN")
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(second))
+        run.tick(2000)
+        for key, entry in ((second, run.logs["loft"][-1]), (first, run.logs["loft"][-2])):
+            run.line("loft", key, "bob", "bob", entry["text"], entry["said_at"], "bob@desk")
+        self.check(run.finish(), *((way, "reordered", "live") for way in ("down", "guests", "pages")))
+
     def test_wrong_author_down(self):
         for old, new in ((":alice!", ":alice2!"), ("account=alice", "account=bob"), (";account=alice", "")):
             with self.subTest(old):
@@ -989,6 +1066,14 @@ class Broken(unittest.TestCase):
                     for entry in record:
                         entry["l"] = entry["l"].replace(time, iso(run.order["reef"][-1]["time"]))
                 self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
+
+    def test_time_after_it_was_taken(self):
+        """One of an IRC user's that waited bears the time at which it was taken, not any until it was shown."""
+        run = spoken()
+        key = run.irc("bob@desk", "reef", show=False)
+        run.tick(10_000)
+        run.line("reef", key, "bob", "bob", run.logs["reef"][-1]["text"], run.t - 1000, "bob@desk")
+        self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
 
     def test_not_the_same_time(self):
         run = whole()
@@ -1109,6 +1194,14 @@ class Broken(unittest.TestCase):
         run = whole()
         del run.records["bob@desk"][self.in_pages(run, "bob@desk", "Ann-loft:loft:3 ")]
         self.check(run, ("pages", "lost", "live"))
+
+    def test_newest_lost_in_pages(self):
+        run = whole()
+        run.person("Ann", "reef")
+        run.tick(3000)
+        run.pages("bob@desk", "reef")
+        run.drop("bob@desk", "Ann-reef:reef:8 ")
+        self.check(run, ("pages", "lost", "past"), ("down", "lost", "past"))
 
     def test_gap_lost_in_pages(self):
         run = self.gap(lambda _, begin, end: (begin, end)).finish()
