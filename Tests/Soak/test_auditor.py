@@ -1199,7 +1199,7 @@ class Broken(unittest.TestCase):
         run = whole()
         run.person("Ann", "reef")
         run.tick(3000)
-        run.pages("bob@desk", "reef")
+        run.pages("bob@desk", "reef", size=100)
         run.drop("bob@desk", "Ann-reef:reef:8 ")
         self.check(run, ("pages", "lost", "past"), ("down", "lost", "past"))
 
