@@ -753,7 +753,7 @@ class Audit:
             if key[1] != one.room:
                 self.find(way, "wrong text", room.wire, "%s got %s" % (where, named(key)))
                 continue
-            there, said = room.by_key.get(key), self.said.get(key)
+            there, said = room.by_key.get(key, ()), self.said.get(key)
             is_from_irc = "@" in key[0]
             if not there and not said:
                 self.find(way, "wrong text", room.wire, "%s got %r, which nobody said" % (where, one.text[:80]))
@@ -786,7 +786,7 @@ class Audit:
             if known != one.time and not self.is_older_than_all(one, there):
                 self.find(way, "wrong time", room.wire, "%s got %s with the time %d, which it has as %d elsewhere" % (
                     where, named(key), one.time, known))
-            elif there and (key, one.time, way) not in seen:
+            elif (key, one.time, way) not in seen:
                 seen.add((key, one.time, way))
                 self.value(way, where, room, there, said, one, self.age(one, client))
 
@@ -807,7 +807,7 @@ class Audit:
 
         STRICT: a millisecond behind a time that somebody was shown, not behind one that the relay only keeps.
         """
-        own, message = self.own(one.key, there, said, age), there[0]
+        own, at = self.own(one.key, there, said, age), there[0].said_at if there else said.t
         if any(begin <= one.time <= end for begin, end in own):
             return
         taken = self.moments[room.name]
@@ -815,26 +815,24 @@ class Audit:
         if is_behind and any(begin <= one.time <= end + MOST for begin, end in own):
             return
         self.find(way, "wrong time", room.wire, "%s got %s of %d with the time %d (%+d ms), %s" % (
-            where, named(one.key), message.said_at, one.time, one.time - message.said_at,
+            where, named(one.key), at, one.time, one.time - at,
             "raised by more than 60 s" if is_behind else "which is not a millisecond behind any line"))
 
     def own(self, key, there, said, age):
         """[(from, to)]: which may be the message's own time, min(told, now), before it is set behind others."""
-        first, own = self.first_again.get((key, age), self.first_shown[key]), []
+        first = self.first_again.get((key, age), self.first_shown[key])
+        told, learnt = [], []
         # Two in the log are a breach of the way up; the line may be of either.
         for message in there:
-            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message.
-            own.append((message.said_at, message.said_at))
-            # Where a pong confirms, that may be before the backend has it.
-            learnt = self.clock.showed(min(first, message.logged), max(first, message.logged))
-            if said:
-                # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
-                took = self.clock.showed(said.t, max(said.t, min(said.accepted or first, first)))
-                told = max([message.said_at, *(end for _, end in took)])
-                own += took + [(begin, min(end, told)) for begin, end in learnt if begin <= told]
-            else:
-                own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
-        return own
+            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message. Where a pong
+            # confirms, that may be before the backend has it.
+            told.append((message.said_at, message.said_at))
+            learnt += self.clock.showed(min(first, message.logged), max(first, message.logged))
+        if said:
+            # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
+            told += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first)))
+        latest = max((end for _, end in told), default=0)
+        return told + [(begin, min(end, latest)) for begin, end in learnt if begin <= latest]
 
     # MARK: Streams
 
@@ -954,9 +952,9 @@ class Audit:
             # What was forgotten and did not come again has no time any more.
             if one.time is None or self.age(one, client) < len(self.forgotten.get(name_of(one), ())):
                 continue
-            there = room.by_key.get(one.key) if one.key else None
+            there = room.by_key.get(one.key, ()) if one.key else ()
             own = one.time
-            if there:
+            if one.key:
                 # The least that it may have been: the relay's clock may have shown less than was told.
                 own = min([own] + [
                     begin for begin, _ in self.own(one.key, there, self.said.get(one.key), self.age(one, client))])
