@@ -340,13 +340,13 @@ class Client:
             if match:
                 stamp, text = (match[1], match[2]), text[match.end():]
         if line.command == "NOTICE":
+            told = milliseconds(line.tags.get("time"))
             if LATE in text:
-                self.warned.append((connection, position, t, milliseconds(line.tags.get("time")), line.params[0].lstrip("#")))
+                self.warned.append((connection, position, t, told, line.params[0].lstrip("#")))
             if UNKEPT in text or KEPT in text:
-                word = connection, position, t, milliseconds(line.tags.get("time")), KEPT in text
-                # To each room the same.
-                before = self.conditions[-1] if self.conditions else word
-                if before is word or before[::3] != word[::3] or before[4] != word[4]:
+                word = connection, position, t, told, KEPT in text
+                # Once: to each room it is the same.
+                if not self.conditions or (connection, *word[3:]) != (self.conditions[-1][0], *self.conditions[-1][3:]):
                     self.conditions.append(word)
             match = GAP.search(text)
             if not match:

@@ -885,7 +885,8 @@ class Broken(unittest.TestCase):
         line = run.order["reef"][-1]
         run.leave("bob@desk")
         run.records["bob@desk"] = [
-            entry for entry in run.records["bob@desk"] if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
+            entry for entry in run.records["bob@desk"]
+            if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
         run.enter("bob@desk")
         run.leave("bob@desk")
         run.enter("bob@desk")
