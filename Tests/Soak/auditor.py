@@ -20,20 +20,15 @@ import statistics
 import sys
 
 # The relay reads its clock once for all that it does in a turn of its loop, so a time may be this old, in milliseconds.
-STALE = 500
+STALE = 200
 # From about the time on that is written in clock.jsonl the relay's clock shows another time.
-ABOUT = 100
-# The beginning of a gap may be put this much earlier than the last proof that the link was whole.
-EARLIER = 2000
+ABOUT = 50
+# A gap begins this much earlier than the last proof that the link was whole.
+EARLIER = 1000
 # Lines are raised by at most so much.
 MOST = 60_000
-# A guest is told of a message while its connection lasts, and that no later than this after the message got too old: the
-# minute for which a relay looks it up in the history, and half a minute for the link to come back.
-LATEST_WORD = 90_000
-# What was said so shortly before a question was asked need not have been with the relay by then.
-UNDER_WAY = 5_000
-# "A moment later" an acknowledgement is on disk.
-MOMENT = 1_000
+# "A moment later" an acknowledgement is on disk, and so is what was shown.
+MOMENT = 250
 # The relay's longest life must have been this long, in seconds, to say anything about its memory.
 LIFE = 40
 GROWTH, GROWTH_KIB = 0.20, 16 * 1024
@@ -41,6 +36,7 @@ GROWTH, GROWTH_KIB = 0.20, 16 * 1024
 KEY = re.compile(r"([A-Za-z]+[-@][a-z]+):([a-z]+):(\d+)(?!\d)")
 OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
 LATE = "so older messages may come late"
+UNKEPT, KEPT = "What is said cannot be kept at the moment", "What is said is kept again"
 GAP = re.compile(r"What was said between .* (?:is|are) missing")
 ON_ITS_WAY = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
 ON_ITS_WAY_CODES = ("QUEUED", "DELIVERED_LATE")
@@ -231,7 +227,7 @@ class Client:
         self.caps, self.asks = frozenset(plan["caps"]), plan["asks"]
         self.is_guest = self.account is None
         self.said, self.shown, self.told = {}, [], []
-        # [(room, when)]: it was told that older messages may come late.
+        # [(connection, position, when it came, when it was said by the relay's clock, room)]: older messages may come late.
         self.warned = []
         # [(purpose, room, connection, [Page], whether it was ended)]
         self.readings = []
@@ -239,8 +235,10 @@ class Client:
         self.member = {}
         # {connection: up to which position its lines are acknowledged, and when}
         self.acknowledged = {}
-        # {connection: when its last line came or went}
-        self.ends = {}
+        # {connection: when its first and last line came or went; when the newest question went that was answered}
+        self.begins, self.ends, self.answered = {}, {}, {}
+        # The same of what the relay said of its store: whether all is kept again, or nothing can be kept.
+        self.conditions = []
         self.connections = collections.defaultdict(list)
         for position, entry in enumerate(entries):
             self.connections[entry["c"]].append((position, entry["t"], entry["d"], entry["l"]))
@@ -256,7 +254,7 @@ class Client:
         asked, proven = {}, []              # PINGs of the relay: token → position; [(position of it, of the answer)]
         labels, batches = {}, {}            # pages: by the label of the question, by the name of the batch
         reading = None
-        self.ends[connection] = lines[-1][1]
+        self.begins[connection], self.ends[connection] = lines[0][1], lines[-1][1]
         for position, t, direction, raw in lines:
             if direction == "#":
                 words = raw.rpartition(" #")
@@ -277,7 +275,7 @@ class Client:
                         self.said[key] = said = Said(key, line.params[1], t, connection)
                         unsettled.append((position, said))
                 elif line.command == "PING":
-                    waiting[line.params[-1]] = position
+                    waiting[line.params[-1]] = position, t
                 elif line.command == "PONG" and line.params[-1] in asked:
                     proven.append((asked.pop(line.params[-1]), position))
                 elif line.command == "CHATHISTORY" and reading:
@@ -291,7 +289,7 @@ class Client:
             if command == "PING":
                 asked[line.params[-1]] = position
             elif command == "PONG" and line.params[-1] in waiting:
-                sent = waiting.pop(line.params[-1])
+                sent, self.answered[connection] = waiting.pop(line.params[-1])
                 while unsettled and unsettled[0][0] < sent:
                     said = unsettled.pop(0)[1]
                     said.accepted = min(said.accepted or t, t)
@@ -342,8 +340,14 @@ class Client:
             if match:
                 stamp, text = (match[1], match[2]), text[match.end():]
         if line.command == "NOTICE":
+            told = milliseconds(line.tags.get("time"))
             if LATE in text:
-                self.warned.append((line.params[0].lstrip("#"), t))
+                self.warned.append((connection, position, t, told, line.params[0].lstrip("#")))
+            if UNKEPT in text or KEPT in text:
+                word = connection, position, t, told, KEPT in text
+                # Once: to each room it is the same.
+                if not self.conditions or (connection, *word[3:]) != (self.conditions[-1][0], *self.conditions[-1][3:]):
+                    self.conditions.append(word)
             match = GAP.search(text)
             if not match:
                 return
@@ -423,14 +427,14 @@ class Audit:
         self.clients = {
             name: Client(name, client, json_lines(os.path.join(directory, "records", name.replace("@", "."))))
             for name, client in plan["clients"].items()}
-        self.full = full_disks(os.path.join(directory, "faults.txt"))
+        self.lives = lives_of(story)
         self.said = {key: said for client in self.clients.values() for key, said in client.said.items()}
         self.index()
 
     def index(self):
         """What all clients were shown, taken together."""
         self.first_shown, self.live_keys, self.times, self.key_of_msgid = {}, set(), {}, {}
-        self.moments, self.ids = collections.defaultdict(set), collections.defaultdict(set)
+        self.moments = collections.defaultdict(set)
         gaps = {}
         for client in self.clients.values():
             for one in client.shown:
@@ -444,21 +448,18 @@ class Audit:
                         known[1] = min(known[1], one.t)
                         known[2] = max(known[2] or 0, one.time or 0) or None
                 elif one.key:
-                    if one.msgid:
-                        self.ids[one.key].add(one.msgid)
                     self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
                     if one.page is None:
                         self.live_keys.add(one.key)
         # Messages that a room was told may come late: logged before it was told so, and not shown by then.
         self.late = set()
-        for client in self.clients.values():
-            for name, t in client.warned:
-                self.late.update(
-                    message.key for message in self.rooms[name].log
-                    if message.logged < t and self.first_shown.get(message.key, t) >= t)
+        for t, name in self.said_when((client, word) for client in self.clients.values() for word in client.warned):
+            self.late.update(
+                message.key for message in self.rooms[name].log
+                if message.logged < t and self.first_shown.get(message.key, t) >= t)
         self.forget()
         # What is doubled is found as such, and has no one place.
-        self.twice = {key for key, ids in self.ids.items() if len(ids) > 1}
+        self.twice = {key for (key, _), ids in self.ids.items() if len(ids) > 1}
         self.twice.update(
             key for room in self.rooms.values() for key, messages in room.by_key.items() if len(messages) > 1)
         # Given up, as far as anybody could be told, before it was shown: what its author said later did not wait for it.
@@ -471,7 +472,7 @@ class Audit:
                 if self.is_out_of_reach(client, said):
                     given.setdefault(key, said.t + self.plan["max_age"] * 1000)
         self.given_up = {key for key, t in given.items() if self.first_shown.get(key, 0) > t}
-        self.loose = self.late | self.twice | self.given_up | self.forgotten
+        self.loose = self.late | self.twice | self.given_up
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
         for (room, gap), (text, t, time) in gaps.items():
@@ -480,24 +481,96 @@ class Audit:
             # A client without tags has the gap when another one's line says its times.
             self.covered[room, text] = self.covered[room, text] + spans
 
+    def life_of(self, client, connection):
+        """The relay's process at the other end of a connection: alive as it began, and as it took what it answered."""
+        since = max(client.begins[connection], client.answered.get(connection, 0))
+        return next((index for index, (_, end) in enumerate(self.lives) if since < end), len(self.lives) - 1)
+
     def forget(self):
-        """What was shown while the disk was full, and the relay died before there was room: the next process has it anew, from
-        the backend, with times and places of its own, and without the old ones' ids where they stand for nothing any more.
+        """What was shown when the relay had said that nothing can be kept, or a moment before, and its process died before it
+        said that all is kept again: the next process has it anew, from the backend.
+
+        The store is one for all rooms, so what any client was told in any room counts. What was said is dated by the relay's
+        own clock; it may have come late, over a link that stalled, and to a client whose lines have no time it has come with
+        the others'.
         """
-        self.forgotten, self.forgotten_ids = set(), set()
-        for entry in self.story:
-            if entry["what"] != "ended":
+        # {key of a message, or what else a line is known by: processes that died with it}, rising.
+        self.forgotten = collections.defaultdict(list)
+        self.life = {
+            (client.name, connection): self.life_of(client, connection)
+            for client in self.clients.values() for connection in client.begins}
+        self.unkept = [self.unkept_since(life) for life in range(len(self.lives))]
+        for life, (_, end) in enumerate(self.lives):
+            since = self.unkept[life]
+            if since is None or end == 1 << 62:
                 continue
-            for begin, end in self.full:
-                if not begin - MOMENT <= entry["t"] <= end + MOMENT:
-                    continue
-                for client in self.clients.values():
-                    for one in client.shown:
-                        if begin - MOMENT <= one.t <= entry["t"]:
-                            self.forgotten.add(one.key)
-                            self.forgotten_ids.add(one.msgid)
-        self.forgotten.discard(None)
-        self.forgotten_ids.discard(None)
+            held = set()
+            for client in self.clients.values():
+                # What stands in front of the word that all is kept again was kept.
+                kept = {connection: position for connection, position, _, _, is_kept in client.conditions if is_kept}
+                held.update(
+                    name_of(one) for one in client.shown
+                    if self.life[client.name, one.connection] == life and one.room in self.rooms
+                    and one.position[0] > kept.get(one.connection, -1))
+            # STRICT: nor was what anybody has from before, unless an earlier process had died with it.
+            held.difference_update(
+                name_of(one) for client in self.clients.values() for one in client.shown
+                if one.t < since - MOMENT
+                and self.life[client.name, one.connection] > (self.forgotten.get(name_of(one)) or [-1])[-1])
+            for name in held:
+                self.forgotten[name].append(life)
+        # By how often they had been forgotten, messages' msgids and when they were first shown.
+        self.ids, self.first_again = collections.defaultdict(set), {}
+        for client in self.clients.values():
+            for one in client.shown:
+                if one.key and one.room in self.rooms:
+                    which = one.key, self.age(one, client)
+                    if one.msgid:
+                        self.ids[which].add(one.msgid)
+                    if one.key in self.forgotten:
+                        self.first_again[which] = min(self.first_again.get(which, one.t), one.t)
+
+    def unkept_since(self, life):
+        """When a process first said that nothing can be kept, after it last said that all is kept again; None: it did not."""
+        said = self.said_when(
+            (client, word) for client in self.clients.values() for word in client.conditions
+            if self.life[client.name, word[0]] == life)
+        kept = max((moment for moment, is_kept in said if is_kept), default=0)
+        return min((moment for moment, is_kept in said if not is_kept and moment > kept), default=None)
+
+    def said_when(self, words):
+        """{(when, what)} of [(client, (connection, position, when it came, when it was said by the relay's clock, what))].
+
+        It may have come late, over a link that stalled. To a client whose lines have no time it has come with another's, when
+        one was said meanwhile.
+        """
+        said, undated, matched = set(), [], {}
+        for client, (connection, _, t, told, what) in words:
+            begin = client.begins[connection]
+            moments = [] if told is None else [
+                told - offset for offset in self.clock.offsets
+                if begin - STALE <= told - offset <= t + ABOUT
+                and self.clock.is_wrong_by(offset, told - offset, told - offset)]
+            if moments:
+                said.add((min(moments), what))
+            else:
+                undated.append(((client.name, connection, what), begin, t, what))
+        dated = sorted(said)
+        for which, begin, t, what in undated:
+            after = matched.get(which, begin - STALE)
+            moment = next((when for when, other in dated if other == what and after < when <= t + ABOUT), t)
+            matched[which] = moment
+            said.add((moment, what))
+        return said
+
+    def age(self, one, client, connection=None):
+        """How often a line had been forgotten before the process at the other end of its connection, or of this one, began."""
+        lives = self.forgotten.get(name_of(one))
+        return bisect.bisect_left(lives, self.life[client.name, connection or one.connection]) if lives else 0
+
+    def is_forgotten(self, one, client, connection):
+        """Whether the process at the other end of this connection does not know a line any more that the client was shown."""
+        return self.age(one, client) < self.age(one, client, connection)
 
     def spans(self, begin, end, received, told):
         """The true times that a gap may mean that was told as from `begin` to `end`, by the relay's clock.
@@ -538,6 +611,11 @@ class Audit:
             for one in self.stream(client):
                 if one.room in streams and (one.key is None or one.key[1] == one.room):
                     streams[one.room].append(one)
+        for (key, _), ids in self.ids.items():
+            room = self.rooms.get(key[1])
+            # STRICT: "with the same msgid whenever and through whichever connection it comes", whoever has it.
+            if room and len(ids) > max(1, len(room.by_key.get(key, ()))):
+                self.find("down", "doubled", room.wire, "%s was shown as %s" % (named(key), " and as ".join(sorted(ids))))
         for room in self.rooms.values():
             orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
             self.same_order(room, orders)
@@ -592,7 +670,7 @@ class Audit:
         """A guest hears of a message only as long as its connection lasts."""
         if not client.is_guest or said.connection == client.last:
             return False
-        return client.ends[said.connection] < said.t + self.plan["max_age"] * 1000 + LATEST_WORD
+        return client.ends[said.connection] < said.t + self.plan["max_age"] * 1000
 
     def log(self, room):
         wire = self.plan["wires"][room.wire]
@@ -675,7 +753,7 @@ class Audit:
             if key[1] != one.room:
                 self.find(way, "wrong text", room.wire, "%s got %s" % (where, named(key)))
                 continue
-            there, said = room.by_key.get(key), self.said.get(key)
+            there, said = room.by_key.get(key, ()), self.said.get(key)
             is_from_irc = "@" in key[0]
             if not there and not said:
                 self.find(way, "wrong text", room.wire, "%s got %r, which nobody said" % (where, one.text[:80]))
@@ -704,17 +782,17 @@ class Audit:
                     self.find(way, "wrong time", room.wire, "%s got %s stamped %s" % (
                         where, named(key), " ".join(filter(None, one.stamp))))
                 continue
-            known = self.times.setdefault((key, one.msgid), one.time)
-            if known != one.time and one.key not in self.forgotten and not self.is_older_than_all(one, there):
+            known = self.times.setdefault((key, one.msgid, self.age(one, client)), one.time)
+            if known != one.time and not self.is_older_than_all(one, there):
                 self.find(way, "wrong time", room.wire, "%s got %s with the time %d, which it has as %d elsewhere" % (
                     where, named(key), one.time, known))
-            elif there and (key, one.time, way) not in seen:
+            elif (key, one.time, way) not in seen:
                 seen.add((key, one.time, way))
-                self.value(way, where, room, there, said, one)
+                self.value(way, where, room, there, said, one, self.age(one, client))
 
     def is_stamp_right(self, one):
         """`[HH:MM]` is what clients with `server-time` see as a tag."""
-        shown = {time for (key, _), time in self.times.items() if key == one.key} if self.times else set()
+        shown = {time for (key, _, _), time in self.times.items() if key == one.key} if self.times else set()
         if not shown:
             return True
         return any(
@@ -724,12 +802,12 @@ class Audit:
         """What is older than all that the relay keeps, and is asked of the backend, has the backend's times as they are."""
         return bool(one.page and there and one.key not in self.live_keys and one.time == there[0].said_at)
 
-    def value(self, way, where, room, there, said, one):
+    def value(self, way, where, room, there, said, one, age):
         """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most.
 
         STRICT: a millisecond behind a time that somebody was shown, not behind one that the relay only keeps.
         """
-        own, message = self.own(one.key, there, said), there[0]
+        own, at = self.own(one.key, there, said, age), there[0].said_at if there else said.t
         if any(begin <= one.time <= end for begin, end in own):
             return
         taken = self.moments[room.name]
@@ -737,24 +815,24 @@ class Audit:
         if is_behind and any(begin <= one.time <= end + MOST for begin, end in own):
             return
         self.find(way, "wrong time", room.wire, "%s got %s of %d with the time %d (%+d ms), %s" % (
-            where, named(one.key), message.said_at, one.time, one.time - message.said_at,
+            where, named(one.key), at, one.time, one.time - at,
             "raised by more than 60 s" if is_behind else "which is not a millisecond behind any line"))
 
-    def own(self, key, there, said):
+    def own(self, key, there, said, age):
         """[(from, to)]: which may be the message's own time, min(told, now), before it is set behind others."""
-        first, own = self.first_shown[key], []
+        first = self.first_again.get((key, age), self.first_shown[key])
+        told, learnt = [], []
         # Two in the log are a breach of the way up; the line may be of either.
         for message in there:
-            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message.
-            own.append((message.said_at, message.said_at))
-            # Where a pong confirms, that may be before the backend has it.
-            learnt = self.clock.showed(min(first, message.logged), max(first, message.logged))
-            if said:
-                # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
-                own += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first))) + learnt
-            else:
-                own += [(begin, min(end, message.said_at)) for begin, end in learnt if begin <= message.said_at]
-        return own
+            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message. Where a pong
+            # confirms, that may be before the backend has it.
+            told.append((message.said_at, message.said_at))
+            learnt += self.clock.showed(min(first, message.logged), max(first, message.logged))
+        if said:
+            # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
+            told += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first)))
+        latest = max((end for _, end in told), default=0)
+        return told + [(begin, min(end, latest)) for begin, end in learnt if begin <= latest]
 
     # MARK: Streams
 
@@ -762,28 +840,33 @@ class Audit:
         """What a client was shown of the rooms, in their order."""
         if not client.asks:
             return [one for one in client.shown if one.page is None]
-        # What it fetched as it came stands before what came live meanwhile.
+        # What it fetched as it came stands before what came live meanwhile, but behind the line from which on it asked: that
+        # one came live where it had been forgotten.
         parts = collections.defaultdict(lambda: ([], []))
         for one in client.shown:
             if one.page is None:
-                parts[one.connection][1].append(one)
+                parts[one.connection, one.room][1].append(one)
             elif one.page.purpose == "catch up":
-                parts[one.connection][0].append(one)
-        return [one for _, (pages, live) in sorted(parts.items()) for one in pages + live]
+                parts[one.connection, one.room][0].append(one)
+        found = []
+        for _, (pages, live) in sorted(parts.items()):
+            begin = next((
+                index + 1 for index, one in enumerate(live)
+                if pages and one.msgid == pages[0].page.reference and one.position < pages[0].position), 0)
+            found += live[:begin] + pages + live[begin:]
+        return found
 
     def repeated(self, client, room, stream):
-        before, ids = {}, collections.defaultdict(set)
+        before = {}
         way = self.way_of(client)
         for one in stream:
             if one.key is None:
                 continue
-            if one.msgid:
-                ids[one.key].add(one.msgid)
             if one.key[0] == client.name and "echo-message" not in client.caps:
                 self.find(way, "doubled", room.wire, "%s in %s got its own %s without asking for echoes" % (
                     client.name, room.name, named(one.key)))
             # In pages and live is once: the client asks for what it has not seen, and some of that comes meanwhile.
-            place = (one.key, one.page is None, one.msgid)
+            place = (one.key, one.page is None, one.msgid, self.age(one, client))
             last = before.get(place)
             before[place] = one
             if last is None or one.page is not None or not one.msgid and len(room.by_key.get(one.key, ())) > 1:
@@ -796,37 +879,47 @@ class Audit:
                     last.connection, one.connection))
             elif client.asks:
                 self.find(way, "doubled", room.wire, what + "though it asks for old lines itself")
+            elif any((between, room.name) in client.member for between in range(last.connection + 1, one.connection)):
+                # "Once, over the next connection."
+                self.find(way, "doubled", room.wire, what + "over connections %d and %d, and not between" % (
+                    last.connection, one.connection))
             elif client.is_acknowledged(last) and not self.could_not_be_written(client, last, one):
                 self.find(way, "doubled", room.wire, what + "though the first was acknowledged over connection %d" % (
                     last.connection))
-        for key, found in ids.items():
-            if len(found) > max(1, len(room.by_key.get(key, ()))):
-                self.find(way, "doubled", room.wire, "%s in %s got %s as %s" % (
-                    client.name, room.name, named(key), " and as ".join(sorted(found))))
 
     def could_not_be_written(self, client, last, one):
-        """"After kill -9 while the disk is full, lines of that time come again": the promise itself leaves those out."""
-        when = client.acknowledged[last.connection][1]
-        for entry in self.story:
-            if entry["what"] != "ended" or not when <= entry["t"] <= one.t:
-                continue
-            # STRICT: only while the disk was full as it was killed, from when it was full; or a moment before.
-            if any(begin - MOMENT <= when and begin <= entry["t"] <= end + MOMENT for begin, end in self.full):
-                return True
-            if entry["t"] - when <= MOMENT:
-                return True
-        return False
+        """"Written down a moment later, and only where the disk takes it": when the process died before that, the line comes
+        again.
+        """
+        life, when = self.life[client.name, last.connection], client.acknowledged[last.connection][1]
+        if self.life[client.name, one.connection] == life:
+            return False
+        died, since = self.lives[life][1], self.unkept[life]
+        return died - when <= MOMENT or since is not None and when >= since - MOMENT
 
     def in_order(self, way, client, room, *sequences):
-        found = {}
+        found, early = {}, {}
         for lines in sequences:
             lanes = collections.defaultdict(list)
             for one in lines:
                 if one.key in room.rank and one.key not in self.loose:
                     lanes[room.lane(one.key)].append(one)
-            for lane in lanes.values():
-                for index in misplaced([room.rank[one.key] for one in lane]):
+            for name, lane in lanes.items():
+                wrong = set(misplaced([room.rank[one.key] for one in lane]))
+                for index in wrong:
                     found.setdefault(lane[index].key, lane[index - 1].key if index else None)
+                # STRICT: what came late may stand behind what is newer, but not in front of what is older.
+                right, oldest = {one.key for index, one in enumerate(lane) if index not in wrong}, None
+                for one in reversed(lines):
+                    if one.key not in room.rank or room.lane(one.key) != name or one.key in self.twice:
+                        continue
+                    if one.key in right:
+                        oldest = min(oldest or one.key, one.key, key=room.rank.get)
+                    elif one.key in self.loose and oldest and room.rank[oldest] < room.rank[one.key]:
+                        early.setdefault(one.key, oldest)
+        for key, behind in early.items():
+            self.find(way, "reordered", room.wire, "%s in %s got %s in front of %s" % (
+                client.name, room.name, named(key), named(behind)))
         for key, before in found.items():
             self.find(way, "reordered", room.wire, "%s in %s got %s behind %s" % (
                 client.name, room.name, named(key), named(before) if before else "nothing"))
@@ -856,12 +949,15 @@ class Audit:
         """
         newest = []     # Times before, sorted.
         for one in first:
-            if one.time is None or one.msgid in self.forgotten_ids:
+            # What was forgotten and did not come again has no time any more.
+            if one.time is None or self.age(one, client) < len(self.forgotten.get(name_of(one), ())):
                 continue
-            there = room.by_key.get(one.key) if one.key else None
-            # The least that it may have been: the relay's clock may have shown less than was told.
-            own = min([one.time] + [
-                begin for begin, _ in self.own(one.key, there, self.said.get(one.key))]) if there else one.time
+            there = room.by_key.get(one.key, ()) if one.key else ()
+            own = one.time
+            if one.key:
+                # The least that it may have been: the relay's clock may have shown less than was told.
+                own = min([own] + [
+                    begin for begin, _ in self.own(one.key, there, self.said.get(one.key), self.age(one, client))])
             if one.gap:
                 # A gap's own time is its end.
                 own = min(own, one.gap[1])
@@ -935,7 +1031,11 @@ class Audit:
                     if page.sub == "LATEST" and page.count >= page.limit:
                         ranks = [room.by_key[one.key][0].index for one in page.lines if one.key in room.by_key]
                         if ranks:
-                            keys.update(message.key for message in room.log[:min(ranks)])
+                            # STRICT: it is behind what the client had been shown before.
+                            before = [
+                                room.by_key[one.key][0].index for one in client.shown
+                                if one.room == name and one.key in room.by_key and one.position[0] < page.position]
+                            keys.update(message.key for message in room.log[max(before, default=-1) + 1:min(ranks)])
         return keys
 
     def nearest(self, room, message, lines):
@@ -1009,7 +1109,7 @@ class Audit:
                 shown = [] if page.sub == "BEFORE" else in_its_order(
                     [one for one in stream if one.position[0] < page.position], key=lambda one: one.msgid)
                 place = {one.msgid: position for position, one in enumerate(shown)}
-                self.page(room, page, where, shown, place, keys)
+                self.page(client, room, page, where, shown, place, keys)
             whole = [page for page in pages if page.is_whole]
             order = whole[::-1] if purpose == "pages" else whole
             lines = [one for page in order for one in page.lines]
@@ -1031,13 +1131,15 @@ class Audit:
             self.find("pages", "lost", room.wire, "%s could not read %s from its end to its beginning" % (
                 client.name, room.name))
 
-    def page(self, room, page, where, shown, place, keys):
+    def page(self, client, room, page, where, shown, place, keys):
         asked = "%s %s" % (page.sub, page.reference or "*")
+        # The relay does not know the line any more behind or before which it is asked.
+        is_forgotten = page.reference in place and self.is_forgotten(
+            shown[place[page.reference]], client, page.connection)
         if page.refusal is not None:
-            # That messages cannot be had just now says that the answer is incomplete; when all is mended there is no such
-            # reason. Anything else says that there is no such message, which the client has from the relay.
+            # STRICT: nothing else is refused that the client has from the relay.
             code = page.refusal.params[1]
-            if code != "MESSAGE_ERROR" or page.t > self.plan["peace"] + UNDER_WAY:
+            if code != "MESSAGE_ERROR" or not is_forgotten:
                 self.find("pages", "refused", room.wire, "%s: %s was answered %s %r" % (
                     where, asked, code, page.refusal.params[-1]))
             return
@@ -1050,7 +1152,7 @@ class Audit:
         if page.sub == "BEFORE":
             # In the chain: `holes` and `complete` look at it.
             return
-        if page.reference and (page.reference not in place or page.reference in self.forgotten_ids):
+        if page.reference and (page.reference not in place or is_forgotten):
             return
         # What the client had been shown before it asked, and what belongs to the page by its place: behind the line that was
         # named, and when the page is full, only what stands behind its first line, or before its last one.
@@ -1069,7 +1171,7 @@ class Audit:
                     self.find("pages", "doubled", room.wire, "%s: %s has %s, which stands before it" % (
                         where, asked, named(one.key)))
                 continue
-            if position > end or one.key in here or one.key in self.forgotten:
+            if position > end or one.key in here or self.is_forgotten(one, client, page.connection):
                 continue
             self.find("pages", "lost", room.wire, "%s: %s was shown at %d and is not in the %d lines of %s, asked at %d" % (
                 where, named(one.key), one.t, page.count, asked, page.t))
@@ -1112,7 +1214,7 @@ class Audit:
             begin = min(
                 (t for client in self.clients.values() for (_, name), t in client.member.items() if name == room.name),
                 default=1 << 62)
-        owed = [message for message in room.log if begin < message.logged and message.at < asked - UNDER_WAY]
+        owed = [message for message in room.log if begin < message.logged and message.at < asked]
         # What stands between lines is `holes`'.
         inside = set()
         for lane, found in self.ranks(room, lines).items():
@@ -1243,17 +1345,14 @@ def misplaced(numbers):
     return [index for index in range(len(numbers)) if index not in keep]
 
 
-def full_disks(path):
-    """[(begin, end)] from the list of faults; what only the promise about doubles after `kill -9` asks for."""
+def lives_of(story):
+    """[(begin, end)] of the relay's processes, in order; the last one may have no end."""
     found = []
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                match = re.match(r"(\d+) +[\d.]+  full disk +for ([\d.]+) s", line)
-                if match:
-                    found.append((int(match[1]), int(match[1]) + round(float(match[2]) * 1000)))
-    except OSError:
-        pass
+    for entry in story:
+        if entry["what"] == "started":
+            found.append((entry["t"], 1 << 62))
+        elif entry["what"] == "ended" and found and found[-1][1] == 1 << 62:
+            found[-1] = (found[-1][0], entry["t"])
     return found
 
 

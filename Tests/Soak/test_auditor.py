@@ -66,7 +66,6 @@ class Run:
         self.known = {}
         self.clock = []
         self.relay = [{"t": BEGAN - 5000, "what": "started", "pid": 7}]
-        self.faults = ""
         self.plan = {
             "seed": 1, "seconds": 60, "began": BEGAN, "peace": None, "silence": None, "max_age": 20, "wires": WIRES,
             "rooms": copy.deepcopy(ROOMS), "clients": copy.deepcopy(CLIENTS)}
@@ -214,9 +213,30 @@ class Run:
         self.note(client, "<", "%s:%s!u@h %s #%s :%s" % (
             "@%s " % ";".join(tags) if tags else "", line["nick"], "PRIVMSG" if line["key"] else "NOTICE", name, text))
 
-    def warn(self, name, text):
+    def warn(self, name, text, *clients, said=None):
+        for client in clients or sorted(self.there):
+            self.note(client, "<", "%s:relay NOTICE #%s :*** %s" % ("@time=%s " % iso(said) if said else "", name, text))
+
+    def unkept(self, *clients, is_kept=False, said=None):
+        """The relay says that nothing can be kept, or that all is kept again; `said` when it comes late."""
+        for client in clients or sorted(self.there):
+            for name in ROOMS:
+                self.note(client, "<", "%s:relay NOTICE #%s :*** What is said %s" % (
+                    "@time=%s " % iso(said or self.t) if "server-time" in CLIENTS[client]["caps"] else "", name,
+                    "is kept again." if is_kept else "cannot be kept at the moment (the disk is full): what you write is "
+                    "not taken, and what others write may be missing later."))
+
+    def restart(self):
+        """The relay is killed, and started again; nobody is connected then."""
         for client in sorted(self.there):
-            self.note(client, "<", ":relay NOTICE #%s :*** %s" % (name, text))
+            self.note(client, "!", "the connection ended")
+            self.known.update({(client, name): None for name in ROOMS})
+        self.there.clear()
+        self.tick(10)
+        self.relay.append({"t": self.t, "what": "ended", "pid": 7, "code": -9})
+        self.tick(300)
+        self.relay.append({"t": self.t, "what": "started", "pid": 7})
+        self.tick(50)
 
     def tell(self, client, key, text="Not delivered, it waited too long", code="CANNOT_DELIVER"):
         self.note(client, "<", ":relay FAIL PRIVMSG %s #%s :%s: %s words" % (code, key[1], text, auditor.named(key)))
@@ -245,6 +265,14 @@ class Run:
             shown = [line["msgid"] for line in page if line["key"]]
             known = shown[-1] if shown else None
         self.note(client, "#", "caught up #" + name)
+
+    def refuse(self, client, name, line, code):
+        self.labels += 1
+        self.note(client, "#", "look #" + name)
+        self.note(client, ">", "@label=%d CHATHISTORY AFTER #%s msgid=%s 20" % (self.labels, name, line["msgid"]))
+        self.note(client, "<", "@label=%d :relay FAIL CHATHISTORY %s AFTER #%s :No such message" % (
+            self.labels, code, name))
+        self.note(client, "#", "looked #" + name)
 
     def look(self, client, name):
         self.note(client, "#", "look #" + name)
@@ -298,8 +326,6 @@ class Run:
         lines(self.samples, "samples.jsonl")
         with open(os.path.join(directory, "plan.json"), "w", encoding="utf-8") as file:
             json.dump(self.plan, file)
-        with open(os.path.join(directory, "faults.txt"), "w", encoding="utf-8") as file:
-            file.write(self.faults)
 
     def audit(self):
         """{(way, kind, wire)} and names of promises about the relay."""
@@ -373,6 +399,54 @@ def spoken():
         run.irc("bob@desk", name)
         run.irc("alice@two", name)
         run.look("dora@web", name)
+    return run
+
+
+def forgotten(how="", told=(), late=(), msgid="i%d", people=("Ben",)):
+    """Nothing can be kept, the relay says so and is killed: the next process has anew what was shown then, under another
+    msgid and, since its clock is wrong, with another time.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(5000)
+    if how == "of before":
+        run.unkept()
+        run.tick(1)
+        run.unkept(is_kept=True)
+        run.tick(5000)
+    since = run.t
+    if how not in ("untold", "of before", "of the next", "too late"):
+        run.unkept(*told)
+    for author in people:
+        run.person(author, "reef")
+    if how == "kept after":
+        run.unkept(is_kept=True)
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(3000)
+    if how == "too late":
+        run.unkept()
+    if late:
+        run.unkept(*late, said=since)
+    for _ in range(2 if how == "again" else 1):
+        run.lost, run.order["reef"][1:] = run.order["reef"][1:], []
+        run.restart()
+        run.place.update({(client, "reef"): 1 for client in CLIENTS})
+        run.clock.append({"t": run.t - 100, "offset": -100_000})
+        run.enter(*CLIENTS)
+        if how in ("of the next", "again"):
+            run.unkept()
+        for line in run.lost:
+            run.count += 1
+            run.tick(2)
+            run.add("reef", dict(line, msgid=msgid % run.count if "%" in msgid else line["msgid"], time=run.t - 100_000))
+        run.clock.append({"t": run.t + 100, "offset": 0})
+        for client in CLIENTS:
+            run.acknowledge(client)
+        run.tick(3000)
     return run
 
 
@@ -466,6 +540,26 @@ class Clean(unittest.TestCase):
                 run.clock.append({"t": run.t, "offset": 0})
                 self.check(run.finish())
 
+    def test_of_a_slow_clock_and_never_there(self):
+        """It is set behind what is later than its own time by less than 60 s, and passes the rest over, though the backend
+        does not have it.
+        """
+        run = spoken()
+        newest = run.order["loft"][-1]["time"]
+        run.tick(newest + 40_000 - run.t)
+        run.person("Ann", "loft")
+        run.tick(1000)
+        run.clock.append({"t": run.t - 500, "offset": -70_000})
+        key = run.irc("bob@desk", "loft", log=False, show=False)
+        run.tell("bob@desk", key, "Whether it arrived is not known")
+        run.count += 1
+        run.add("loft", {
+            "key": key, "nick": "bob", "account": "bob", "text": auditor.named(key) + " words", "time": newest + 1,
+            "msgid": "i%d" % run.count, "author": "bob@desk"})
+        run.tick(500)
+        run.clock.append({"t": run.t, "offset": 0})
+        self.check(run.finish())
+
     def test_came_late(self):
         run = spoken()
         run.person("Ann", "reef", show=False)
@@ -515,19 +609,42 @@ class Clean(unittest.TestCase):
                 run.person("Ann", "loft")
                 self.check(run.finish())
 
-    def test_after_kill_on_a_full_disk(self):
-        """What the promise itself leaves out."""
-        run = Run()
-        run.enter(*CLIENTS)
-        run.person("Ann", "reef")
-        run.faults = "%d     3.0  full disk      for 4.0 s\n" % run.t
-        line = run.order["reef"][-1]
-        run.acknowledge("bob@desk")
-        run.leave("bob@desk")
-        run.tick(2000)
-        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -9})
-        run.enter("bob@desk")
-        run.show("bob@desk", "reef", line)
+    def test_acknowledged_and_not_written(self):
+        """What a client acknowledged when nothing could be kept, or a moment before the kill, comes again."""
+        for is_told, wait in ((True, 2000), (False, 100)):
+            with self.subTest(is_told):
+                run = Run()
+                run.enter(*CLIENTS)
+                run.person("Ann", "reef")
+                line = run.order["reef"][-1]
+                run.tick(5000)
+                if is_told:
+                    run.unkept()
+                run.leave("bob@desk")
+                run.tick(wait)
+                run.restart()
+                run.enter("bob@desk")
+                run.show("bob@desk", "reef", line)
+                self.check(run.finish())
+
+    def test_forgotten(self):
+        for how in ("", "again"):
+            for msgid in ("i%d", "the same"):
+                with self.subTest(how + msgid):
+                    self.check(forgotten(how, msgid=msgid).finish())
+
+    def test_forgotten_by_what_another_was_told(self):
+        self.check(forgotten(told=("alice@two",)).finish())
+        # It came late to some, over links that stalled.
+        self.check(forgotten(told=("eve@guest",), late=("bob@desk", "alice@two")).finish())
+
+    def test_forgotten_and_told_late(self):
+        """When it was said counts, by the relay's clock."""
+        self.check(forgotten("untold", late=("bob@desk",)).finish())
+
+    def test_forgotten_and_asked_for(self):
+        run = forgotten()
+        run.refuse("dora@web", "reef", run.lost[0], "MESSAGE_ERROR")
         self.check(run.finish())
 
 
@@ -565,12 +682,22 @@ class Broken(unittest.TestCase):
         run.irc("eve@guest", "reef", log=False, show=False)
         self.check(run.finish(), ("up", "lost", "past"))
 
+    def test_lost_of_a_guest_who_stayed(self):
+        """Until it was too old, and for longer."""
+        run = spoken()
+        run.irc("eve@guest", "reef", log=False, show=False)
+        run.tick(21_000)
+        run.ping("eve@guest")
+        run.leave("eve@guest")
+        run.enter("eve@guest")
+        self.check(run.finish(), ("up", "lost", "past"))
+
     def test_lost_though_shown(self):
         run = spoken()
-        run.irc("bob@desk", "nave")
-        run.logs["nave"].pop()
+        run.irc("bob@desk", "reef")
+        run.logs["reef"].pop()
         run.drop("bob@desk", " PONG ", which=-1)
-        self.check(run.finish(), ("up", "lost", "sole"))
+        self.check(run.finish(), ("up", "lost", "past"))
 
     def test_doubled_up(self):
         run = whole()
@@ -662,6 +789,23 @@ class Broken(unittest.TestCase):
         run.drop("dora@web", "Ann-reef:reef:5 ")
         self.check(run.finish(), ("down", "lost", "past"))
 
+    def test_lost_by_who_asks_in_front_of_a_full_page(self):
+        """It takes the newest page alone when it knows no line any more; what it had missed before that is missing."""
+        for word, is_lost in (("Ann-reef:reef:2 ", True), ("Ann-reef:reef:8 ", False)):
+            with self.subTest(word):
+                run = spoken()
+                run.leave("dora@web")
+                for author in ("Ann", "Ben", "Ann"):
+                    run.person(author, "reef")
+                run.connection["dora@web"] += 1
+                run.note("dora@web", "#", "catch up #reef")
+                run.question("dora@web", "reef", "LATEST #reef * 2", run.order["reef"][-2:])
+                run.note("dora@web", "#", "caught up #reef")
+                run.there.add("dora@web")
+                if is_lost:
+                    run.drop("dora@web", word)
+                self.check(run.finish(), *[("down", "lost", "past")] * is_lost)
+
     def test_lost_in_a_gap_though_there_is_a_history(self):
         run = spoken()
         begin = run.t
@@ -735,18 +879,90 @@ class Broken(unittest.TestCase):
         run.show("bob@desk", "reef", line)
         self.check(run.finish(), ("down", "doubled", "past"), some_text="acknowledged")
 
-    def test_doubled_after_a_kill_long_after(self):
+    def test_doubled_over_a_later_connection(self):
+        """What was not acknowledged comes again over the next one, not over the one behind that."""
+        run = spoken()
+        line = run.order["reef"][-1]
+        run.leave("bob@desk")
+        run.records["bob@desk"] = [
+            entry for entry in run.records["bob@desk"]
+            if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
+        run.enter("bob@desk")
+        run.leave("bob@desk")
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", line)
+        self.check(run.finish(), ("down", "doubled", "past"), some_text="not between")
+
+    def test_doubled_after_a_kill_a_second_after(self):
         run = Run()
         run.enter(*CLIENTS)
         run.person("Ann", "reef")
         line = run.order["reef"][-1]
         run.leave("bob@desk")
-        run.tick(5000)
-        run.relay.append({"t": run.t, "what": "ended", "pid": 7, "code": -9})
-        run.faults = "%d     3.0  full disk      for 1.0 s\n" % (run.t - 3000)
+        run.tick(600)
+        run.restart()
         run.enter("bob@desk")
         run.show("bob@desk", "reef", line)
         self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_doubled_after_a_kill_long_after(self):
+        """What it said to others, before or to the next process, is no word about this one."""
+        for said in ((), ((False, 3000), (True, 100)), ((None, 0),)):
+            with self.subTest(said):
+                run = Run()
+                run.enter(*CLIENTS)
+                run.person("Ann", "reef")
+                line = run.order["reef"][-1]
+                run.leave("bob@desk")
+                for is_kept, wait in said:
+                    if is_kept is not None:
+                        run.unkept(is_kept=is_kept)
+                        run.tick(wait)
+                run.tick(5000)
+                run.restart()
+                run.enter("bob@desk")
+                if said == ((None, 0),):
+                    run.unkept()
+                run.show("bob@desk", "reef", line)
+                self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_forgotten_without_a_word(self):
+        """The same as what is right where the relay said so, and each time what it said does not cover it."""
+        for how in ("untold", "kept after", "of before", "of the next", "too late"):
+            for msgid in ("i%d", "the same"):
+                with self.subTest(how + msgid):
+                    broken, _ = forgotten(how, msgid=msgid).finish().audit()
+                    self.assertIn(("down", "doubled", "past"), broken)
+                    if msgid == "the same":
+                        self.assertIn(("guests", "doubled", "past"), broken)
+
+    def test_forgotten_and_twice_over(self):
+        for client, way in (("bob@desk", "down"), ("eve@guest", "guests")):
+            with self.subTest(client):
+                run = forgotten()
+                run.leave(client)
+                run.enter(client)
+                run.show(client, "reef", run.order["reef"][-1])
+                self.check(run.finish(), (way, "doubled", "past"))
+
+    def test_forgotten_and_wrong(self):
+        """Another time, another place and another id, and nothing else."""
+        for old, new, kind in ((":Ben-reef!", ":Ben-reef2!", "wrong author"), ("🐙", "", "wrong text")):
+            with self.subTest(kind):
+                run = forgotten()
+                run.edit("bob@desk", old, new, "Ben-reef:reef:1 ", which=1)
+                self.check(run.finish(), ("down", kind, "past"))
+
+    def test_forgotten_and_lost_in_pages(self):
+        run = forgotten().finish()
+        run.drop("bob@desk", "batch=p", "Ben-reef:reef:1 ")
+        self.check(run, ("pages", "lost", "past"))
+
+    def test_forgotten_and_reordered(self):
+        run = forgotten(people=("Ben", "Ann"))
+        run.swap("bob@desk", "Ben-reef:reef:1 ", "Ann-reef:reef:2 ", which=1)
+        broken, _ = run.finish().audit()
+        self.assertEqual(broken, {("down", "reordered", "past"), ("down", "order of times", "past")})
 
     def test_doubled_under_two_msgids(self):
         for which in (0, -1):
@@ -758,6 +974,14 @@ class Broken(unittest.TestCase):
                 run.show("bob@desk", "reef", dict(line, msgid="other"))
                 broken, _ = run.finish().audit()
                 self.assertIn(("down", "doubled", "past"), broken)
+
+    def test_another_msgid_than_others(self):
+        run = whole()
+        for index in run.lines_of("bob@desk", "Ann-reef:reef:5 "):
+            entry = run.records["bob@desk"][index]
+            entry["l"] = entry["l"].replace("msgid=", "msgid=x")
+        broken, _ = run.audit()
+        self.assertIn(("down", "doubled", "past"), broken)
 
     def test_msgid_of_another(self):
         run = whole()
@@ -790,6 +1014,31 @@ class Broken(unittest.TestCase):
         run.person("Ben", "reef")
         run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
         self.check(run.finish(), *((way, "reordered", "past") for way in ("down", "guests", "pages")))
+
+    def test_late_by_a_word_that_came_late(self):
+        """What was logged after it was said is not older."""
+        run = spoken()
+        said = run.t
+        run.tick(5000)
+        run.person("Ann", "reef", show=False)
+        entry = run.logs["reef"][-1]
+        run.tick(5000)
+        run.warn("reef", "so older messages may come late.", "bob@desk", said=said)
+        run.person("Ben", "reef")
+        run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
+        self.check(run.finish(), *((way, "reordered", "past") for way in ("down", "guests", "pages")))
+
+    def test_given_up_and_too_early(self):
+        """It may stand behind what its author said later, not in front of what they said before."""
+        run = spoken()
+        first, second = (run.irc("bob@desk", "loft", show=False) for _ in range(2))
+        run.tell("bob@desk", second, "It is not known whether it arrived", "UNCERTAIN")
+        run.tell("alice@one", second, "It is not known whether it arrived", "UNCERTAIN")
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(second))
+        run.tick(2000)
+        for key, entry in ((second, run.logs["loft"][-1]), (first, run.logs["loft"][-2])):
+            run.line("loft", key, "bob", "bob", entry["text"], entry["said_at"], "bob@desk")
+        self.check(run.finish(), *((way, "reordered", "live") for way in ("down", "guests", "pages")))
 
     def test_wrong_author_down(self):
         for old, new in ((":alice!", ":alice2!"), ("account=alice", "account=bob"), (";account=alice", "")):
@@ -838,6 +1087,23 @@ class Broken(unittest.TestCase):
                     for entry in record:
                         entry["l"] = entry["l"].replace(time, iso(run.order["reef"][-1]["time"]))
                 self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
+
+    def test_time_after_it_was_taken(self):
+        """One of an IRC user's that waited bears the time at which it was taken, not any until it was shown."""
+        run = spoken()
+        key = run.irc("bob@desk", "reef", show=False)
+        run.tick(10_000)
+        run.line("reef", key, "bob", "bob", run.logs["reef"][-1]["text"], run.t - 1000, "bob@desk")
+        self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
+
+    def test_time_of_what_the_backend_lacks(self):
+        run = spoken()
+        key = run.irc("bob@desk", "loft", log=False, show=False)
+        run.tell("bob@desk", key, "Whether it arrived is not known")
+        said = run.t
+        run.tick(10_000)
+        run.line("loft", key, "bob", "bob", auditor.named(key) + " words", said + 5000, "bob@desk")
+        self.check(run.finish(), *((way, "wrong time", "live") for way in ("down", "guests", "pages")))
 
     def test_not_the_same_time(self):
         run = whole()
@@ -959,6 +1225,14 @@ class Broken(unittest.TestCase):
         del run.records["bob@desk"][self.in_pages(run, "bob@desk", "Ann-loft:loft:3 ")]
         self.check(run, ("pages", "lost", "live"))
 
+    def test_newest_lost_in_pages(self):
+        run = whole()
+        run.person("Ann", "reef")
+        run.tick(3000)
+        run.pages("bob@desk", "reef", size=100)
+        run.drop("bob@desk", "Ann-reef:reef:8 ")
+        self.check(run, ("pages", "lost", "past"), ("down", "lost", "past"))
+
     def test_gap_lost_in_pages(self):
         run = self.gap(lambda _, begin, end: (begin, end)).finish()
         run.drop("bob@desk", "batch=p", "is missing")
@@ -1018,22 +1292,17 @@ class Broken(unittest.TestCase):
         run.note("dora@web", "#", "caught up #reef")
         self.check(run.finish(), ("pages", "doubled", "past"))
 
-    def refused(self, code, at_the_end):
-        run = spoken()
-        if at_the_end:
-            run.finish()
-        known = run.order["reef"][-1]["msgid"]
-        run.note("dora@web", "#", "look #reef")
-        run.note("dora@web", ">", "@label=x CHATHISTORY LATEST #reef msgid=%s 20" % known)
-        run.note("dora@web", "<", "@label=x :relay FAIL CHATHISTORY %s LATEST #reef :No such message" % code)
-        run.note("dora@web", "#", "looked #reef")
-        return run if at_the_end else run.finish()
-
     def test_refused(self):
-        Clean.check(self, self.refused("MESSAGE_ERROR", False))
-        for code, at_the_end in (("INVALID_PARAMS", False), ("MESSAGE_ERROR", True)):
+        for code in ("INVALID_PARAMS", "MESSAGE_ERROR"):
             with self.subTest(code):
-                self.check(self.refused(code, at_the_end), ("pages", "refused", "past"))
+                run = spoken()
+                run.refuse("dora@web", "reef", run.order["reef"][-1], code)
+                self.check(run.finish(), ("pages", "refused", "past"))
+        # It has been shown anew, and so is known; or was never forgotten.
+        for index in (0, 1):
+            run = forgotten()
+            run.refuse("dora@web", "reef", run.order["reef"][index], "MESSAGE_ERROR")
+            self.check(run.finish(), ("pages", "refused", "past"))
 
     def test_not_read_to_the_beginning(self):
         run = whole()
