@@ -213,6 +213,12 @@ struct CatchUp {
         totalAtGap = total - later
     }
 
+    /// What is missing will stand behind what was shown since.
+    var mayFillLate: Bool {
+        guard case .after = gap else { return false }
+        return !isGapFresh
+    }
+
     /// So much was said since the gap opened that the ring no longer tells what of a history was shown.
     func isOutrun(total: Int) -> Bool {
         guard case .after = gap else { return false }

@@ -356,11 +356,14 @@ extension Room {
         if catchUp.state == .fetching { goLive(context) } else { tellUnheard(context) }
     }
 
+    static let delaySentence =
+        "What was said during the outage cannot be fetched at the moment, so older messages may come late."
+
     /// What the room is told of a gap that stays open; nil when it was told already.
     private func delayNotice() -> String? {
         guard case .after = catchUp.gap, !catchUp.isDelayTold else { return nil }
         catchUp.isDelayTold = true
-        return "What was said during the outage cannot be fetched at the moment, so older messages may come late."
+        return Self.delaySentence
     }
 
     /// - Parameter mayAskAgain: false: this is all that can be had.

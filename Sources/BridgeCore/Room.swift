@@ -537,6 +537,7 @@ final class Room {
                 "This room has no link to \(settings.url.host) at the moment: \(outage.reason). "
                     + "What you write is kept and sent when it is there.")
         }
+        if historySource != .none, catchUp.mayFillLate { sentences.append(Self.delaySentence) }
         return sentences.map { noticeMessage($0, context) }
     }
 

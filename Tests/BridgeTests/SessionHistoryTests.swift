@@ -250,6 +250,36 @@ struct SessionHistoryTests {
         #expect(stage.heard().count { $0.contains("older messages may come late") } == 2)
     }
 
+    @Test("who enters hears that older messages may come late as long as they may", arguments: [false, true])
+    func lateForNewcomers(isLinkLost: Bool) throws {
+        let stage = try Self.settled()
+        func told(_ client: UInt64) -> Int {
+            stage.harness.connect(client)
+            for line in ["NICK eve\(client)", "USER u 0 * :r", "JOIN #lobby"] { stage.harness.send(client, line) }
+            return stage.heard(client).count { $0.contains("older messages may come late") }
+        }
+        Self.outage(stage)
+        stage.backend(S.message("3", "three", at: 3))
+        #expect(told(2) == 0, "as long as nothing was shown behind what is missing")
+        stage.harness.advance(by: CatchUp.patience)
+        #expect(stage.heard(2).contains { $0.contains("older messages may come late") })
+        #expect(told(3) == 1)
+        if isLinkLost {
+            stage.loseLink()
+            #expect(told(4) == 1)
+            stage.harness.advance(by: .seconds(3))
+        } else {
+            stage.harness.advance(by: CatchUp.retryPauses[0])
+        }
+        #expect(told(5) == 1)
+        stage.backend(
+            S.history([
+                S.message("1", "one", at: -60), S.message("2", "two", at: 2), S.message("3", "three", at: 3),
+            ]))
+        #expect(stage.said(3) == ["ann: two"])
+        #expect(told(6) == 0)
+    }
+
     @Test("bytes are bounded as events are")
     func floodOfBytes() throws {
         let stage = try Self.settled()
