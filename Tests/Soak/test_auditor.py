@@ -1227,8 +1227,8 @@ class Broken(unittest.TestCase):
         run.note("dora@web", "#", "look #reef")
         run.question("dora@web", "reef", "LATEST #reef * 4", run.order["reef"][place:place + 1] + run.order["reef"][-3:])
         run.note("dora@web", "#", "looked #reef")
-        broken, _ = run.finish().audit()
-        self.assertIn(("pages", "lost", "past"), broken)
+        _, audit = run.finish().audit()
+        self.assertIn("look over connection 2: Ben-reef:reef:5 of", "\n".join(audit.findings["pages", "lost", "past"]))
 
     def test_lost_in_pages_without_history(self):
         run = whole()
