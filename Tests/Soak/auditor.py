@@ -1117,12 +1117,7 @@ class Audit:
             first = first_of_each(lines)
             self.in_order("pages", client, room, first)
             self.times_rise("pages", client, room, first)
-            before = set()
-            if purpose != "pages" and first:
-                # What the client was shown in front of the page is not missing in it, though it may be out of order.
-                begin = place.get(pages[0].reference, place.get(next((one.msgid for one in first if one.key), None), -1))
-                before = {one.key for one in shown[:max(begin, 0)] if one.key}
-            self.holes(room, first, where, order, keys, before)
+            self.holes(room, first, where, order, keys)
             if purpose == "pages" and is_ended:
                 was_read = True
                 self.complete(room, first, where, pages[0].t)
@@ -1187,7 +1182,7 @@ class Audit:
                 self.find("pages", "doubled", room.wire, "%s: %s is there %d times, as %s" % (
                     where, named(key), count, " and as ".join(sorted(map(str, ids[key])))))
 
-    def holes(self, room, lines, where, pages, keys, before):
+    def holes(self, room, lines, where, pages, keys):
         """Pages that follow each other have no hole between their first line and their last one."""
         owed, ranks = {}, self.ranks(room, lines)
         after = keys.get(pages[0].reference) if pages and pages[0].sub == "AFTER" else None
@@ -1196,7 +1191,7 @@ class Audit:
             ranks.setdefault(room.lane(after), []).append(room.rank[after])
         for lane, found in ranks.items():
             owed.update((message.index, message) for message in room.lanes[lane][min(found):max(found) + 1])
-        owed = [owed[index] for index in sorted(owed) if owed[index].key != after and owed[index].key not in before]
+        owed = [owed[index] for index in sorted(owed) if owed[index].key != after]
         # What comes late was not there when the pages were asked for.
         asked = max((page.t for page in pages), default=0)
         owed = [
@@ -1241,8 +1236,8 @@ class Audit:
             raise Unreadable("samples.jsonl: no sample was taken at the end")
         wires = len(self.plan["wires"])
         for final in finals:
-            # One idle connection for calls to each backend is no leak.
-            if final["sockets"] > final["explained"] + wires:
+            # For calls to each backend one connection that is idle, and one that is just opened or closed.
+            if final["sockets"] > final["explained"] + 2 * wires:
                 self.relay_findings[RELAY[2]].append("%d sockets at the end, of which %d are explained" % (
                     final["sockets"], final["explained"]))
         if not life or life[-1]["age"] - life[0]["age"] < LIFE:

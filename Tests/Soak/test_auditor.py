@@ -1220,6 +1220,16 @@ class Broken(unittest.TestCase):
                 del run.records["bob@desk"][self.in_pages(run, "bob@desk", word)]
                 self.check(run, ("pages", "lost", "past"), some_text=word.strip())
 
+    def test_lost_in_pages_of_what_was_shown_too_early(self):
+        run = spoken()
+        run.swap("dora@web", "Ann-reef:reef:6 ", "Ben-reef:reef:5 ")
+        place = next(index for index, line in enumerate(run.order["reef"]) if line["key"] == ("Ann-reef", "reef", 6))
+        run.note("dora@web", "#", "look #reef")
+        run.question("dora@web", "reef", "LATEST #reef * 4", run.order["reef"][place:place + 1] + run.order["reef"][-3:])
+        run.note("dora@web", "#", "looked #reef")
+        _, audit = run.finish().audit()
+        self.assertIn("look over connection 2: Ben-reef:reef:5 of", "\n".join(audit.findings["pages", "lost", "past"]))
+
     def test_lost_in_pages_without_history(self):
         run = whole()
         del run.records["bob@desk"][self.in_pages(run, "bob@desk", "Ann-loft:loft:3 ")]
@@ -1328,7 +1338,7 @@ class Broken(unittest.TestCase):
             sample["fds"] += index
         self.check(run, auditor.RELAY[2])
         run = whole()
-        run.samples[-1]["sockets"] += 10
+        run.samples[-1]["sockets"] += 20
         run.samples[-1]["fds"] += 10
         self.check(run, auditor.RELAY[2])
 
