@@ -54,7 +54,7 @@ struct RecentMessages {
     /// The latest time that a line bore, and the same where none counts as later than our clock when it came.
     private var latestSaid: ChatTimestamp?
     private var latestHeard: ChatTimestamp?
-    /// The latest time that a line shows; a gap is a line too.
+    /// The latest time that a line shows, of those that are remembered; a gap is a line too.
     private var latestShown: ChatTimestamp?
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
@@ -116,6 +116,8 @@ struct RecentMessages {
             if let id = gone.upstreamID, byUpstreamID[id] == slot { byUpstreamID[id] = nil }
             ring[slot] = entry
             oldest = (oldest + 1) % Self.capacity
+            // What is far ahead is looked past with each line, so it counts no longer than it is remembered.
+            if gone.at == latestShown { latestShown = ring.lazy.map(\.at).max() }
         }
         nextSequence += 1
         latestShown = latestShown.map { max($0, entry.at) } ?? entry.at
@@ -266,8 +268,12 @@ struct RecentMessages {
     /// - Parameter taken: a time that it must not show.
     func lineTime(_ said: ChatTimestamp, now: ChatTimestamp, but taken: ChatTimestamp? = nil) -> ChatTimestamp {
         var shown = min(said, now)
-        if let latest = latest(before: shown.after(Self.mostRaised)), latest >= shown { shown = latest.after(1) }
-        if let latestShown, shown <= latestShown { shown = free(from: shown) }
+        let end = shown.after(Self.mostRaised)
+        if let latest = latest(before: end), latest >= shown {
+            // Behind the latest of those before the end there is none up to there.
+            let next = latest.after(1)
+            shown = next < end || !hasLine(at: next) ? next : free(from: shown)
+        }
         return shown == taken ? free(from: shown.after(1)) : shown
     }
 

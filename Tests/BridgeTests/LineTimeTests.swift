@@ -87,6 +87,13 @@ struct LineTimeTests {
         #expect(late == Array(500_000..<501_000))
     }
 
+    @Test("a flood raises no line by more than a minute, and shows no time of a remembered line again")
+    func flood() {
+        var recent = RecentMessages()
+        let shown = (0..<60_500).map { _ in Self.say(1000, now: 1000, &recent) - 1000 }
+        #expect(shown == Array(0...60_000) + Array(0..<499))
+    }
+
     @Test("a time that must not be shown is not", arguments: [0, 1])
     func taken(lines: Int) {
         var recent = RecentMessages()
