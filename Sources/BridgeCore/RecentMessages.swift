@@ -54,8 +54,8 @@ struct RecentMessages {
     /// The latest time that a line bore, and the same where none counts as later than our clock when it came.
     private var latestSaid: ChatTimestamp?
     private var latestHeard: ChatTimestamp?
-    /// The latest time that a line shows, of those that are remembered; a gap is a line too.
-    private var latestShown: ChatTimestamp?
+    /// What the remembered lines show as their times; a gap is a line too.
+    private var shownTimes = ShownTimes()
     private var byMsgid: [String: Int] = [:]
     private var byUpstreamID: [ChatID: Int] = [:]
 
@@ -116,11 +116,10 @@ struct RecentMessages {
             if let id = gone.upstreamID, byUpstreamID[id] == slot { byUpstreamID[id] = nil }
             ring[slot] = entry
             oldest = (oldest + 1) % Self.capacity
-            // What is far ahead is looked past with each line, so it counts no longer than it is remembered.
-            if gone.at == latestShown { latestShown = ring.lazy.map(\.at).max() }
+            shownTimes.remove(gone.at)
         }
         nextSequence += 1
-        latestShown = latestShown.map { max($0, entry.at) } ?? entry.at
+        shownTimes.insert(entry.at)
         return slot
     }
 
@@ -269,36 +268,21 @@ struct RecentMessages {
     func lineTime(_ said: ChatTimestamp, now: ChatTimestamp, but taken: ChatTimestamp? = nil) -> ChatTimestamp {
         var shown = min(said, now)
         let end = shown.after(Self.mostRaised)
-        if let latest = latest(before: end), latest >= shown {
+        if let latest = shownTimes.latest(before: end), latest >= shown {
             // Behind the latest of those before the end there is none up to there.
             let next = latest.after(1)
-            shown = next < end || !hasLine(at: next) ? next : free(from: shown)
+            shown = next < end || !hasLine(at: next) ? next : shownTimes.free(from: shown)
         }
-        return shown == taken ? free(from: shown.after(1)) : shown
-    }
-
-    /// The latest time that is shown and earlier than this.
-    private func latest(before end: ChatTimestamp) -> ChatTimestamp? {
-        guard let latestShown, latestShown >= end else { return latestShown }
-        return ring.lazy.map(\.at).filter { $0 < end }.max()
-    }
-
-    /// The first time from here on that no line shows.
-    private func free(from at: ChatTimestamp) -> ChatTimestamp {
-        let end = at.after(Int64(Self.capacity))
-        let taken = Set(ring.lazy.map(\.at).filter { $0 >= at && $0 <= end })
-        var free = at
-        while taken.contains(free), free < end { free = free.after(1) }
-        return free
+        return shown == taken ? shownTimes.free(from: shown.after(1)) : shown
     }
 
     /// Until when lines were said: now, or the latest time that is only later for being set behind others.
     func end(wall: ChatTimestamp) -> ChatTimestamp {
-        latest(before: wall.after(Self.mostRaised + 1)).map { max($0, wall) } ?? wall
+        shownTimes.latest(before: wall.after(Self.mostRaised + 1)).map { max($0, wall) } ?? wall
     }
 
     /// Whether a line bears this very time.
-    func hasLine(at: ChatTimestamp) -> Bool { ring.contains { $0.at == at } }
+    func hasLine(at: ChatTimestamp) -> Bool { shownTimes.contains(at) }
 
     /// What was said at a place in the order, where that is remembered.
     func entry(sequence: Int) -> Entry? {
@@ -323,13 +307,5 @@ struct RecentMessages {
             guard let marker else { return entry.sequence > joinedAfter }
             return entry.sequence > marker.sequence || entry.at > marker.at
         }
-    }
-}
-
-extension ChatTimestamp {
-    /// So many milliseconds later, as far as there are any.
-    fileprivate func after(_ pause: Int64) -> ChatTimestamp {
-        let (sum, over) = milliseconds.addingReportingOverflow(pause)
-        return ChatTimestamp(milliseconds: over ? .max : sum)
     }
 }

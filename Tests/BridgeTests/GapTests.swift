@@ -252,12 +252,12 @@ struct GapTests {
         "a gap holds what was lost, also where our clock was set back meanwhile",
         arguments: StoredWire.withoutHistory, [-45, 86_400] as [Int64])
     func clockSetBack(wire: StoredWire, lead: Int64) throws {
-        let stage = try StoredStage(wire)
+        let stage = try StoredStage(wire, room: { $0.ping = .seconds(20) })
         stage.start()
         stage.enter("bob")
         stage.harness.advance(by: .seconds(20))
         stage.harness.clock.lead = .seconds(lead)
-        stage.harness.advance(by: .seconds(20))
+        stage.harness.advance(by: .seconds(60))
         stage.say("one")
         stage.loseLink(saying: ["lost"], for: .seconds(4))
         let lost = stage.log[stage.log.count - 1].tookAt
@@ -384,16 +384,20 @@ struct GapTests {
         #expect(row.at == ChatTimestamp(milliseconds: stage.log[101].at))
     }
 
-    @Test("what comes too late leaves a gap that ends where messages were shown again")
-    func outrun() throws {
+    @Test(
+        "what comes too late leaves a gap that ends where messages were shown again, whatever our clock showed then",
+        arguments: [0, -45] as [Int64])
+    func outrun(lead: Int64) throws {
         let stage = try StoredStage(StoredWire.withHistory[1])
         stage.start()
         stage.enter("bob")
         stage.say("one")
         stage.keepsSilent = true
         stage.loseLink(saying: ["lost"])
+        stage.harness.clock.lead = .seconds(lead)
         stage.regainLink()
         stage.harness.advance(by: .seconds(11))
+        stage.harness.clock.lead = .zero
         let end = stage.wall
         for number in 1...(DuplicateRing.capacity + 10) {
             stage.harness.advance(by: .milliseconds(5))

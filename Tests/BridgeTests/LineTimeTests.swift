@@ -94,6 +94,29 @@ struct LineTimeTests {
         #expect(shown == Array(0...60_000) + Array(0..<499))
     }
 
+    @Test("the times of the remembered lines are those that came and did not go", arguments: LawSeeds.seeds(8))
+    func remembered(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var times = ShownTimes()
+        var lines: [Int64] = []
+        func time() -> ChatTimestamp { ChatTimestamp(milliseconds: Int64.random(in: 0..<60, using: &random)) }
+        for _ in 0..<2000 {
+            let some = time()
+            if lines.count < 40 {
+                times.insert(some)
+                lines.append(some.milliseconds)
+            } else {
+                times.remove(ChatTimestamp(milliseconds: lines.removeFirst()))
+            }
+            let asked = time()
+            #expect(times.contains(asked) == lines.contains(asked.milliseconds), "seed \(seed)")
+            #expect(times.latest(before: asked)?.milliseconds == lines.filter { $0 < asked.milliseconds }.max())
+            #expect(times.free(from: asked).milliseconds == (asked.milliseconds...).first { !lines.contains($0) })
+        }
+        for line in lines { times.remove(ChatTimestamp(milliseconds: line)) }
+        #expect(times.latest(before: ChatTimestamp(milliseconds: .max)) == nil)
+    }
+
     @Test("a time that must not be shown is not", arguments: [0, 1])
     func taken(lines: Int) {
         var recent = RecentMessages()
