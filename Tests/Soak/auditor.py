@@ -32,6 +32,10 @@ MOMENT = 250
 # The relay's longest life must have been this long, in seconds, to say anything about its memory.
 LIFE = 40
 GROWTH, GROWTH_KIB = 0.20, 16 * 1024
+# Seconds: a connection for calls stays open behind its last answer; a token is renewed before its end, unless half of its
+# life is later.
+OPEN = 15
+RENEWED = 60
 
 KEY = re.compile(r"([A-Za-z]+[-@][a-z]+):([a-z]+):(\d+)(?!\d)")
 OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
@@ -1234,12 +1238,8 @@ class Audit:
         finals = [sample for sample in self.samples if sample.get("final")]
         if not finals:
             raise Unreadable("samples.jsonl: no sample was taken at the end")
-        wires = len(self.plan["wires"])
         for final in finals:
-            # For calls to each backend one connection that is idle, and one that is just opened or closed.
-            if final["sockets"] > final["explained"] + 2 * wires:
-                self.relay_findings[RELAY[2]].append("%d sockets at the end, of which %d are explained" % (
-                    final["sockets"], final["explained"]))
+            self.relay_findings[RELAY[2]] += self.too_many_sockets(lives[final["pid"]])
         if not life or life[-1]["age"] - life[0]["age"] < LIFE:
             return
 
@@ -1251,14 +1251,40 @@ class Audit:
         if late - early > max(GROWTH * early, GROWTH_KIB):
             self.relay_findings[RELAY[1]].append("process %d: resident memory went from %d to %d KiB" % (
                 life[0]["pid"], early, late))
-        # A leak lifts the least that is held; connections that come and go do not.
-        for what, held in (
-                ("unexplained sockets", lambda one: one["sockets"] - one["explained"]),
-                ("files", lambda one: one["fds"] - one["sockets"])):
-            early, late = (min(map(held, quarter(number))) for number in (1, 3))
-            if late > max(early, 0) + wires:
-                self.relay_findings[RELAY[2]].append("process %d: never less than %d %s in its second quarter, than %d "
-                    "in its last" % (life[0]["pid"], early, what, late))
+        # A leak lifts the least that is held; files that come and go do not.
+        early, late = (min(one["fds"] - one["sockets"] for one in quarter(number)) for number in (1, 3))
+        if late > early + len(self.plan["wires"]):
+            self.relay_findings[RELAY[2]].append("process %d: never less than %d files in its second quarter, than %d "
+                "in its last" % (life[0]["pid"], early, late))
+
+    def too_many_sockets(self, life):
+        """What a process holds that it should not while everything is quiet."""
+        quiet = [one for one in life if one.get("quiet")]
+        seconds = quiet[-1]["age"] - quiet[0]["age"] if quiet else 0
+        # Every connection for calls that was there before has had its time, even if it was used once more just before.
+        if seconds < 2 * OPEN:
+            yield "process %d: it was watched for %d s while all was quiet" % (life[0]["pid"], seconds)
+            return
+        stay = collections.Counter({"listeners": 1, "clients": len(self.plan["clients"])})
+        stay.update(room["wire"] for room in self.plan["rooms"].values())
+        spare = collections.Counter()
+        for name, wire in self.plan["wires"].items():
+            # The connections that the renewals of a login leave behind within the time that one of them stays open.
+            between = wire["token"] - min(RENEWED, wire["token"] / 2) if wire["logins"] else OPEN
+            spare[name] = wire["logins"] * -int(-OPEN // between)
+            if wire["closes"]:
+                # A new link asks what was said meanwhile.
+                spare[name] += 1
+        for name in sorted({name for one in quiet for name in one["held"]}):
+            seen = collections.Counter(inode for one in quiet for inode in one["held"].get(name, ()))
+            always = sum(times == len(quiet) for times in seen.values())
+            if always > stay[name]:
+                yield "process %d: %d sockets of %s stay, %d are explained" % (life[0]["pid"], always, name, stay[name])
+            at_once = max(
+                len(one["held"].get(name, ())) for one in quiet if one["age"] - quiet[0]["age"] >= OPEN + 1)
+            if at_once > stay[name] + spare[name]:
+                yield "process %d: %d sockets of %s at once, %d are explained, %d more may be for calls" % (
+                    life[0]["pid"], at_once, name, stay[name], spare[name])
 
     # MARK: The result
 

@@ -39,7 +39,7 @@ WATCHED_FROM = 0.6
 
 EVERY = tuple(WIRES)
 _SILENT = tuple(name for name, wire in WIRES.items() if not wire.history)
-_TOKENS = tuple(name for name, wire in WIRES.items() if wire.logs_in)
+_TOKENS = tuple(name for name, wire in WIRES.items() if wire.logins)
 _HISTORY = tuple(name for name, wire in WIRES.items() if wire.history)
 
 # {what: [(seconds after its beginning, kind, length, whom)]}

@@ -9,8 +9,12 @@ import re
 #   identity   "puppet": IRC users have names of their own upstream; "single": the account speaks for all
 #   confirms   whether the backend answers a message
 #   second     to how many milliseconds times are rounded down
-#   logs_in    whether the relay gets tokens over HTTP, which end
-Wire = collections.namedtuple("Wire", "name ids history identity confirms second logs_in", defaults=(1, False))
+#   logins     how many logins the relay has there: it gets tokens for each over HTTP, which end
+#   token      how long a token lasts, in seconds
+#   closes     whether the backend closes a link when its token ends; the relay then makes a new one, and asks over HTTP
+#              for what was said meanwhile
+Wire = collections.namedtuple(
+    "Wire", "name ids history identity confirms second logins token closes", defaults=(1, 0, None, False))
 WIRES = {
     wire.name: wire
     for wire in (
@@ -18,9 +22,9 @@ WIRES = {
         Wire("envelope", "client", False, "puppet", True),
         Wire("swiftchat", "server", False, "puppet", True),
         Wire("plainjson", "client", True, "puppet", False, second=1000),
-        Wire("jwt-rooms", "server", True, "single", False, second=1000, logs_in=True),
-        Wire("directus", "server", True, "single", True, logs_in=True),
-        Wire("custom", "server", True, "puppet", True, logs_in=True),
+        Wire("jwt-rooms", "server", True, "single", False, second=1000, logins=1, token=90, closes=True),
+        Wire("directus", "server", True, "single", True, logins=2, token=25),
+        Wire("custom", "server", True, "puppet", True, logins=2, token=60),
     )
 }
 
@@ -148,7 +152,7 @@ def described():
         "wires": {
             wire.name: {
                 "ids": wire.ids, "history": wire.history, "identity": wire.identity, "confirms": wire.confirms,
-                "second": wire.second,
+                "second": wire.second, "logins": wire.logins, "token": wire.token, "closes": wire.closes,
             } for wire in WIRES.values()
         },
         "rooms": {

@@ -27,7 +27,7 @@ import plan
 import report
 from faults import Clock, SizeLimit, small_disk
 from journal import Journal, read
-from memory import Memory
+from memory import REST, Memory
 from plan import ACCOUNTS, CLIENTS, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
@@ -129,7 +129,8 @@ class Soak:
             environment=lambda: {**environment, **self.clock.environment()}, on_line=self.relay_said,
             on_start=lambda pid: self.tell_relay("started", pid=pid), on_end=self.relay_ended)
         self.relay_log = open(self.path("relay.log"), "a", encoding="utf-8")
-        self.memory = Memory(self.path("samples.jsonl"))
+        self.memory = Memory(
+            self.path("samples.jsonl"), {proxy.port: wire for wire, proxy in self.upstream.items()})
         self.backends = {
             wire: Process(
                 "backend of " + wire, lambda wire=wire: self.backend_command(wire),
@@ -252,6 +253,10 @@ class Soak:
         await asyncio.sleep(1)
         await self.settle(FINALE)
         await self.read_pages()
+        # Nobody asks for anything any more.
+        self.memory.is_quiet = True
+        self.memory.sample(self.relay)
+        await asyncio.sleep(REST)
         self.watching.cancel()
         self.memory.sample(self.relay, final=True)
 
@@ -355,7 +360,7 @@ class Soak:
                 self.backends[wire].tell("%s=%.2f" % (what, fault.length))
             return "%s for %.1f s" % (", ".join(running), fault.length) if running else None
         if deed in ("expire", "expire-all"):
-            wires = fault.whom or (source.choice(sorted(name for name, wire in WIRES.items() if wire.logs_in)),)
+            wires = fault.whom or (source.choice(sorted(name for name, wire in WIRES.items() if wire.logins)),)
             for wire in wires:
                 self.backends[wire].tell(deed)
             return ", ".join(wires)

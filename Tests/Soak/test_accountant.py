@@ -2,17 +2,19 @@
 
 import json
 import os
+import socket
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 import accountant  # noqa: E402
 import faults  # noqa: E402
+import memory  # noqa: E402
 import plan  # noqa: E402
 from accountant import Run, account, misplaced  # noqa: E402
 from journal import Journal  # noqa: E402
-from memory import Memory  # noqa: E402
 from plan import CLIENTS, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # A moment in 2026, in milliseconds; the n-th thing of a story happens n seconds later.
@@ -1266,16 +1268,32 @@ class RestTests(unittest.TestCase):
 
 
 class MemoryTests(unittest.TestCase):
-    def kept(self, lives, final=(30, 20)):
+    def kept(self, lives, files=10, more=()):
+        """What is broken. `more` are sockets beside those that stay: (whereto, how many, seconds from, to) of the quiet end."""
         with tempfile.TemporaryDirectory() as directory:
-            memory = Memory(os.path.join(directory, "samples"))
+            kept = memory.Memory(os.path.join(directory, "samples"), {})
+        stay, inode = {}, 0
+        for whereto, count in memory.explained().items():
+            stay[whereto] = list(range(inode, inode + count))
+            inode += count
+
+        def sample(pid, age, rss, held, files=10, **flags):
+            count = sum(map(len, held.values()))
+            kept.samples.append({
+                "pid": pid, "age": age, "rss": rss, "sockets": count, "fds": count + files, "held": held, **flags})
+
         for pid, life in enumerate(lives):
-            memory.samples += [
-                {"pid": pid, "age": 2.0 * n, "rss": rss, "fds": 30, "sockets": 20, "explained": memory.explained}
-                for n, rss in enumerate(life)
-            ]
-        memory.samples.append({**memory.samples[-1], "fds": final[0], "sockets": final[1], "final": True})
-        return [by for _, by in memory.promises()]
+            for n, rss in enumerate(life):
+                sample(pid, 2.0 * n, rss, stay)
+        pid, begin, rss = pid, 2.0 * len(lives[-1]), lives[-1][-1]
+        for seconds in range(0, memory.REST + 1, 2):
+            held = {whereto: list(inodes) for whereto, inodes in stay.items()}
+            for which, (whereto, count, first, last) in enumerate(more):
+                if first <= seconds < last:
+                    held.setdefault(whereto, []).extend(1000 * (which + 1) + n for n in range(count))
+            sample(pid, begin + seconds, rss, held, files, quiet=True, **(
+                {"final": True} if seconds + 2 > memory.REST else {}))
+        return [by for _, by in kept.promises()]
 
     def test_memory_that_stays_is_well_and_memory_that_grows_is_not(self):
         flat = [60_000] * 60
@@ -1289,9 +1307,51 @@ class MemoryTests(unittest.TestCase):
 
     def test_descriptors_that_are_not_given_back_are_found(self):
         flat = [60_000] * 60
-        self.assertEqual(len(self.kept([flat], final=(70, 60))[1]), 1)
-        self.assertEqual(len(self.kept([flat], final=(40, 20))[1]), 1)
-        self.assertEqual(self.kept([flat], final=(33, 22))[1], [])
+        self.assertEqual(len(self.kept([flat], files=20)[1]), 1)
+        self.assertEqual(self.kept([flat], files=13)[1], [])
+
+    def test_a_socket_that_stays_is_found_wherever_it_leads(self):
+        flat = [60_000] * 60
+        self.assertEqual(memory.explained(), {"listeners": 1, "clients": 6, **dict.fromkeys(memory.WIRES, 2)})
+        for whereto in (*memory.WIRES, "clients", "listeners", "unknown"):
+            broken = self.kept([flat], more=[(whereto, 1, 0, 99)])[1]
+            self.assertIn("%s: " % whereto, "\n".join(broken))
+            self.assertIn("for all of the last 32 s", "\n".join(broken))
+
+    def test_there_are_as_many_sockets_for_calls_as_the_renewals_of_the_logins_need(self):
+        flat = [60_000] * 60
+        most = {"jwt-rooms": 2, "directus": 4, "custom": 2}
+        for whereto in (*memory.WIRES, "clients", "listeners", "unknown"):
+            may = most.get(whereto, 0)
+            # As many as may be, all the time, but never the same ones for longer than they are kept.
+            turns = [(whereto, may, begin, begin + 15) for begin in range(0, 33, 15)]
+            self.assertEqual(self.kept([flat], more=turns)[1], [], whereto)
+            # One more, for a moment.
+            self.assertEqual(len(self.kept([flat], more=turns + [(whereto, 1, 28, 30)])[1]), 1, whereto)
+            # What the pages needed is over after a while.
+            self.assertEqual(self.kept([flat], more=turns + [(whereto, 4, 0, 16)])[1], [], whereto)
+
+    def test_who_was_not_watched_in_peace_says_nothing_of_sockets(self):
+        with mock.patch.object(memory, "REST", 20):
+            self.assertIn("was watched for only 20 s", self.kept([[60_000] * 60])[1][0])
+
+    def test_sockets_are_told_apart_by_where_they_lead(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_server(("127.0.0.1", 0)) as far:
+            wires = {far.getsockname()[1]: "typed"}
+            # In this process both ends of a connection are ours.
+            before = memory.look(os.getpid(), wires)
+            with socket.create_connection(far.getsockname()) as link, socket.socket() as loose:
+                after = memory.look(os.getpid(), wires)
+                new = {
+                    name: set(inodes) - set(before["held"].get(name, ())) for name, inodes in after["held"].items()}
+                self.assertEqual(new, {
+                    "listeners": set(), "typed": {os.fstat(link.fileno()).st_ino},
+                    "unknown": {os.fstat(loose.fileno()).st_ino}})
+                self.assertEqual(after["sockets"] - before["sockets"], 2)
+                with far.accept()[0] as near:
+                    self.assertIn(os.fstat(near.fileno()).st_ino, memory.look(os.getpid(), wires)["held"]["clients"])
+            self.assertLessEqual(
+                {os.fstat(one.fileno()).st_ino for one in (listener, far)}, set(before["held"]["listeners"]))
 
 
 if __name__ == "__main__":

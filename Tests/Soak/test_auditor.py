@@ -20,9 +20,12 @@ import auditor  # noqa: E402
 
 BEGAN = 1795000000000
 WIRES = {
-    "past": {"ids": "client", "history": True, "identity": "puppet", "confirms": True, "second": 1},
-    "live": {"ids": "server", "history": False, "identity": "puppet", "confirms": True, "second": 1},
-    "sole": {"ids": "server", "history": True, "identity": "single", "confirms": False, "second": 1000},
+    "past": {"ids": "client", "history": True, "identity": "puppet", "confirms": True, "second": 1,
+             "logins": 1, "token": 90, "closes": True},
+    "live": {"ids": "server", "history": False, "identity": "puppet", "confirms": True, "second": 1,
+             "logins": 0, "token": None, "closes": False},
+    "sole": {"ids": "server", "history": True, "identity": "single", "confirms": False, "second": 1000,
+             "logins": 2, "token": 25, "closes": False},
 }
 
 
@@ -70,9 +73,21 @@ class Run:
             "seed": 1, "seconds": 60, "began": BEGAN, "peace": None, "silence": None, "max_age": 20, "wires": WIRES,
             "rooms": copy.deepcopy(ROOMS), "clients": copy.deepcopy(CLIENTS)}
         self.samples = [
-            {"t": BEGAN + 2000 * index, "pid": 7, "age": 2 * index, "rss": 30000 + index, "fds": 40, "sockets": 20,
-             "explained": 20} for index in range(60)]
+            {"t": BEGAN + 2000 * index, "pid": 7, "age": 2 * index, "rss": 30000 + index, "fds": 30, "sockets": 10,
+             "held": {"listeners": [1], "clients": [2, 3, 4, 5, 6], "past": [7], "live": [8], "sole": [9, 10]}}
+            for index in range(60)]
+        for sample in self.samples[-17:]:
+            sample["quiet"] = True
         self.samples[-1]["final"] = True
+
+    def hold(self, whereto, samples, count=1):
+        """That many sockets more, the same in all of these samples."""
+        for number in range(count):
+            inode = 1000 + sum(map(len, (held for sample in self.samples for held in sample["held"].values())))
+            for sample in samples:
+                sample["held"] = {**sample["held"], whereto: [*sample["held"].get(whereto, ()), inode]}
+                sample["sockets"] += 1
+                sample["fds"] += 1
 
     def tick(self, milliseconds=100):
         self.t += milliseconds
@@ -1337,10 +1352,38 @@ class Broken(unittest.TestCase):
         for index, sample in enumerate(run.samples):
             sample["fds"] += index
         self.check(run, auditor.RELAY[2])
+
+    def test_a_socket_that_stays(self):
+        for whereto in (*WIRES, "clients", "listeners", "unknown"):
+            # From the beginning, or just before all is quiet.
+            for first in (0, 42):
+                with self.subTest(whereto, first=first):
+                    run = whole()
+                    run.hold(whereto, run.samples[first:])
+                    self.check(run, auditor.RELAY[2], some_text="sockets of %s stay" % whereto)
+
+    def test_sockets_for_calls(self):
+        most = {"past": 2, "sole": 4}
         run = whole()
-        run.samples[-1]["sockets"] += 20
-        run.samples[-1]["fds"] += 10
-        self.check(run, auditor.RELAY[2])
+        for whereto, count in most.items():
+            for begin in range(0, len(run.samples), 8):
+                run.hold(whereto, run.samples[begin:begin + 8], count)
+        # What was asked before all was quiet is over after a while.
+        for whereto in (*WIRES, "clients"):
+            run.hold(whereto, run.samples[35:50], 6)
+        self.check(run)
+        for whereto in (*WIRES, "clients", "listeners", "unknown"):
+            with self.subTest(whereto):
+                run = whole()
+                run.hold(whereto, run.samples[-4:], most.get(whereto, 0) + 1)
+                self.check(run, auditor.RELAY[2], some_text="sockets of %s at once" % whereto)
+
+    def test_not_watched_while_quiet(self):
+        for change in (lambda sample: sample.pop("quiet", None), lambda sample: sample.update(pid=8)):
+            run = whole()
+            for sample in run.samples[:-5]:
+                change(sample)
+            self.check(run, auditor.RELAY[2], some_text="while all was quiet")
 
 
 class Command(unittest.TestCase):

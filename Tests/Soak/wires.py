@@ -29,6 +29,7 @@ import urllib.parse
 import uuid
 
 from journal import Journal, read
+from plan import WIRES
 from relay import BINARY, CLOSE, MAGIC, PING, PONG, TEXT, FrameReader, frame, new_id
 
 # Seconds from 1970 to 2001, where two of the wires begin to count.
@@ -337,7 +338,7 @@ def bearer(fields):
 
 
 class JWTRooms(Wire):
-    lifetime = 90
+    lifetime = WIRES["jwt-rooms"].token
 
     def __init__(self, backend, logs):
         super().__init__(backend, logs)
@@ -430,7 +431,7 @@ class JWTRooms(Wire):
 
 
 class Directus(Wire):
-    lifetime = 25
+    lifetime = WIRES["directus"].token
     # Seconds that a socket may stay without a valid login.
     patience = 30
 
@@ -578,7 +579,7 @@ class Directus(Wire):
 
 
 class Custom(Wire):
-    lifetime = 60
+    lifetime = WIRES["custom"].token
 
     def __init__(self, backend, logs):
         super().__init__(backend, logs)
