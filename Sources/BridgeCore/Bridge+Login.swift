@@ -42,6 +42,11 @@ struct PasswordTry {
     /// The account that the same words were tried for before, in vain: they were meant for it rather than for everybody.
     var triedAccount: AccountSettings?
 
+    /// It was right, and its answer waits.
+    var isRight = false
+    /// What a SCRAM exchange ends with, for the client.
+    var signature: [UInt8]?
+
     /// What a failure counts for.
     var failed: LoginThrottle.Target { triedAccount.map { .account(AccountBook.fold($0.name)) } ?? target }
 
@@ -99,6 +104,33 @@ extension Bridge {
             context.timers[.loginAnswer(id)] == nil
         else { return }
         if tried.purpose == .gateway { return gatewayChecked(session, verdict) }
+        if verdict == .correct, isRightLater(session) { return }
+        judged(session, tried, verdict)
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    /// What was right is told later where the answer to what was wrong still waits.
+    func isRightLater(_ session: IRCSession) -> Bool {
+        guard let tried = session.passwordTry else { return false }
+        let wait = loginThrottle.owed(session.origin.address, tried.target, now: context.now.monotonic)
+        guard wait > .zero else { return false }
+        session.passwordTry?.isRight = true
+        context.timers.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
+        return true
+    }
+
+    /// The wait for an answer is over.
+    func loginAnswerIsDue(_ session: IRCSession) {
+        guard let tried = session.passwordTry else { return }
+        guard tried.isRight else { return refuseNow(session) }
+        guard let signature = tried.signature else { return judged(session, tried, .correct) }
+        session.passwordTry = nil
+        if !tried.isAbandoned { challenge(signature, .scramSHA256, session) }
+        goOnRegistering(session)
+    }
+
+    private func judged(_ session: IRCSession, _ tried: PasswordTry, _ verdict: PasswordVerdict) {
         switch (verdict, tried.purpose) {
         case (.correct, .oper):
             loginThrottle.succeeded(session.origin.address, tried.target)
@@ -131,8 +163,6 @@ extension Bridge {
             goOnRegistering(session)
         case (.unavailable, _): close(session, reason: "Too many people log in at this moment; try again")
         }
-        pullLongAnswers(session)
-        processInput(session)
     }
 
     /// What a client says behind all that it takes to come in waits for the verdict on who it is, unless it may come before that:
@@ -273,6 +303,7 @@ extension Bridge {
         case .plain(let wanted):
             session.passwordTry = PasswordTry(attempt: 0, purpose: .serverPass, triedAccount: account)
             guard given == wanted else { return refuseLater(session) }
+            if isRightLater(session) { return }
             session.passwordTry = nil
             session.isAdmitted = true
         case nil: session.passwordTry = nil

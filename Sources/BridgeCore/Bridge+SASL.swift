@@ -111,6 +111,11 @@ extension Bridge {
                 // Nobody can prove to be an account that does not exist, or has no password.
                 guard let account, account.password != nil else { return scramRefused(nil, name, session) }
                 session.scram = .proven(account, clientName: client)
+                lastAttempt &+= 1
+                session.passwordTry = PasswordTry(
+                    attempt: lastAttempt, purpose: .sasl, account: account, signature: signature)
+                if isRightLater(session) { return }
+                session.passwordTry = nil
                 challenge(signature, .scramSHA256, session)
             } catch {
                 guard error == .wrongProof else { return saslFailed(session, Self.sentence(error)) }

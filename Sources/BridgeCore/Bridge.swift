@@ -459,7 +459,8 @@ public final class Bridge {
             case .arriving(let id): if let session = sessions[id] { arrive(session) }
             case .loginAnswer(let id):
                 if let session = sessions[id] {
-                    refuseNow(session)
+                    loginAnswerIsDue(session)
+                    pullLongAnswers(session)
                     processInput(session)
                 }
             case .accountAnswer(let id): registrationTimedOut(id)

@@ -68,6 +68,16 @@ extension Now {
     }
 }
 
+/// A moment, as it outlasts the process: by the wall clock, and counted where it is known.
+struct KeptMoment {
+    var at: ChatTimestamp
+    var counted: MonotonicInstant?
+}
+
+extension KeptMoment {
+    init(_ moment: Now, by now: Now) { self.init(at: moment.earliest(by: now), counted: moment.monotonic) }
+}
+
 /// Everything that can come due. One heap holds all deadlines, so the driver needs one timer. Of two ids in a key the longer
 /// one stands first: then a key fits 16 bytes, of which the heap holds three a client.
 enum TimerKey: Hashable {

@@ -1,6 +1,7 @@
 import WireBytes
 
-/// How long the answer to a wrong password waits. What is right is answered at once, so nobody is locked out.
+/// How long the answer to a wrong password waits, and that to a right one that comes before it: else nobody need hear the
+/// answer, since silence is one too.
 ///
 /// | failures are counted by                                   | and forgiven by                                      |
 /// |-----------------------------------------------------------|------------------------------------------------------|
@@ -8,12 +9,15 @@ import WireBytes
 /// | the account that was tried, wherever from                 | time alone; and they keep no address waiting from    |
 /// |                                                           | which the account logged in before                   |
 ///
-/// The longer of the two waits counts. The first failure is a slip and answered at once; every further one doubles the wait, up
+/// The longer of the two waits counts. Where the account logged in before, what is right waits for failures at that account
+/// there alone, and nowhere longer than ``longestForRight``, so nobody is locked out. The first failure is a slip and answered at once; every further one doubles the wait, up
 /// to ``longest``. ``memory`` without another failure starts anew.
 struct LoginThrottle {
     static let first: Duration = .seconds(1)
     /// Below the time that clients give a login before they give up (WeeChat: 15 s for one, but it is told why by then).
     static let longest: Duration = .seconds(30)
+    /// Below the time after which clients give a login up.
+    static let longestForRight: Duration = .seconds(10)
     static let memory: Duration = .seconds(15 * 60)
     /// Addresses remembered, and accounts, about 100 bytes each. Past it those that failed longest ago are forgotten.
     static let capacity = 10_000
@@ -43,10 +47,17 @@ struct LoginThrottle {
         var counts: [Target: Int] = [:]
         var lastAt: MonotonicInstant
 
-        var wait: Duration {
-            let count = min(counts.values.reduce(0, +), LoginThrottle.maxFailures)
+        /// - Parameter target: only failures at this count; nil: all.
+        func wait(at target: Target? = nil) -> Duration {
+            let failures = target.map { counts[$0] ?? 0 } ?? counts.values.reduce(0, +)
+            let count = min(failures, LoginThrottle.maxFailures)
             guard count > 1 else { return .zero }
             return min(LoginThrottle.longest, LoginThrottle.first * (1 << (count - 2)))
+        }
+
+        /// What is left of the wait for the last answer.
+        func rest(at target: Target? = nil, now: MonotonicInstant) -> Duration {
+            max(.zero, wait(at: target) - (now - lastAt))
         }
     }
 
@@ -71,6 +82,20 @@ struct LoginThrottle {
     /// - Parameter place: compared as it is.
     mutating func failed(at place: String, now: MonotonicInstant) -> Duration {
         Self.enter(.unknown, of: place, in: &places, now: now)
+    }
+
+    /// How long the answer to what is right waits.
+    func owed(_ address: String, _ target: Target, now: MonotonicInstant) -> Duration {
+        let place = Self.network(of: address)
+        var owed: Duration?
+        if case .account(let account) = target {
+            if homes[account]?.contains(place) == true {
+                owed = places[place]?.rest(at: target, now: now) ?? .zero
+            } else if let elsewhere = accounts[account]?.rest(now: now) {
+                owed = max(elsewhere, places[place]?.rest(now: now) ?? .zero)
+            }
+        }
+        return min(owed ?? places[place]?.rest(now: now) ?? .zero, Self.longestForRight)
     }
 
     /// Enters a success, which forgives the failures of this address at the same.
@@ -99,7 +124,7 @@ struct LoginThrottle {
         failures.lastAt = now
         if table[key] == nil, table.count >= capacity { makeRoom(in: &table, now) }
         table[key] = failures
-        return failures.wait
+        return failures.wait()
     }
 
     /// An IPv6 address stands for its /64, all of which one customer has; any other address stands for itself.

@@ -31,26 +31,36 @@ extension Room {
         from: ChatTimestamp, to: ChatTimestamp, _ context: BridgeContext, _ sentence: (_ span: String) -> String
     ) {
         let from = min(from, to)
-        let at = lineTime(to, context)
-        let text = "*** " + sentence(Self.span(from, to))
-        let place = recent.nextSequence
+        tell("*** " + sentence(Self.span(from, to)), at: to, from: from, context)
+    }
+
+    /// Tells the room that what follows is older than what stands in front of it, for those too who read it later.
+    ///
+    /// - Parameter first: when the first of it was said.
+    func tellLate(first: ChatTimestamp?, _ context: BridgeContext) {
+        tell(
+            "*** What was said during the outage comes late: the messages that follow are older than those before them.",
+            at: first.map { $0.after(-1) } ?? context.now.wall, from: nil, context)
+    }
+
+    /// A word of the bridge that has its place in the order.
+    ///
+    /// - Parameter from: where something is missing: since then, up to `at`.
+    private func tell(_ text: String, at moment: ChatTimestamp, from: ChatTimestamp?, _ context: BridgeContext) {
+        let at = lineTime(moment, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
-            id: ChatID("\(place) \(from.milliseconds) \(to.milliseconds)"))
+            id: ChatID("\(recent.nextSequence) \(from?.milliseconds ?? 0) \(moment.milliseconds)"))
         let sequence = recent.appendNotice(msgid: msgid, at: at)
         recent.heard(at, wall: context.now.wall)
         let server = context.settings.serverName
-        let stored = StoredMessage(
-            kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: to, gapFrom: from, nick: server,
-            source: server,
-            text: text)
-        keep(stored, context)
-        broadcast(
-            IRCMessage(
-                tags: [
-                    IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds)), IRCTag("msgid", msgid),
-                    Self.gapTag(from, to),
-                ], source: server, command: "NOTICE", params: [channel, text]), context)
+        keep(
+            StoredMessage(
+                kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: moment, gapFrom: from,
+                nick: server, source: server, text: text), context)
+        let time = IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))
+        let tags = [time, IRCTag("msgid", msgid)] + (from.map { [Self.gapTag($0, moment)] } ?? [])
+        broadcast(IRCMessage(tags: tags, source: server, command: "NOTICE", params: [channel, text]), context)
     }
 
     static func gapTag(_ from: ChatTimestamp, _ to: ChatTimestamp) -> IRCTag {
@@ -98,14 +108,14 @@ extension Room {
         guard !isLoading else { return }
         keepAwaiting(context)
         // Should the process die before the first history is there, the next one is to know that somebody was.
-        if historySource != .none { keepAwaited(since: since.wall, context) }
+        if historySource != .none { keepAwaited(since: since, context) }
     }
 
     /// Something may be missing from now on, for this process and the next.
     func keepAwaiting(_ context: BridgeContext) {
         guard !link.isUp, missingSince == nil, let since = awaitedSince else { return }
         missingSince = since
-        keepAwaited(since: since.wall, context)
+        keepAwaited(since: since, context)
     }
 
     /// The link is back, and nobody can tell what was said meanwhile.

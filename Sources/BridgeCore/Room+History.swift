@@ -627,23 +627,35 @@ extension Room {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
         }
-        show(missed: missed, context)
+        show(missed: missed, isLate: isLate(page, isMissed, held), context)
+    }
+
+    /// What was said after some of what is missing was shown already.
+    private func isLate(_ page: HistoryPage, _ isMissed: [Bool], _ held: Set<ChatID>) -> Bool {
+        func isKnown(_ message: ChatMessage) -> Bool {
+            message.id == nil ? textDuplicates.contains(message) : !isUnknown(message)
+        }
+        let first = page.shown.firstIndex { isMissed[$0] && !isKnown(page.told[$0]) }
+        return page.shown[(first ?? page.shown.endIndex)...].contains { index in
+            isKnown(page.told[index]) && page.told[index].id.map { !held.contains($0) } ?? true
+        }
     }
 
     private func isUnknown(_ message: ChatMessage) -> Bool {
         message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
     }
 
-    private func show(missed: [ChatMessage], _ context: BridgeContext) {
-        let unshown = missed.dropLast(CatchUp.maxShown)
+    private func show(missed: [ChatMessage], isLate: Bool = false, _ context: BridgeContext) {
+        let (unshown, shown) = (missed.dropLast(CatchUp.maxShown), missed.suffix(CatchUp.maxShown))
         settleOutbox(with: unshown, context)
         for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
         if !unshown.isEmpty {
             tellLeftOut(
                 unshown.count, first: unshown.lazy.compactMap(\.at).first,
-                next: missed.suffix(CatchUp.maxShown).lazy.compactMap(\.at).first, context)
+                next: shown.lazy.compactMap(\.at).first, context)
         }
-        for message in missed.suffix(CatchUp.maxShown) { messageReceived(message, isHistory: true, context) }
+        if isLate { tellLate(first: shown.lazy.compactMap(\.at).first, context) }
+        for message in shown { messageReceived(message, isHistory: true, context) }
     }
 
     func isKnownByText(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) -> Bool {

@@ -36,7 +36,7 @@ extension Room {
     ) {
         // Nothing is in front of what comes first; kept before it, since of what lies behind that time nobody knows later.
         if context.isDurable, recent.newest == nil, historySource != .none, isLive, missingSince == nil, !isGapOpen {
-            keepLive(until: at, context)
+            keepLive(until: KeptMoment(at: at), context)
         }
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: sender, nick: nick, text: text, at: at)
@@ -79,32 +79,33 @@ extension Room {
     /// shown yet, and so are not kept either.
     func keepLive(_ context: BridgeContext) {
         guard context.isDurable, isLive, missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
-        keepLive(until: heard(until: seenUntil(context).earliest(by: context.now)), context)
+        keepLive(until: heard(until: seenUntil(context), context), context)
     }
 
     /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
     /// The time of a line says that what came behind it may be missing, so it is none but the newest one's: a line from a
     /// clock that was ahead bears the time at which it came.
-    private func heard(until seen: ChatTimestamp) -> ChatTimestamp {
-        guard historySource != .none, let newest = recent.newest?.at else { return seen }
-        guard newest < seen else { return newest }
-        var until = seen
+    private func heard(until seen: Now, _ context: BridgeContext) -> KeptMoment {
+        let counted = KeptMoment(seen, by: context.now)
+        guard historySource != .none, let newest = recent.newest?.at else { return counted }
+        guard newest < counted.at else { return KeptMoment(at: newest) }
+        var until = counted.at
         while until.milliseconds < .max, recent.hasLine(at: until) { until.milliseconds += 1 }
-        return until
+        return KeptMoment(at: until)
     }
 
-    private func keepLive(until: ChatTimestamp, _ context: BridgeContext) {
+    private func keepLive(until: KeptMoment, _ context: BridgeContext) {
         liveKeptAt = context.now.monotonic
         // Also one that is earlier: clocks are put back.
-        guard until != liveKept else { return }
-        liveKept = until
-        context.keep(.live(storedKey, until: until))
+        guard until.at != liveKept else { return }
+        liveKept = until.at
+        context.keep(.live(storedKey, until: until.at, counted: until.counted?.nanoseconds))
     }
 
     /// Somebody is here, and there is no link: a room of which nothing is kept begins with this.
-    func keepAwaited(since: ChatTimestamp, _ context: BridgeContext) {
+    func keepAwaited(since: Now, _ context: BridgeContext) {
         guard context.isDurable, liveKept == nil, recent.newest == nil else { return }
-        keepLive(until: since, context)
+        keepLive(until: KeptMoment(since, by: context.now), context)
     }
 
     func liveTimerFired(_ context: BridgeContext) {
@@ -122,9 +123,10 @@ extension Room {
         context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
         guard isGapOpen, case .after(let mark) = catchUp.gap else { return keepLive(context) }
         // The very time of the line in front of the hole: clocks may have been set since.
-        if let lastBeforeGap { return keepLive(until: lastBeforeGap, context) }
-        let since = missingSince?.earliest(by: context.now) ?? context.now.wall
-        keepLive(until: min(since, mark.at ?? since), context)
+        if let lastBeforeGap { return keepLive(until: KeptMoment(at: lastBeforeGap), context) }
+        let since = KeptMoment(missingSince ?? context.now, by: context.now)
+        if let at = mark.at, at < since.at { return keepLive(until: KeptMoment(at: at), context) }
+        keepLive(until: since, context)
     }
 
     /// The link is gone, or is given up: what is said from now on is not heard.
@@ -136,7 +138,7 @@ extension Room {
         guard missingSince == nil else { return }
         let until = seenUntil(context)
         if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
-        if context.isDurable, !isGapOpen { keepLive(until: heard(until: until.earliest(by: context.now)), context) }
+        if context.isDurable, !isGapOpen { keepLive(until: heard(until: until, context), context) }
         missingSince = until
     }
 
@@ -151,9 +153,13 @@ extension Room {
         let until = stored.liveUntil ?? messages.last?.at
         guard let until else { return }
         awaitedSince = nil
-        // A clock that was set back since says nothing of when that was, but what was shown by now came before it.
-        missingSince = Now(
-            wall: until <= now ? until : messages.last { $0.at <= now }?.at ?? now, by: context.now)
+        let counted = stored.liveCounted.map { MonotonicInstant(nanoseconds: $0) }
+        func moment(_ at: ChatTimestamp) -> Now {
+            counted.map { Now(monotonic: $0, wall: min(at, now)) } ?? Now(wall: at, by: context.now)
+        }
+        // Not counted, a clock that was set back since says nothing of when that was, but what was shown by now came before it.
+        missingSince = moment(
+            until <= now || counted != nil ? until : messages.last { $0.at <= now }?.at ?? now)
         liveKept = stored.liveUntil
         // What ends in front of a hole ends with the very line whose time is kept.
         let last = messages.lastIndex { $0.kind == .message && $0.at == until }
@@ -173,7 +179,7 @@ extension Room {
                 lastBeforeGap = message.at
                 // It may be shown later than it was said, and others may have spoken in between.
                 if message.at == until, let said = message.backendAt {
-                    missingSince = Now(wall: min(until, said), by: context.now)
+                    missingSince = moment(min(until, said))
                 }
                 mark = catchUp.newest
                 idsAtMark = duplicates.total

@@ -36,8 +36,9 @@ public enum StoreOperation: Equatable, Sendable {
     case restore(StoredRoomKey, msgid: String)
     case marker(StoredRoomKey, StoredMarker)
     case receipt(StoredRoomKey, StoredReceipt)
-    /// Everything said in the room before `until` was handed over before this.
-    case live(StoredRoomKey, until: ChatTimestamp)
+    /// Everything said in the room before `until` was handed over before this; `counted` is that moment in nanoseconds of the
+    /// machine's monotonic clock, where it is known.
+    case live(StoredRoomKey, until: ChatTimestamp, counted: Int64? = nil)
     /// Enters somebody, or changes their nick, name and the time they were last seen.
     case identity(StoredIdentity)
     case forgetIdentity(backend: String, ChatPerson)

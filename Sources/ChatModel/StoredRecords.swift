@@ -28,8 +28,8 @@ public struct StoredTag: Hashable, Sendable {
 public struct StoredMessage: Equatable, Sendable {
     public enum Kind: Int, Sendable, CaseIterable {
         case message = 0
-        /// What was said between ``gapFrom`` and ``backendAt`` is not known and cannot be fetched; the text is the sentence that
-        /// the room was told.
+        /// A word of the bridge's about the order, as the room was told it: what was said between ``gapFrom`` and ``backendAt``
+        /// is not known and cannot be fetched; without ``gapFrom``, what follows comes late.
         case gap = 1
         /// Something that was done and not said, such as a reaction: a line without words of its own. The text is its command,
         /// and its parameters behind the channel, each on a line.
@@ -298,18 +298,23 @@ public struct StoredRoom: Equatable, Sendable {
     public var receipts: [StoredReceipt]
     /// Everything that was said before this, while the link was up, is among what is kept; nil: unknown.
     public var liveUntil: ChatTimestamp?
+    /// The same moment in nanoseconds of the machine's monotonic clock, which nobody sets; nil: it is not known, or the
+    /// machine was started anew since.
+    public var liveCounted: Int64?
     /// Greater than every place that was ever given in the room.
     public var nextSequence: Int64
 
     public init(
         messages: [StoredMessage] = [], outbox: [StoredOutboxEntry] = [], markers: [StoredMarker] = [],
-        receipts: [StoredReceipt] = [], liveUntil: ChatTimestamp? = nil, nextSequence: Int64 = 0
+        receipts: [StoredReceipt] = [], liveUntil: ChatTimestamp? = nil, liveCounted: Int64? = nil,
+        nextSequence: Int64 = 0
     ) {
         self.messages = messages
         self.outbox = outbox
         self.markers = markers
         self.receipts = receipts
         self.liveUntil = liveUntil
+        self.liveCounted = liveCounted
         self.nextSequence = nextSequence
     }
 }

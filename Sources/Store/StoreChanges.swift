@@ -9,6 +9,7 @@ final class StoreChanges: @unchecked Sendable {
     // then that thread alone.
 
     let connection: SQLiteConnection
+    private let boot: String?
     private let values = SQLiteValues()
 
     private let findRoom: SQLiteStatement
@@ -52,6 +53,7 @@ final class StoreChanges: @unchecked Sendable {
         var id: Int64
         var nextSequence: Int64
         var liveUntil: Int64?
+        var liveCounted: Int64?
         /// Messages since the last ``saveRooms()``.
         var messages = 0
         var isChanged = false
@@ -69,13 +71,15 @@ final class StoreChanges: @unchecked Sendable {
     private(set) var grown: [Int64: Int] = [:]
 
     init(
-        _ connection: SQLiteConnection, _ conversationLimits: StoreConversationBounds.Limits
+        _ connection: SQLiteConnection, _ conversationLimits: StoreConversationBounds.Limits, boot: String?
     ) throws(SQLiteError) {
         self.connection = connection
+        self.boot = boot
         findRoom = try connection.prepare(
-            "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
+            "SELECT \(StoreColumns.room) FROM rooms WHERE backend = ? AND room = ?")
         addRoom = try connection.prepare("INSERT INTO rooms(backend, room) VALUES(?, ?) RETURNING id")
-        saveRoom = try connection.prepare("UPDATE rooms SET next_sequence = ?, live_until = ? WHERE id = ?")
+        saveRoom = try connection.prepare(
+            "UPDATE rooms SET next_sequence = ?, live_until = ?, live_counted = ?, live_boot = ? WHERE id = ?")
         accept = try connection.prepare(
             """
             INSERT INTO outbox(key, \(StoreColumns.outbox.joined(separator: ", ")))
@@ -151,6 +155,7 @@ final class StoreChanges: @unchecked Sendable {
     /// The room's index; nil when nothing was ever kept of it.
     private func knownRoom(_ key: StoredRoomKey) throws(SQLiteError) -> Int? {
         if let index = indexes[key] { return index }
+        values.add(boot)
         values.add(key.backend)
         values.add(key.room)
         defer { values.finish(findRoom) }
@@ -159,7 +164,8 @@ final class StoreChanges: @unchecked Sendable {
         return enter(
             key,
             RoomRecord(
-                id: findRoom.integer(0), nextSequence: findRoom.integer(1), liveUntil: findRoom.optionalInteger(2)))
+                id: findRoom.integer(0), nextSequence: findRoom.integer(1), liveUntil: findRoom.optionalInteger(2),
+                liveCounted: findRoom.optionalInteger(3)))
     }
 
     private func room(_ key: StoredRoomKey) throws(SQLiteError) -> Int {
@@ -206,6 +212,8 @@ final class StoreChanges: @unchecked Sendable {
         for index in changedRooms {
             values.add(rooms[index].nextSequence)
             values.add(rooms[index].liveUntil)
+            values.add(rooms[index].liveCounted)
+            values.add(boot)
             values.add(rooms[index].id)
             try values.run(saveRoom)
         }
@@ -327,9 +335,10 @@ final class StoreChanges: @unchecked Sendable {
             try values.run(marker)
             given(mark.sequence, in: index)
         case .receipt(let key, let known): try keep(known, in: key)
-        case .live(let key, let until):
+        case .live(let key, let until, let counted):
             let index = try room(key)
             rooms[index].liveUntil = until.milliseconds
+            rooms[index].liveCounted = counted
             change(index)
         case .identity(let known):
             values.add(known.backend)
@@ -543,6 +552,9 @@ final class StoreChanges: @unchecked Sendable {
 
 /// The columns of the two wide tables, in the order in which they are written and read; `room` apart.
 enum StoreColumns {
+    /// Begins with a parameter: which start of the machine this is.
+    static let room = "id, next_sequence, live_until, iif(live_boot = ?, live_counted, NULL)"
+
     static let message = [
         "seq", "msgid", "kind", "at", "backend_at", "gap_from", "upstream_id", "sender_id", "sender_name", "nick",
         "source", "account", "text", "sent_as", "attachments", "flags", "reply_to", "tags", "author", "client",

@@ -122,8 +122,9 @@ enum StoreFile {
             let reading = try connect(isReadOnly: true)
             do throws(SQLiteError) {
                 return Parts(
-                    lock: lock, changes: try StoreChanges(writing, settings.conversationLimits),
-                    queries: try StoreQueries(reading), writerQueries: try StoreQueries(writing), opening: opening)
+                    lock: lock, changes: try StoreChanges(writing, settings.conversationLimits, boot: settings.boot),
+                    queries: try StoreQueries(reading, boot: settings.boot),
+                    writerQueries: try StoreQueries(writing, boot: settings.boot), opening: opening)
             } catch {
                 reading.close()
                 throw error

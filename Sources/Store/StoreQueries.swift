@@ -6,6 +6,7 @@ final class StoreQueries: @unchecked Sendable {
     // the writer's, whose connection it is on.
 
     let connection: SQLiteConnection
+    private let boot: String?
 
     private let roomRow: SQLiteStatement
     private let roomRows: SQLiteStatement
@@ -22,14 +23,15 @@ final class StoreQueries: @unchecked Sendable {
     private let pages: StorePageStatements
     private let personal: StorePersonalQueries
 
-    init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    init(_ connection: SQLiteConnection, boot: String?) throws(SQLiteError) {
         self.connection = connection
+        self.boot = boot
         roomRow = try connection.prepare(
-            "SELECT id, next_sequence, live_until FROM rooms WHERE backend = ? AND room = ?")
+            "SELECT \(StoreColumns.room) FROM rooms WHERE backend = ? AND room = ?")
         // Private conversations are read when somebody asks for them.
         roomRows = try connection.prepare(
             """
-            SELECT id, next_sequence, live_until, backend, room FROM rooms WHERE backend <> '' OR room = '' ORDER BY id
+            SELECT \(StoreColumns.room), backend, room FROM rooms WHERE backend <> '' OR room = '' ORDER BY id
             """)
         let messageColumns = StoreColumns.message.joined(separator: ", ")
         newest = try connection.prepare(
@@ -74,12 +76,10 @@ final class StoreQueries: @unchecked Sendable {
         try atOneMoment { () throws(SQLiteError) in
             var state = StoredState()
             var rows: [(id: Int64, key: StoredRoomKey, room: StoredRoom)] = []
+            values.add(boot)
             try each(roomRows) { row in
                 rows.append(
-                    (
-                        row.integer(0), StoredRoomKey(backend: row.text(3), room: row.text(4)),
-                        StoredRoom(liveUntil: row.optionalTimestamp(2), nextSequence: row.integer(1))
-                    ))
+                    (row.integer(0), StoredRoomKey(backend: row.text(4), room: row.text(5)), Self.room(row)))
             }
             for (id, key, room) in rows { state.rooms[key] = try fill(room, id, key, messagesPerRoom: messagesPerRoom) }
             try each(identities) { row in
@@ -107,12 +107,10 @@ final class StoreQueries: @unchecked Sendable {
     func room(_ key: StoredRoomKey, messagesPerRoom: Int) throws(SQLiteError) -> StoredRoom {
         try atOneMoment { () throws(SQLiteError) in
             var found: (id: Int64, room: StoredRoom)?
+            values.add(boot)
             values.add(key.backend)
             values.add(key.room)
-            try each(roomRow) { row in
-                let room = StoredRoom(liveUntil: row.optionalTimestamp(2), nextSequence: row.integer(1))
-                found = (row.integer(0), room)
-            }
+            try each(roomRow) { row in found = (row.integer(0), Self.room(row)) }
             guard let found else { return StoredRoom() }
             return try fill(found.room, found.id, key, messagesPerRoom: messagesPerRoom)
         }
@@ -210,6 +208,7 @@ final class StoreQueries: @unchecked Sendable {
     // MARK: - Rows
 
     private func roomID(_ key: StoredRoomKey) throws(SQLiteError) -> Int64? {
+        values.add(boot)
         values.add(key.backend)
         values.add(key.room)
         return try values.integer(roomRow)
@@ -235,6 +234,11 @@ final class StoreQueries: @unchecked Sendable {
         try each(newest) { found.append($0.message()) }
         found.reverse()
         return found
+    }
+
+    private static func room(_ row: SQLiteStatement) -> StoredRoom {
+        StoredRoom(
+            liveUntil: row.optionalTimestamp(2), liveCounted: row.optionalInteger(3), nextSequence: row.integer(1))
     }
 
     private func fill(

@@ -160,6 +160,10 @@ enum StoreSchema {
         """
         ALTER TABLE outbox ADD COLUMN said_after INTEGER;
         """,
+        """
+        ALTER TABLE rooms ADD COLUMN live_counted INTEGER;
+        ALTER TABLE rooms ADD COLUMN live_boot TEXT;
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -26,6 +26,8 @@ public struct StoreSettings: Sendable {
     public var batchMaxWait: Duration
     /// Bytes that orders may take up in memory until they are kept.
     public var inboxBytes: Int
+    /// Which start of the machine this is: what its monotonic clock counted means nothing after the next. Nil: unknown.
+    public var boot: String?
 
     // Tests alone set these.
 
@@ -45,7 +47,7 @@ public struct StoreSettings: Sendable {
     public init(
         path: String, sync: Sync = .normal, retention: Duration? = nil, maxMessagesPerRoom: Int? = nil,
         batchMaxMessages: Int = defaultBatchMaxMessages, batchMaxWait: Duration = .zero,
-        inboxBytes: Int = defaultInboxBytes
+        inboxBytes: Int = defaultInboxBytes, boot: String? = nil
     ) {
         self.path = path
         self.sync = sync
@@ -54,6 +56,7 @@ public struct StoreSettings: Sendable {
         self.batchMaxMessages = batchMaxMessages
         self.batchMaxWait = batchMaxWait
         self.inboxBytes = inboxBytes
+        self.boot = boot
     }
 }
 

@@ -9,6 +9,16 @@ public enum SystemClock {
     /// Nanoseconds on CLOCK_MONOTONIC.
     public static func monotonic() -> MonotonicInstant { MonotonicInstant(nanoseconds: cb_monotonic_nanoseconds()) }
 
+    /// Which start of the machine ``monotonic()`` counts from; nil: the kernel does not say. Source: random(4).
+    public static func boot() -> String? {
+        guard let file = fopen("/proc/sys/kernel/random/boot_id", "re") else { return nil }
+        defer { _ = fclose(file) }
+        var line: [CChar] = Array(repeating: 0, count: 64)
+        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
+        let boot = String(decoding: line.prefix { $0 > 0x20 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return boot.isEmpty ? nil : boot
+    }
+
     /// Milliseconds since 1970.
     public static func wallMilliseconds() -> Int64 { cb_realtime_nanoseconds() / 1_000_000 }
 }

@@ -239,7 +239,9 @@ extension StoredState {
                 $0.author == receipt.author && $0.reader == receipt.reader
             }
             rooms[key, default: StoredRoom()].receipts.append(receipt)
-        case .live(let key, let until): rooms[key, default: StoredRoom()].liveUntil = until
+        case .live(let key, let until, let counted):
+            rooms[key, default: StoredRoom()].liveUntil = until
+            rooms[key, default: StoredRoom()].liveCounted = counted
         case .identity(let identity):
             forget(identity.backend, identity.person)
             identities.append(identity)

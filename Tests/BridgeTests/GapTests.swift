@@ -288,6 +288,28 @@ struct GapTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test(
+        "the same where the clock had been set before, and was set back by less than the time that passed",
+        arguments: StoredWire.withoutHistory)
+    func clockSetBackALittleOverRestart(wire: StoredWire) throws {
+        let stage = try StoredStage(wire, room: { $0.ping = .seconds(20) })
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(5))
+        stage.harness.clock.lead = .seconds(20)
+        stage.harness.advance(by: .seconds(20))
+        stage.say("one")
+        // Before the next ping, and for longer than the clock was ahead.
+        stage.crash(down: .seconds(25), saying: ["lost"])
+        let lost = stage.log[stage.log.count - 1].tookAt
+        stage.harness.clock.lead = .zero
+        stage.start()
+        stage.enter("bob")
+        stage.say("two")
+        Self.check(stage, lost: lost)
+        #expect(stage.harness.violations == [])
+    }
+
     @Test("a gap's line shows a later time than those in front of it", arguments: StoredWire.withoutHistory)
     func lineTime(wire: StoredWire) throws {
         let stage = try StoredStage(wire)

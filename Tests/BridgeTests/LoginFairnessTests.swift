@@ -90,7 +90,50 @@ struct LoginFairnessTests {
     }
 
     @Test(
-        "nobody is locked out by a stranger: what is right is never kept waiting, nor slips where the account was before"
+        "who hangs up instead of waiting for the answer guesses no faster",
+        arguments: ["PLAIN", "SCRAM-SHA-256", "PASS"])
+    func hangingUp(mechanism: String) {
+        let harness = Self.harness(["alice": 1], serverPassword: "open")
+        /// After how long it is let in.
+        func enter(_ client: UInt64, _ password: String, upTo seconds: Int) -> Int? {
+            harness.connect(client, address: "198.51.100.7", isLocal: false)
+            defer { harness.disconnect(client) }
+            if mechanism == "PASS" {
+                for line in ["PASS \(password)", "NICK n\(client)", "USER u 0 * :r"] { harness.send(client, line) }
+            } else {
+                harness.send(client, "CAP REQ sasl")
+                harness.send(client, "AUTHENTICATE \(mechanism)")
+            }
+            if mechanism == "PLAIN" {
+                harness.send(client, "AUTHENTICATE " + Base64.encode(Array("\0alice\0\(password)".utf8)))
+            }
+            var exchange = mechanism.hasPrefix("SCRAM") ? SCRAMClient(name: "alice", password: password) : nil
+            for second in 0..<seconds {
+                var lines = harness.takeLines(client)
+                while !lines.isEmpty {
+                    let line = lines.removeFirst()
+                    if line.contains(" 903 ") || line.contains(" 001 ") { return second }
+                    guard line.hasPrefix("AUTHENTICATE "), var side = exchange else { continue }
+                    let said = Base64.decode(String(line.dropFirst("AUTHENTICATE ".count))) ?? []
+                    let answer = said.isEmpty ? side.first : side.proof(said) ?? []
+                    exchange = side
+                    harness.send(client, "AUTHENTICATE " + (answer.isEmpty ? "+" : Base64.encode(answer)))
+                    lines += harness.takeLines(client)
+                }
+                harness.advance(by: .seconds(1))
+            }
+            return nil
+        }
+        for client in 1...8 as ClosedRange<UInt64> { #expect(enter(client, "guess", upTo: 2) == nil) }
+        let right = mechanism == "PASS" ? "open" : "alice's"
+        #expect(enter(9, right, upTo: 5) == nil, "it is too early")
+        let waited = enter(10, right, upTo: 60)
+        #expect(waited.map { (3...10).contains($0) } == true, "\(waited ?? -1)")
+        #expect(enter(11, right, upTo: 60) == 0)
+    }
+
+    @Test(
+        "nobody is locked out by a stranger: what is right waits a little at most, and not where the account was before"
     )
     func lockedOut() {
         let home = "203.0.113.1"
@@ -98,8 +141,14 @@ struct LoginFairnessTests {
         for number in 1...20 { _ = wait("alice", "guess", from: "198.51.100.\(number)") }
         #expect(wait("alice", "slip", from: home) == .zero)
         #expect(wait("alice", "another", from: home) == .seconds(1), "its own count there")
+        let begin = harness.clock.now.monotonic
         #expect(wait("alice", "alice's", from: home) == nil)
+        #expect(harness.clock.now.monotonic == begin)
+        #expect(wait("alice", "guess", from: "198.51.100.21") != nil)
+        harness.advance(by: .seconds(1))
+        let later = harness.clock.now.monotonic
         #expect(wait("alice", "alice's", from: "203.0.113.2") == nil, "a place where it never was")
+        #expect(harness.clock.now.monotonic - later <= LoginThrottle.longestForRight)
     }
 
     @Test("names that are none are the address's own failures, and no success forgives them")

@@ -58,6 +58,31 @@ struct LoginThrottleTests {
         #expect(throttle.failed("203.0.113.8", .account("bob"), now: at(1)) == .zero)
     }
 
+    @Test(
+        "what is right waits for what was wrong before it, for a while, and not for others' where the account was before",
+        arguments: [
+            ("nothing failed", [], "a", "ann", 0, 0), ("a slip", [("a", "ann")], "a", "ann", 0, 0),
+            ("two", [("a", "ann"), ("a", "ann")], "a", "ann", 0, 1),
+            ("two at others", [("a", "bob"), ("a", "cal")], "a", "ann", 0, 1),
+            ("two from elsewhere", [("b", "ann"), ("c", "ann")], "a", "ann", 0, 1),
+            ("two at others from elsewhere", [("b", "bob"), ("b", "bob")], "a", "ann", 0, 0),
+            ("many", Array(repeating: ("a", "ann"), count: 9), "a", "ann", 0, 10),
+            ("many, a while ago", Array(repeating: ("a", "ann"), count: 9), "a", "ann", 25, 5),
+            ("many, long ago", Array(repeating: ("a", "ann"), count: 9), "a", "ann", 31, 0),
+            ("at home, from elsewhere", [("b", "eve"), ("c", "eve")], "home", "eve", 0, 0),
+            ("at home, at others", [("home", "bob"), ("home", "bob")], "home", "eve", 0, 0),
+            ("at home, at this", [("home", "eve"), ("home", "eve")], "home", "eve", 0, 1),
+        ] as [(String, [(String, String)], String, String, Int64, Int64)])
+    func owed(
+        _ name: String, _ failures: [(String, String)], _ address: String, _ account: String, _ later: Int64,
+        _ wait: Int64
+    ) {
+        var throttle = LoginThrottle()
+        throttle.succeeded("home", .account("eve"))
+        for failure in failures { _ = throttle.failed(failure.0, .account(failure.1), now: at(0)) }
+        #expect(throttle.owed(address, .account(account), now: at(later)) == .seconds(wait), "\(name)")
+    }
+
     @Test("guesses at any number of accounts from one address are one address's, and fit the memory")
     func manyTargets() {
         var throttle = LoginThrottle()

@@ -163,7 +163,8 @@ struct RestartTests {
         stage.enter("bob")
         stage.start()
         #expect(stage.said() == ["two", "four"])
-        #expect(stage.kept.allSatisfy { $0.kind == .message })
+        #expect(stage.kept.map(\.kind) == [.message, .message, .gap, .message, .message])
+        #expect(stage.kept[2].text.contains("comes late") && stage.kept[2].gapFrom == nil)
     }
 
     // MARK: - Messages of ours

@@ -280,6 +280,31 @@ struct SessionHistoryTests {
         #expect(told(6) == 0)
     }
 
+    @Test("what comes late stands behind a word that says so, also for who reads it later", arguments: [true, false])
+    func lateInTheOrder(isAnythingMissing: Bool) throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.backend(S.message("3", "three", at: 3))
+        // Whoever was there is gone before it comes.
+        stage.harness.advance(by: CatchUp.patience)
+        let missed = isAnythingMissing ? [S.message("2", "two", at: 2)] : []
+        stage.harness.advance(by: CatchUp.retryPauses[0])
+        stage.backend(S.history([S.message("1", "one", at: -60)] + missed + [S.message("3", "three", at: 3)]))
+        let live = stage.heard(1).compactMap { line in
+            ["three", "comes late", "two"].first { line.hasSuffix(":" + $0) || line.contains($0 + ":") }
+        }
+        #expect(live == (isAnythingMissing ? ["three", "comes late", "two"] : ["three"]))
+        stage.harness.connect(9)
+        stage.harness.send(9, "CAP REQ :draft/chathistory batch server-time message-tags")
+        for line in ["NICK nina", "USER u 0 * :r", "CAP END", "JOIN #lobby"] { stage.harness.send(9, line) }
+        _ = stage.heard(9)
+        stage.harness.send(9, "CHATHISTORY LATEST #lobby * 10")
+        let page = stage.heard(9).compactMap { line in
+            ["three", "comes late", "two"].first { line.hasSuffix(":" + $0) || line.contains($0 + ":") }
+        }
+        #expect(page.suffix(3) == (isAnythingMissing ? ["three", "comes late", "two"] : ["three"]))
+    }
+
     @Test("bytes are bounded as events are")
     func floodOfBytes() throws {
         let stage = try Self.settled()

@@ -16,7 +16,7 @@ struct StoreRoundTripTests {
         let (first, step) = (
             Int64.random(in: -5...1000, using: &maker.random), Int64.random(in: 1...9, using: &maker.random)
         )
-        var room = StoredRoom(liveUntil: maker.time())
+        var room = StoredRoom(liveUntil: maker.time(), liveCounted: maker.time().milliseconds)
         var state = StoredState()
         var operations: [StoreOperation] = []
         for index in 0..<20 {
@@ -54,17 +54,17 @@ struct StoreRoundTripTests {
         operations += state.accounts.map { .account($0) }
         operations += state.nicks.map { .nick($0) } + state.choices.map { .choices($0) }
         operations += state.memberships.map { .membership($0) }
-        operations.append(.live(key, until: room.liveUntil ?? maker.time()))
+        operations.append(.live(key, until: room.liveUntil ?? maker.time(), counted: room.liveCounted))
         room.nextSequence = max(20, first + 19 * step + 1)
 
-        let stage = try StoreStage()
+        let stage = try StoreStage { $0.boot = "first" }
         await stage.submitAndSettle(operations)
         #expect(stage.refused == [] && stage.reasons == [])
         let asked = try await stage.room(key)
         let read = try await stage.messages(key, after: .min)
         #expect(try await stage.count(key, after: .min) == 20)
         stage.store.close(within: .seconds(10))
-        let found = try stored(stage.folder)
+        let found = try stored(stage.folder, boot: "first")
 
         #expect(spelled(read) == spelled(room.messages))
         for one in [asked, found.rooms[key] ?? StoredRoom()] {
@@ -73,6 +73,7 @@ struct StoreRoundTripTests {
             #expect(Set(one.markers.map(spelled)) == Set(room.markers.map(spelled)))
             #expect(Set(one.receipts.map(spelled)) == Set(room.receipts.map(spelled)))
             #expect(one.liveUntil == room.liveUntil)
+            #expect(one.liveCounted == room.liveCounted)
             #expect(one.nextSequence == room.nextSequence)
         }
         #expect(found.rooms.count == 1)
@@ -101,6 +102,28 @@ struct StoreRoundTripTests {
             sequence: 0, msgid: "", at: ChatTimestamp(milliseconds: 0), nick: "", source: "", text: "")
         await stage.submitAndSettle([.message(StoredRoomKey(backend: "", room: ""), message)])
         #expect(try await stage.messages(StoredRoomKey(backend: "", room: "")) == [message])
+    }
+
+    @Test("what the monotonic clock counted is known until the machine starts anew")
+    func counted() async throws {
+        let folder = try StoreFolder()
+        func said(_ boot: String?, _ operations: [StoreOperation] = []) async throws -> Int64? {
+            let stage = try StoreStage(folder) { $0.boot = boot }
+            await stage.submitAndSettle(operations)
+            let counted = try await stage.room(.lobby).liveCounted
+            stage.store.close(within: .seconds(10))
+            #expect(try stored(folder, boot: boot).rooms[.lobby]?.liveCounted == counted)
+            return counted
+        }
+        let until = ChatTimestamp(milliseconds: 1)
+        #expect(try await said("first", [.live(.lobby, until: until, counted: 5)]) == 5)
+        #expect(try await said("first", [.message(.lobby, .plain(0))]) == 5)
+        #expect(try await said("second") == nil)
+        #expect(try await said(nil) == nil)
+        #expect(try await said("first") == 5, "nothing was written since")
+        #expect(try await said("second", [.message(.lobby, .plain(1))]) == nil)
+        #expect(try await said("first") == nil)
+        #expect(try await said(nil, [.live(.lobby, until: until, counted: 5)]) == nil)
     }
 
     @Test("a bridge gets the newest of a room's messages, oldest first, and the place after them all")

@@ -157,9 +157,9 @@ final class StoreStage {
 }
 
 /// What a file holds, by a store that is opened for this alone.
-func stored(_ folder: StoreFolder, _ name: String = "a.db") throws -> StoredState {
+func stored(_ folder: StoreFolder, _ name: String = "a.db", boot: String? = nil) throws -> StoredState {
     let (store, opening) = try Store.open(
-        StoreSettings(path: folder.file(name)), wallClockMilliseconds: StoreStage.someTime)
+        StoreSettings(path: folder.file(name), boot: boot), wallClockMilliseconds: StoreStage.someTime)
     defer { store.close(within: .seconds(10)) }
     #expect(opening.movedAside == nil)
     return try store.load()

@@ -83,7 +83,7 @@ final class StoreDriver: Sendable {
         return StoreSettings(
             path: path, sync: sync, retention: configuration.retention,
             maxMessagesPerRoom: configuration.maxMessagesPerRoom, batchMaxMessages: configuration.batch.maxMessages,
-            batchMaxWait: configuration.batch.maxWait)
+            batchMaxWait: configuration.batch.maxWait, boot: SystemClock.boot())
     }
 
     /// Starts the store's threads, which answer the bridge on `loop`.
