@@ -135,12 +135,20 @@ class Clock:
     def __init__(self, changes, stops, begin):
         # Before the first line of a record, the relay did not see anything.
         self.begin = begin
-        self.times, self.offsets = [change[0] for change in changes], [0] + [change[1] for change in changes]
+        # When each change began, and when it was made, where its line stands there again.
+        self.times, self.made, self.offsets = [], [], [0]
+        for when, offset in changes:
+            if offset != self.offsets[-1]:
+                self.times.append(when)
+                self.made.append(when)
+                self.offsets.append(offset)
+            elif self.made:
+                self.made[-1] = when
         self.stops = stops
 
     def between(self, start, end):
         """By how much it was wrong at any moment of these."""
-        first = bisect.bisect_right(self.times, start - self.doubt)
+        first = bisect.bisect_right(self.made, start - self.doubt)
         last = bisect.bisect_right(self.times, end + self.doubt)
         return set(self.offsets[first:last + 1])
 

@@ -128,9 +128,14 @@ class Clock:
     """What the relay's clock showed, and when the relay stood still."""
 
     def __init__(self, changes, story):
-        # [(from, offset)]: right before the first.
-        self.changes = [(-(1 << 62), 0)] + sorted((change["t"], change["offset"]) for change in changes)
-        self.begins = [begin for begin, _ in self.changes]
+        # [(from, offset)]: right before the first. By when each was made: it stands there again then.
+        self.changes, self.made = [(-(1 << 62), 0)], [-(1 << 62)]
+        for change in sorted(changes, key=lambda change: change["t"]):
+            if change["offset"] != self.changes[-1][1]:
+                self.changes.append((change["t"], change["offset"]))
+                self.made.append(change["t"])
+            elif len(self.changes) > 1:
+                self.made[-1] = change["t"]
         self.offsets = sorted({offset for _, offset in self.changes})
         self.stops, since = [], None
         for entry in story:
@@ -145,10 +150,10 @@ class Clock:
     def wrong_by(self, begin, end):
         """[(begin, end, offset)]: by how much the clock may have been wrong when in that time."""
         found = []
-        index = max(0, bisect.bisect_right(self.begins, begin - ABOUT) - 1)
+        index = max(0, bisect.bisect_right(self.made, begin - ABOUT) - 1)
         while index < len(self.changes) and self.changes[index][0] <= end + ABOUT:
             since, offset = self.changes[index]
-            until = self.changes[index + 1][0] if index + 1 < len(self.changes) else 1 << 62
+            until = self.made[index + 1] if index + 1 < len(self.changes) else 1 << 62
             first, last = max(begin, since - ABOUT), min(end, until + ABOUT)
             if first <= last:
                 found.append((first, last, offset))
@@ -525,8 +530,13 @@ class Audit:
                 self.forgotten[name].append(life)
         # By how often they had been forgotten, messages' msgids and when they were first shown.
         self.ids, self.first_again = collections.defaultdict(set), {}
+        # {(room, msgid): the newest process that showed it}
+        self.last_life = {}
         for client in self.clients.values():
             for one in client.shown:
+                if one.msgid:
+                    which = one.room, one.msgid
+                    self.last_life[which] = max(self.last_life.get(which, -1), self.life[client.name, one.connection])
                 if one.key and one.room in self.rooms:
                     which = one.key, self.age(one, client)
                     if one.msgid:
@@ -571,6 +581,24 @@ class Audit:
         """How often a line had been forgotten before the process at the other end of its connection, or of this one, began."""
         lives = self.forgotten.get(name_of(one))
         return bisect.bisect_left(lives, self.life[client.name, connection or one.connection]) if lives else 0
+
+    def views(self, client, stream):
+        """What a client was shown, in its order: at the end, and before as each process died with some of it.
+
+        What was forgotten and did not come again has no place any more: who asks for what followed it is given the newest
+        instead, with what had stood before it. STRICT: not what anybody has from a later process under the same msgid.
+        """
+        lives = {life for one in stream for life in self.forgotten.get(name_of(one), ())}
+        for life in (*sorted(lives), len(self.lives)):
+            yield in_its_order([
+                one for one in stream
+                if self.life[client.name, one.connection] <= life and not self.has_no_place(one, client, life)])
+
+    def has_no_place(self, one, client, life):
+        """Whether a line that the client was shown had been forgotten as this process began."""
+        lives = self.forgotten.get(name_of(one), ())
+        age = self.age(one, client)
+        return age < bisect.bisect_left(lives, life) and self.last_life.get((one.room, one.msgid), -1) <= lives[age]
 
     def is_forgotten(self, one, client, connection):
         """Whether the process at the other end of this connection does not know a line any more that the client was shown."""
@@ -626,12 +654,13 @@ class Audit:
             for client in self.clients.values():
                 stream, order = self.streams[client.name][room.name], orders[client.name]
                 self.repeated(client, room, stream)
-                self.in_order(self.way_of(client), client, room, order, *by_connection(stream).values())
-                self.times_rise(self.way_of(client), client, room, order)
+                views = list(self.views(client, stream))
+                self.in_order(self.way_of(client), client, room, *views, *by_connection(stream).values())
+                self.times_rise(self.way_of(client), client, room, *views)
                 if client.is_guest:
                     self.guest(client, room, stream, orders)
                 else:
-                    self.account(client, room, order)
+                    self.account(client, room, order, views)
                 self.pages(client, room, stream)
         self.relay()
 
@@ -825,16 +854,20 @@ class Audit:
     def own(self, key, there, said, age):
         """[(from, to)]: which may be the message's own time, min(told, now), before it is set behind others."""
         first = self.first_again.get((key, age), self.first_shown[key])
-        told, learnt = [], []
+        told, since = [], []
         # Two in the log are a breach of the way up; the line may be of either.
         for message in there:
-            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message. Where a pong
-            # confirms, that may be before the backend has it.
+            # What the wire tells, or less, when the relay's clock showed less as it learnt of the message.
             told.append((message.said_at, message.said_at))
-            learnt += self.clock.showed(min(first, message.logged), max(first, message.logged))
+            since.append(message.logged)
         if said:
             # When the relay took it; a clock that was put back meanwhile makes that later than its `now`.
             told += self.clock.showed(said.t, max(said.t, min(said.accepted or first, first)))
+            # Where a pong confirms, it may learn of it before the backend has it; and of what the backend does not have.
+            if not there or not self.plan["wires"][self.rooms[key[1]].wire]["confirms"]:
+                since.append(said.t)
+        # Nobody has to be there as it learns of it, but nobody is shown it before.
+        learnt = self.clock.showed(min(first, *since), first)
         latest = max((end for _, end in told), default=0)
         return told + [(begin, min(end, latest)) for begin, end in learnt if begin <= latest]
 
@@ -945,33 +978,54 @@ class Audit:
                 self.find(self.way_of(self.clients[name]), "reordered", room.wire, "%s in %s got %s behind %s, not so %s" % (
                     name, room.name, named(lines[index].key), named(lines[index - 1].key) if index else "nothing", model))
 
-    def times_rise(self, way, client, room, first):
+    def times_rise(self, way, client, room, *sequences):
         """STRICT: a line's time is greater than those of all lines before it, not only of the last one, but for those
         that are more than 60 s ahead of its own: "raised by at most 60 s; beyond that its own time stands". So a line that
         a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
         by their times like all others.
         """
-        newest = []     # Times before, sorted.
-        for one in first:
-            # What was forgotten and did not come again has no time any more.
-            if one.time is None or self.age(one, client) < len(self.forgotten.get(name_of(one), ())):
-                continue
-            there = room.by_key.get(one.key, ()) if one.key else ()
-            own = one.time
-            if one.key:
-                # The least that it may have been: the relay's clock may have shown less than was told.
-                own = min([own] + [
-                    begin for begin, _ in self.own(one.key, there, self.said.get(one.key), self.age(one, client))])
-            if one.gap:
-                # A gap's own time is its end.
-                own = min(own, one.gap[1])
-            at = bisect.bisect_right(newest, own + MOST - 1)
-            if at and newest[at - 1] >= one.time and not (
-                    one.page and one.key not in self.live_keys and there and one.time == there[0].said_at):
-                self.find(way, "order of times", room.wire, "%s in %s got %s with %d, %d ms %s a line before it" % (
-                    client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
-                    "earlier than" if newest[at - 1] > one.time else "after, the same as"))
-            bisect.insort(newest, one.time)
+        found = {}
+        for lines in sequences:
+            # Times before, sorted: all, and those that no clock dated ahead.
+            every, right = [], []
+            for one in lines:
+                if one.time is None:
+                    continue
+                there = room.by_key.get(one.key, ()) if one.key else ()
+                least, taken, is_ahead = self.dated(room, one, there, client)
+                newest = every if one.time > taken + MOST else right
+                at = bisect.bisect_right(newest, least + MOST - 1)
+                if at and newest[at - 1] >= one.time and not (
+                        one.page and one.key not in self.live_keys and there and one.time == there[0].said_at):
+                    found.setdefault((name_of(one), one.time), "%s in %s got %s with %d, %d ms %s a line before it" % (
+                        client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
+                        "earlier than" if newest[at - 1] > one.time else "after, the same as"))
+                bisect.insort(every, one.time)
+                if not is_ahead:
+                    bisect.insort(right, one.time)
+        for text in found.values():
+            self.find(way, "order of times", room.wire, text)
+
+    def dated(self, room, one, there, client):
+        """The least that a line's own time may have been, of those that explain what it shows, since the relay's clock may have
+        shown less than was told; by when the relay had it; and whether its clock dated it ahead of that by more than 60 s. When
+        the clock is set back, such a line has its place in the order of the room alone: no line has to be later, not even when
+        its time has come.
+
+        STRICT: no other time explains it, and lines that are ahead rise among each other.
+        """
+        if one.key:
+            said = self.said.get(one.key)
+            own = self.own(one.key, there, said, self.age(one, client))
+            taken = min(self.first_shown[one.key], *(message.at for message in there), said and said.accepted or 1 << 62)
+        elif one.gap:
+            # Its own time is its end.
+            own = [(one.gap[1], one.gap[1])]
+            taken = max((last for _, last in self.covered[room.name, one.gap]), default=one.t)
+        else:
+            return one.time, one.time, False
+        begins = [begin for begin, end in own if begin <= one.time <= end + MOST]
+        return min(begins, default=one.time), taken, min(begins, default=taken) > taken + MOST
 
     # MARK: What is missing
 
@@ -1010,8 +1064,10 @@ class Audit:
         places = [rank for rank, _ in places], [position for _, position in places]
         return [message for message in absent if not self.excused(room, message, lines, places)]
 
-    def account(self, client, room, first):
-        """Everything from when it first entered, whether it was connected or not."""
+    def account(self, client, room, first, views):
+        """Everything from when it first entered, whether it was connected or not, or a gap in its place: in the order of some
+        time, since what has no place any more was shown all the same.
+        """
         entered = min((t for (_, name), t in client.member.items() if name == room.name), default=None)
         if entered is None:
             self.find("down", "lost", room.wire, "%s never was in %s" % (client.name, room.name))
@@ -1022,7 +1078,11 @@ class Audit:
         if client.asks:
             unasked = self.unasked(client, room)
             owed = [message for message in owed if message.key not in unasked]
-        for message in self.missing(room, owed, first):
+        have = {one.key for one in first}
+        owed = [message for message in owed if message.key not in have]
+        for view in views:
+            owed = self.missing(room, owed, view)
+        for message in owed:
             self.find("down", "lost", room.wire, "%s in %s never got %s of %d%s" % (
                 client.name, room.name, named(message.key), message.at, self.nearest(room, message, first)))
 

@@ -223,8 +223,10 @@ class Clock:
         self._write(0)
 
     def set(self, seconds):
+        # Before and after: on a machine that stands still, seconds may lie between.
         self.journal.append(t=time.time_ns() // 1_000_000, offset=seconds * 1000)
         self._write(seconds)
+        self.journal.append(t=time.time_ns() // 1_000_000, offset=seconds * 1000)
 
     def _write(self, seconds):
         with open(self.path + ".new", "w", encoding="ascii") as file:

@@ -148,6 +148,7 @@ class Run:
         self.tick()
         self.note(client, ">", "PRIVMSG #%s :%s" % (name, text))
         self.ping(client)
+        self.sent = self.t
         plan, wire = ROOMS[name], WIRES[ROOMS[name]["wire"]]
         nick = CLIENTS[client]["nick"]
         sender = plan["account"] or nick
@@ -376,6 +377,15 @@ class Run:
         record = self.records[client]
         record[one]["l"], record[other]["l"] = record[other]["l"], record[one]["l"]
 
+    def retime(self, name, which, time):
+        """What a line showed as its time, on file already."""
+        line = self.order[name][which]
+        for record in self.records.values():
+            for entry in record:
+                if line["msgid"] in entry["l"]:
+                    entry["l"] = entry["l"].replace("time=" + iso(line["time"]), "time=" + iso(time))
+        line["time"] = time
+
     def entry(self, name, text):
         return next(entry for entry in self.logs[name] if text in entry["text"])
 
@@ -463,6 +473,145 @@ def forgotten(how="", told=(), late=(), msgid="i%d", people=("Ben",)):
             run.acknowledge(client)
         run.tick(3000)
     return run
+
+
+def reached(offset, is_gap=False, lines=1):
+    """The relay's clock leads as it dates some lines. It is set back, and 30 s before it shows their time somebody speaks, whose
+    line is raised behind them.
+    """
+    run = spoken()
+    run.clock.append({"t": run.t + 50, "offset": offset})
+    run.tick(500)
+    for _ in range(lines):
+        if is_gap:
+            run.gap("loft", run.t - 400 + offset, run.t + offset)
+            run.retime("loft", -1, run.order["loft"][-1]["gap"][1])
+        else:
+            run.irc("bob@desk", "loft")
+            run.retime("loft", -1, run.sent + offset)
+        run.tick(500)
+    run.clock.append({"t": run.t, "offset": 0})
+    run.tick(max(500, run.order["loft"][-1]["time"] - 30_000 - run.t))
+    run.person("Ann", "loft")
+    return run
+
+
+def confirmed(name, is_there, taken, learnt, since):
+    """Something is taken by one wrong clock and confirmed by another, to nobody who is there. It bears the time `since`
+    after it was sent, which is the one that the clock showed then if that is after the change.
+    """
+    run = spoken()
+    second = WIRES[ROOMS[name]["wire"]]["second"]
+    run.clock.append({"t": run.t - 300, "offset": taken})
+    run.tick(500)
+    key = run.irc("bob@desk", name, log=False, show=False)
+    sent, text = run.sent, auditor.named(key) + " words"
+    run.tick(400)
+    run.clock.append({"t": run.t, "offset": learnt})
+    run.tick(2000)
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(3000)
+    run.clock.append({"t": run.t, "offset": 0})
+    if is_there:
+        run.tick(1000)
+        nick = CLIENTS["bob@desk"]["nick"]
+        plan = ROOMS[name]
+        run.log(name, plan["account"] or nick, plan["spoken"].replace("{nick}", nick).replace("{text}", text),
+                sent + taken if second == 1 else None, None)
+        if WIRES[plan["wire"]]["confirms"]:
+            run.tick(20)
+    else:
+        run.tell("bob@desk", key, "Whether it arrived is not known")
+    run.line(name, key, "bob", "bob", text, sent + since + learnt, "bob@desk")
+    return run.finish()
+
+
+def set_slowly(before, after, pause):
+    """The harness says by how much the clock is to be wrong, and a second later that it is. A message is sent `pause` after the
+    first word; the clock shows as it did before.
+    """
+    run = spoken()
+    run.clock.append({"t": run.t - 300, "offset": before})
+    run.tick(2000)
+    begin = run.t
+    run.clock += [{"t": begin, "offset": after}, {"t": begin + 1000, "offset": after}]
+    run.tick(pause - 100)
+    run.irc("bob@desk", "reef")
+    shown = before if pause > 0 else after
+    entry = run.logs["reef"][-1]
+    entry["sent_at"] += shown
+    entry["said_at"] = entry["sent_at"]
+    newest = max(line["time"] for line in run.order["reef"][:-1])
+    run.retime("reef", -1, max(newest + 1, entry["sent_at"]))
+    run.tick(3000)
+    if after:
+        run.clock.append({"t": run.t, "offset": 0})
+    run.tick(6000)
+    return run
+
+
+def forgotten_for_good(is_swapped=False):
+    """Nothing can be kept, the relay says so and is killed. What was shown then does not come again, but lies in a gap."""
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "loft")
+    run.person("Ben", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(5000)
+    run.unkept()
+    begin = run.t
+    run.person("Ann", "loft")
+    if is_swapped:
+        # The one over one connection, the other over the next.
+        run.leave("bob@desk")
+        run.person("Ann", "loft")
+        run.enter("bob@desk")
+        run.swap("bob@desk", "Ann-loft:loft:2 ", "Ann-loft:loft:3 ")
+    run.tick(1000)
+    del run.order["loft"][2:]
+    run.restart()
+    run.place.update({(client, "loft"): 2 for client in CLIENTS})
+    end = run.t
+    run.enter(*CLIENTS)
+    run.gap("loft", begin - 1000, end)
+    run.person("Ben", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(3000)
+    return run.finish()
+
+
+def kept_after_all(is_late=False):
+    """Nothing can be kept, the relay says so and is killed, but has what it showed then: a gap, and a line behind it. What lies in
+    the gap may come all the same, too late.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(5000)
+    run.unkept()
+    begin = run.t
+    key = run.person("Ben", "loft", show=False)
+    entry = run.logs["loft"][-1]
+    if not is_late:
+        run.gap("loft", begin, run.t + 10)
+    run.person("Ann", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(1000)
+    run.restart()
+    run.enter(*CLIENTS)
+    if is_late:
+        run.line("loft", key, "Ben-loft", None, entry["text"], entry["said_at"], None)
+    run.person("Ben", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(3000)
+    return run.finish()
 
 
 def whole():
@@ -574,6 +723,43 @@ class Clean(unittest.TestCase):
         run.tick(500)
         run.clock.append({"t": run.t, "offset": 0})
         self.check(run.finish())
+
+    def test_dated_ahead_and_reached(self):
+        """What the relay's clock dated ahead by more than 60 s before it was set back has its place in the order alone, also
+        when its time has come; so has a gap. It may raise what comes then all the same.
+        """
+        for is_gap in (False, True):
+            for is_raised in (False, True):
+                with self.subTest((is_gap, is_raised)):
+                    run = reached(3_600_000, is_gap=is_gap)
+                    if not is_raised:
+                        run.retime("loft", -1, run.logs["loft"][-1]["said_at"])
+                    run.tick(40_000)
+                    run.person("Ben", "loft")
+                    self.check(run.finish())
+
+    def test_confirmed_by_another_clock(self):
+        """What is taken by a clock that leads and confirmed by one that does not shows that one's time; so it is where the
+        backend does not have it, and where only a pong confirms, before the backend has it and before anybody is there.
+        """
+        for name, is_there, since in (("loft", False, 1000), ("nave", False, 1000), ("nave", True, 1000)):
+            with self.subTest((name, is_there)):
+                self.check(confirmed(name, is_there, 4000, 0, since))
+                self.check(confirmed(name, is_there, 0, -4000, since))
+
+    def test_clock_that_is_set_slowly(self):
+        """Between the two lines of a change the clock may show either."""
+        for offsets in ((0, -4000), (-4000, 0)):
+            with self.subTest(offsets):
+                self.check(set_slowly(*offsets, 700).finish())
+
+    def test_forgotten_for_good(self):
+        """Who is at a line that is forgotten asks for the newest instead, and has what stood before it once more, behind it."""
+        self.check(forgotten_for_good())
+
+    def test_kept_after_all(self):
+        """What it said that it cannot keep, and has at the end, it had all the time; so a gap counts that it told then."""
+        self.check(kept_after_all())
 
     def test_came_late(self):
         run = spoken()
@@ -1169,25 +1355,68 @@ class Broken(unittest.TestCase):
                 entry = run.logs["reef"][-1]
                 entry["sent_at"] += 100_000
                 entry["said_at"] = entry["sent_at"]
-                self.retime(run, "reef", -1, entry["sent_at"])
+                run.retime("reef", -1, entry["sent_at"])
                 run.tick(500)
                 run.clock.append({"t": run.t, "offset": 0})
                 run.tick(500)
                 run.person("Ann", "reef")
                 if not is_raised:
-                    self.retime(run, "reef", -1, run.logs["reef"][-1]["said_at"])
+                    run.retime("reef", -1, run.logs["reef"][-1]["said_at"])
                     Clean.check(self, run.finish())
                 else:
                     self.check(run.finish(), *((way, "wrong time", "past") for way in ("down", "guests", "pages")))
 
-    @staticmethod
-    def retime(run, name, which, time):
-        line = run.order[name][which]
-        for record in run.records.values():
-            for entry in record:
-                if line["msgid"] in entry["l"]:
-                    entry["l"] = entry["l"].replace(iso(line["time"]), iso(time))
-        line["time"] = time
+    def test_dated_ahead_and_not_passed(self):
+        """A line that a clock dated ahead by less than 60 s, those of a clock that leads among each other, and those that were
+        raised behind one that it dated, are lines like all others.
+        """
+        ways = [(way, "order of times", "live") for way in ("down", "guests", "pages")]
+        run = reached(45_000)
+        run.retime("loft", -1, run.logs["loft"][-1]["said_at"])
+        self.check(run.finish(), *ways)
+        run = reached(3_600_000)
+        run.tick(2000)
+        run.person("Ben", "loft")
+        run.retime("loft", -1, run.logs["loft"][-1]["said_at"])
+        self.check(run.finish(), *ways)
+        for is_gap in (False, True):
+            with self.subTest(is_gap):
+                run = reached(3_600_000, is_gap=is_gap, lines=2)
+                first, second = (line["time"] for line in run.order["loft"][-3:-1])
+                run.retime("loft", -3, second)
+                run.retime("loft", -2, first)
+                broken, _ = run.finish().audit()
+                self.assertLessEqual(set(ways), broken)
+
+    def test_time_of_another_clock(self):
+        """None that the clock showed: between what it showed as it took the line and as it was confirmed, before either, and
+        on a wire that confirms, before the backend had it.
+        """
+        for name, is_there, time in (
+                ("loft", False, -1000), ("loft", False, 9000), ("nave", False, 9000), ("nave", True, -1000), ("nave", True, 9000),
+                ("reef", True, 1000)):
+            with self.subTest((name, is_there, time)):
+                run = confirmed(name, is_there, 50_000, 0, time)
+                wire = ROOMS[name]["wire"]
+                self.check(run, *((way, "wrong time", wire) for way in ("down", "guests", "pages")))
+
+    def test_clock_that_was_set(self):
+        """In front of the first line of a change and behind its second one it shows what it shows."""
+        for offsets in ((0, -4000), (-4000, 0)):
+            for pause in (-500, 1500):
+                with self.subTest((offsets, pause)):
+                    broken, _ = set_slowly(*offsets, pause).finish().audit()
+                    self.assertIn(("up", "wrong time", "past"), broken)
+
+    def test_forgotten_for_good_and_reordered(self):
+        """It was in order while it was known, over all connections to the process that knew it."""
+        self.check(
+            forgotten_for_good(is_swapped=True), ("down", "reordered", "live"), ("down", "order of times", "live"))
+
+    def test_kept_after_all_and_reordered(self):
+        """Over a connection to the next process came what stands in front of it."""
+        _, audit = kept_after_all(is_late=True).audit()
+        self.assertTrue(any(text.startswith("bob@desk") for text in audit.findings["down", "reordered", "live"]), audit.findings)
 
     # -- Guests
 
