@@ -3,12 +3,14 @@
 
     CHATBRIDGE=path drive.py [CLIENT...]
 
-Each client connects, joins #lobby, says ping-NONCE, must show the visitor's pong-NONCE, and quits; irssi and WeeChat
-talk to *bridge before that. From outside it is checked that the backend saw the words under the client's nick, and that
-the room saw the client leave. A table on standard output; exit 0 when all are ok. A client that is not installed is a
-failure. SHOW=1 prints the last screen of what failed.
+Each client connects, joins #lobby, must show what was said there before it came and before the bridge was started last,
+says ping-NONCE, must show the visitor's pong-NONCE, and quits; irssi and WeeChat talk to *bridge before that. From outside
+it is checked that the backend saw the words under the client's nick, and that the room saw the client leave. A table on
+standard output; exit 0 when all are ok. A client that is not installed is a failure. SHOW=1 prints the last screen of what
+failed.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -94,23 +96,30 @@ class Terminal:
 
 
 class Drive:
-    """One client's run: where to connect, what to say, and who watches."""
+    """One client's run: where to connect, what to say, and who watches. `restart` starts the bridge anew on its port."""
 
-    def __init__(self, name, port, studio_port, number):
+    def __init__(self, name, port, restart, studio_port, number):
         self.name = name
         self.port = port
         self.nick = "t%d%s" % (number, re.sub("[^a-z]", "", name)[:6])
         nonce = "%d-%d" % (time.monotonic_ns() % 1_000_000_000, number)
         self.ping, self.pong = "ping-" + nonce, "pong-" + nonce
-        # Said before the client comes, so among the last lines that it is shown.
-        self.before = "before-" + nonce
         self.directory = tempfile.mkdtemp(prefix="chatbridge-client-")
-        self.watcher = Person(studio_port, "lobby", "Watcher")
-        self.observer = IRC(port, "observer%d" % number, join=[CHANNEL])
-        self.observer.say(CHANNEL, self.before)
-        self.watcher.expect_message(self.before)
         self.terminal = None
         self.process = None
+        self.observer = None
+        self.watcher = Person(studio_port, "lobby", "Watcher")
+        # Who said what before the client comes, in this order: its last lines on entering, and from the store, since the
+        # bridge was started after it.
+        speaker = "speaker%d" % number
+        self.before = [("Watcher", "upstream-" + nonce), (speaker, "irc-" + nonce)]
+        with contextlib.closing(IRC(port, speaker, join=[CHANNEL])) as irc:
+            self.watcher.say(self.before[0][1])
+            irc.expect_text(self.before[0][1])
+            irc.say(CHANNEL, self.before[1][1])
+            self.watcher.expect_message(self.before[1][1])
+        restart()
+        self.observer = IRC(port, "observer%d" % number, join=[CHANNEL])
 
     def start_terminal(self, command):
         self.terminal = Terminal(self.directory, command)
@@ -125,13 +134,29 @@ class Drive:
         return self.process
 
     def file_has(self, path, text, patience=None):
-        def look():
-            try:
-                return text in pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                return False
+        wait_until(lambda: text in read(path), "%r in %s" % (text, os.path.basename(str(path))), patience)
 
-        wait_until(look, "%r in %s" % (text, os.path.basename(str(path))), patience)
+    def expect_last_lines(self, view, takes_times):
+        """`view` gives what the client shows of the room. What was said before is there once, in order, under its authors'
+        nicks, and with the time in front unless the client takes `server-time` (`takes_times`)."""
+
+        def rows():
+            return [row for row in view().splitlines() if any(text in row for _, text in self.before)]
+
+        wait_until(lambda: len(rows()) >= len(self.before), lambda: "the last lines; the room:\n" + view())
+        found = rows()
+        assert len(found) == len(self.before), "more than the last lines:\n" + "\n".join(found)
+        for row, (author, text) in zip(found, self.before):
+            assert author in row.partition(text)[0], "not %s's %s: %s" % (author, text, row)
+            time_in_front = re.search(r"\[\d\d:\d\d\] " + re.escape(text), row)
+            assert bool(time_in_front) != takes_times, "the time in front of it, or not: " + row
+
+    def talk(self, view, say, takes_times=False):
+        """The last lines before a word is said; then ping and pong, and nothing came a second time meanwhile."""
+        self.expect_last_lines(view, takes_times)
+        say(self.ping)
+        wait_until(lambda: self.pong in view(), lambda: "%r in the room:\n%s" % (self.pong, view()))
+        self.expect_last_lines(view, takes_times)
 
     def check_from_outside(self):
         frame = self.watcher.expect_message(self.ping)
@@ -151,8 +176,17 @@ class Drive:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
         self.watcher.close()
-        self.observer.close()
+        if self.observer:
+            self.observer.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def read(path):
+    """A file's text; none where there is no file yet."""
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 # MARK: - The clients
@@ -183,9 +217,8 @@ settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; set
     wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
     screen.enter("/window goto 2")
     screen.expect("[%s]" % CHANNEL)
-    screen.expect(drive.before)
-    screen.enter(drive.ping)
-    screen.expect(drive.pong)
+    # irssi 1.4 asks for `server-time`, and shows when a line came to it all the same.
+    drive.talk(screen.screen, screen.enter, takes_times=True)
     talk_to_the_bridge(screen)
     screen.enter("/quit")
 
@@ -204,7 +237,7 @@ def weechat(drive):
     wait_until(lambda: drive.observer.drain() or joined(drive), "weechat joins")
     screen.enter("/buffer " + CHANNEL)
     screen.expect(CHANNEL)
-    screen.expect(drive.before)
+    drive.expect_last_lines(screen.screen, takes_times=True)
     # Letter by letter, as a person: WeeChat tells that its user types once there are enough letters.
     sentence = "I am typing"
     for letter in sentence:
@@ -216,8 +249,7 @@ def weechat(drive):
     drive.watcher.expect_message(sentence)
     # The visitor answers this one after eight seconds of typing, which the status bar must show.
     screen.expect("Typing: " + VISITOR)
-    screen.enter(drive.ping)
-    screen.expect(drive.pong)
+    drive.talk(screen.screen, screen.enter, takes_times=True)
     talk_to_the_bridge(screen)
     screen.enter("/quit")
 
@@ -253,9 +285,11 @@ def weechat_headless(drive):
     wait_until(lambda: drive.observer.drain() or joined(drive), "weechat-headless joins")
     log = "%s/irc.bridge.%s.weechatlog" % (logs, CHANNEL)
     drive.file_has(log, drive.nick)
-    drive.file_has(log, drive.before)
-    pathlib.Path(fifo).write_text("irc.bridge.%s *%s\n" % (CHANNEL, drive.ping), encoding="utf-8")
-    drive.file_has(log, drive.pong)
+
+    def say(text):
+        pathlib.Path(fifo).write_text("irc.bridge.%s *%s\n" % (CHANNEL, text), encoding="utf-8")
+
+    drive.talk(lambda: read(log), say, takes_times=True)
     pathlib.Path(fifo).write_text("core.weechat */quit\n", encoding="utf-8")
 
 
@@ -270,9 +304,8 @@ def ii(drive):
     pathlib.Path(server, "in").write_text("/j %s\n" % CHANNEL, encoding="utf-8")
     room = "%s/%s" % (server, CHANNEL)
     drive.file_has(room + "/out", drive.nick)
-    drive.file_has(room + "/out", drive.before)
-    pathlib.Path(room, "in").write_text(drive.ping + "\n", encoding="utf-8")
-    drive.file_has(room + "/out", drive.pong)
+    drive.talk(
+        lambda: read(room + "/out"), lambda text: pathlib.Path(room, "in").write_text(text + "\n", encoding="utf-8"))
     pathlib.Path(server, "in").write_text("/q bye\n", encoding="utf-8")
 
 
@@ -286,9 +319,7 @@ def telnet(drive):
     screen.expect(" 001 %s " % drive.nick)
     screen.enter("JOIN " + CHANNEL)
     screen.expect(" 366 %s %s " % (drive.nick, CHANNEL))
-    screen.expect(drive.before)
-    screen.enter("PRIVMSG %s :%s" % (CHANNEL, drive.ping))
-    screen.expect(drive.pong)
+    drive.talk(screen.screen, lambda text: screen.enter("PRIVMSG %s :%s" % (CHANNEL, text)))
     screen.enter("QUIT :bye")
 
 
@@ -307,9 +338,7 @@ def nc(drive):
     drive.file_has(out, " 001 %s " % drive.nick)
     say("JOIN " + CHANNEL)
     drive.file_has(out, " 366 %s %s " % (drive.nick, CHANNEL))
-    drive.file_has(out, drive.before)
-    say("PRIVMSG %s :%s" % (CHANNEL, drive.ping))
-    drive.file_has(out, drive.pong)
+    drive.talk(lambda: read(out), lambda text: say("PRIVMSG %s :%s" % (CHANNEL, text)))
     say("QUIT :bye")
 
 
@@ -322,6 +351,7 @@ connection = reactor.server().connect("127.0.0.1", port, nick)
 connection.add_global_handler("welcome", lambda c, e: c.join(channel))
 connection.add_global_handler("endofnames", lambda c, e: c.privmsg(channel, ping))
 def said(c, e):
+    print("<%s> %s" % (e.source.nick, e.arguments[0]), flush=True)
     if pong in e.arguments[0]:
         c.quit("bye")
 connection.add_global_handler("pubmsg", said)
@@ -335,13 +365,16 @@ def python_irc(drive):
     found = subprocess.run([PYTHON, "-c", "import irc.client"], stderr=subprocess.DEVNULL, check=False)
     if found.returncode:
         raise AssertionError("%s has no module irc" % PYTHON)
-    process = drive.start_process(
-        PYTHON, "-c", PYTHON_IRC, str(drive.port), drive.nick, CHANNEL, drive.ping, drive.pong,
-        stdin=subprocess.DEVNULL,
-    )
+    out = drive.directory + "/out"
+    with open(out, "wb") as file:
+        process = drive.start_process(
+            PYTHON, "-c", PYTHON_IRC, str(drive.port), drive.nick, CHANNEL, drive.ping, drive.pong,
+            stdin=subprocess.DEVNULL, stdout=file,
+        )
     # It quits only once it has seen the pong.
     wait_until(lambda: process.poll() is not None, "the pong")
     assert process.returncode == 0, "it ended with %d" % process.returncode
+    drive.expect_last_lines(lambda: read(out), takes_times=False)
 
 
 def joined(drive):
@@ -369,17 +402,31 @@ def main():
     if unknown:
         sys.exit("unknown client %s; there are %s" % (", ".join(unknown), ", ".join(CLIENTS)))
     failed = 0
-    studio = Studio()
-    # The limits are the program's own: what real clients send must pass them.
-    bridge = Bridge({"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="", tables="[room_defaults]\n")
-    try:
+    studio, bridge = Studio(), None
+    directory = tempfile.mkdtemp(prefix="chatbridge-clients-")
+
+    def start(port=0):
+        nonlocal bridge
+        # The limits, the store and what is shown on entering are the program's own: real clients must get on with them.
+        bridge = Bridge(
+            {"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="", tables="[room_defaults]\n", directory=directory,
+            port=port,
+        )
         wait_until(lambda: bridge.log_entries("upstream-up"), "the bridge links to the studio")
+
+    def restart():
+        status = bridge.terminate()
+        assert status == 0, "the bridge ended with %d" % status
+        start(bridge.port)
+
+    try:
+        start()
         print("%-18s %-6s %7s  %s" % ("client", "result", "seconds", "detail"), flush=True)
         for number, name in enumerate(chosen, 1):
             started = time.monotonic()
             drive, detail = None, ""
             try:
-                drive = Drive(name, bridge.port, studio.port, number)
+                drive = Drive(name, bridge.port, restart, studio.port, number)
                 CLIENTS[name](drive)
                 drive.check_from_outside()
                 bridge.check_alive()
@@ -397,8 +444,10 @@ def main():
             if more and os.environ.get("SHOW"):
                 print(more.strip())
     finally:
-        bridge.stop()
+        if bridge:
+            bridge.stop()
         studio.stop()
+        shutil.rmtree(directory, ignore_errors=True)
     print("%d of %d clients ok" % (len(chosen) - failed, len(chosen)))
     return 1 if failed else 0
 
