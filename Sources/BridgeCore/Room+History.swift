@@ -630,14 +630,17 @@ extension Room {
         show(missed: missed, isLate: isLate(page, isMissed, held), context)
     }
 
-    /// What was said after some of what is missing was shown already.
+    /// What others said after some of what is missing was shown already. What people here say is shown when it is sent.
     private func isLate(_ page: HistoryPage, _ isMissed: [Bool], _ held: Set<ChatID>) -> Bool {
         func isKnown(_ message: ChatMessage) -> Bool {
             message.id == nil ? textDuplicates.contains(message) : !isUnknown(message)
         }
         let first = page.shown.firstIndex { isMissed[$0] && !isKnown(page.told[$0]) }
         return page.shown[(first ?? page.shown.endIndex)...].contains { index in
-            isKnown(page.told[index]) && page.told[index].id.map { !held.contains($0) } ?? true
+            let message = page.told[index]
+            guard isKnown(message), !message.isSelf else { return false }
+            guard let id = message.id else { return true }
+            return !held.contains(id) && recent.entry(upstreamID: id)?.puppet == nil
         }
     }
 

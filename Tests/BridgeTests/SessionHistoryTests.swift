@@ -291,7 +291,7 @@ struct SessionHistoryTests {
         stage.harness.advance(by: CatchUp.retryPauses[0])
         stage.backend(S.history([S.message("1", "one", at: -60)] + missed + [S.message("3", "three", at: 3)]))
         let live = stage.heard(1).compactMap { line in
-            ["three", "comes late", "two"].first { line.hasSuffix(":" + $0) || line.contains($0 + ":") }
+            ["three", "comes late", "two"].first { line.hasSuffix(": " + $0) || line.contains($0 + ":") }
         }
         #expect(live == (isAnythingMissing ? ["three", "comes late", "two"] : ["three"]))
         stage.harness.connect(9)
@@ -300,7 +300,7 @@ struct SessionHistoryTests {
         _ = stage.heard(9)
         stage.harness.send(9, "CHATHISTORY LATEST #lobby * 10")
         let page = stage.heard(9).compactMap { line in
-            ["three", "comes late", "two"].first { line.hasSuffix(":" + $0) || line.contains($0 + ":") }
+            ["three", "comes late", "two"].first { line.hasSuffix(": " + $0) || line.contains($0 + ":") }
         }
         #expect(page.suffix(3) == (isAnythingMissing ? ["three", "comes late", "two"] : ["three"]))
     }
