@@ -442,7 +442,7 @@ class Audit:
 
     def index(self):
         """What all clients were shown, taken together."""
-        self.first_shown, self.live_keys, self.times, self.key_of_msgid = {}, set(), {}, {}
+        self.first_shown, self.first_shown_live, self.times, self.key_of_msgid = {}, {}, {}, {}
         self.moments = collections.defaultdict(set)
         gaps = {}
         for client in self.clients.values():
@@ -459,7 +459,7 @@ class Audit:
                 elif one.key:
                     self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
                     if one.page is None:
-                        self.live_keys.add(one.key)
+                        self.first_shown_live[one.key] = min(self.first_shown_live.get(one.key, one.t), one.t)
         # Messages that a room was told may come late: logged before it was told so, and not shown by then.
         self.late = set()
         for t, name in self.said_when((client, word) for client in self.clients.values() for word in client.warned):
@@ -833,7 +833,7 @@ class Audit:
 
     def is_older_than_all(self, one, there):
         """What is older than all that the relay keeps, and is asked of the backend, has the backend's times as they are."""
-        return bool(one.page and there and one.key not in self.live_keys and one.time == there[0].said_at)
+        return bool(one.page and there and one.key not in self.first_shown_live and one.time == there[0].said_at)
 
     def value(self, way, where, room, there, said, one, age):
         """shown = max(newest shown + 1 ms, min(told, now)), raised by 60 s at most.
@@ -996,7 +996,7 @@ class Audit:
                 newest = every if one.time > taken + MOST else right
                 at = bisect.bisect_right(newest, least + MOST - 1)
                 if at and newest[at - 1] >= one.time and not (
-                        one.page and one.key not in self.live_keys and there and one.time == there[0].said_at):
+                        one.page and one.key not in self.first_shown_live and there and one.time == there[0].said_at):
                     found.setdefault((name_of(one), one.time), "%s in %s got %s with %d, %d ms %s a line before it" % (
                         client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
                         "earlier than" if newest[at - 1] > one.time else "after, the same as"))
@@ -1121,6 +1121,10 @@ class Audit:
             [one for one in orders[name] if one.key in room.rank and one.key not in self.loose]
             for name, other in self.clients.items() if not other.is_guest and not other.asks]
         places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
+        # With what came late.
+        everything = [
+            {one.key: index for index, one in enumerate(orders[name]) if one.key in room.rank and one.key not in self.twice}
+            for name, other in self.clients.items() if not other.is_guest and not other.asks]
         for connection, lines in by_connection(stream).items():
             owed, ranks = set(), self.ranks(room, lines)
             for lane, found in ranks.items():
@@ -1139,14 +1143,31 @@ class Audit:
             owed.update(
                 one.key for others, (begin, end) in zip(whole, bounds) for one in others[begin:end + 1]
                 if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
-            # What comes late may come when the guest has left.
-            ended = client.ends.get(connection, float("inf"))
-            owed = {key for key in owed if key not in self.late or self.first_shown.get(key, float("inf")) <= ended}
+            owed = {
+                key for key in owed
+                if key not in self.late or self.had_to_come(client, connection, key, lines, everything)}
             owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
             for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
                     client.name, room.name, named(message.key), message.at, connection,
                     self.nearest(room, message, lines)))
+
+    def had_to_come(self, client, connection, key, lines, places):
+        """Of what comes late, which may be when the guest has left: whether that connection was alive behind it.
+
+        Others had been shown it in front of something that came over it; or a question was answered over it that the guest
+        asked when somebody had been shown it. When the guest noticed the end says nothing.
+        """
+        behind = [
+            max(found) > place[key] for place in places
+            if key in place and (found := [place[one.key] for one in lines if one.key in place])]
+        if behind and all(behind):
+            return True
+        shown = self.first_shown_live.get(key)
+        if key in self.forgotten:
+            age = bisect.bisect_left(self.forgotten[key], self.life[client.name, connection])
+            shown = self.first_again.get((key, age))
+        return shown is not None and shown + STALE <= client.answered.get(connection, 0)
 
     def ranks(self, room, lines):
         """{lane: [rank]}, by which holes are found: not of what may stand in several places."""

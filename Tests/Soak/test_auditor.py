@@ -614,6 +614,37 @@ def kept_after_all(is_late=False):
     return run.finish()
 
 
+def late_for_a_guest(how):
+    """The guest is told that older messages may come late; its link freezes before one of them comes, or that one is kept
+    from it: `seen behind`, before it sees another line, `asked behind`, before it is answered.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    run.person("Ann", "reef", show=False)
+    entry = run.logs["reef"][-1]
+    run.tick()
+    run.warn("reef", "The history cannot be fetched at the moment, so older messages may come late.")
+    run.person("Ben", "reef")
+    if how == "frozen":
+        run.there.discard("eve@guest")
+    run.tick(3000)
+    run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
+    if how != "frozen":
+        run.drop("eve@guest", "Ann-reef:reef:2 ")
+    run.tick(1000)
+    if how == "seen behind":
+        run.irc("bob@desk", "reef")
+    if how == "asked behind":
+        run.ping("eve@guest")
+    run.tick(8000)
+    run.note("eve@guest", ">", "PING :1.99")
+    run.leave("eve@guest", acknowledged=False)
+    run.enter("eve@guest")
+    run.person("Ann", "reef")
+    return run
+
+
 def whole():
     return spoken().finish()
 
@@ -772,6 +803,10 @@ class Clean(unittest.TestCase):
         run.line("reef", key, "Ann-reef", None, entry["text"], entry["said_at"], None)
         run.person("Ben", "reef")
         self.check(run.finish())
+
+    def test_came_late_when_a_guest_had_gone(self):
+        """Its link was dead before it noticed that."""
+        self.check(late_for_a_guest("frozen").finish())
 
     def test_gap(self):
         """All have it, also the one without tags, over a reconnect and in pages."""
@@ -1426,6 +1461,12 @@ class Broken(unittest.TestCase):
                 run = spoken()
                 run.drop("eve@guest", word)
                 self.check(run.finish(), ("guests", "lost", "past"))
+
+    def test_guest_lost_what_came_late(self):
+        for how in ("seen behind", "asked behind"):
+            with self.subTest(how):
+                self.check(
+                    late_for_a_guest(how).finish(), ("guests", "lost", "past"), some_text="Ann-reef:reef:2 ")
 
     def test_guest_lost_the_first(self):
         """STRICT: from when it certainly was in the room."""
