@@ -124,6 +124,12 @@ def milliseconds(text):
     return (moment - EPOCH) // datetime.timedelta(milliseconds=1)
 
 
+def common(one, other):
+    """The times in both, (from, to), to 50 ms; None: there are none."""
+    begin, end = max(one[0], other[0] - ABOUT), min(one[1], other[1] + ABOUT)
+    return (begin, end) if begin <= end else None
+
+
 class Clock:
     """What the relay's clock showed, and when the relay stood still."""
 
@@ -206,7 +212,8 @@ class Shown:
     """A message or a gap, as a client got it."""
 
     __slots__ = (
-        "position", "t", "connection", "room", "key", "text", "nick", "account", "time", "msgid", "gap", "page", "stamp")
+        "position", "t", "connection", "room", "key", "text", "nick", "account", "time", "msgid", "gap", "page", "stamp",
+        "is_old")
 
 
 class Page:
@@ -363,6 +370,8 @@ class Client:
             text = text[match.start():]
         one = Shown()
         one.position, one.t, one.connection, one.page, one.stamp = position, t, connection, page, stamp
+        # Or may be: who has times and no batches is not told which lines are old.
+        one.is_old = bool(stamp or "batch" in line.tags) or "server-time" in self.caps and "batch" not in self.caps
         one.room, one.text, one.nick = line.params[0].lstrip("#"), text, line.nick
         one.account, one.msgid = line.tags.get("account"), line.tags.get("msgid")
         one.time = milliseconds(line.tags.get("time"))
@@ -453,9 +462,7 @@ class Audit:
                     self.moments[one.room].add(one.time)
                 if one.gap is not None:
                     if one.gap:
-                        known = gaps.setdefault((one.room, one.gap), [one.text, one.t, one.time])
-                        known[1] = min(known[1], one.t)
-                        known[2] = max(known[2] or 0, one.time or 0) or None
+                        gaps.setdefault((one.room, one.gap), []).append((client, one))
                 elif one.key:
                     self.first_shown[one.key] = min(self.first_shown.get(one.key, one.t), one.t)
                     if one.page is None:
@@ -484,11 +491,55 @@ class Audit:
         self.loose = self.late | self.twice | self.given_up
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
         self.covered = collections.defaultdict(list)
-        for (room, gap), (text, t, time) in gaps.items():
-            spans = self.spans(*gap, t, time)
+        for (room, gap), lives in self.tellers(gaps).items():
+            received = min(one.t for _, one in gaps[room, gap])
+            time = max((one.time for _, one in gaps[room, gap] if one.time is not None), default=None)
+            spans = [span for life, is_first in lives for span in self.spans(*gap, received, time, life, is_first)]
             self.covered[room, gap] = spans
             # A client without tags has the gap when another one's line says its times.
+            text = gaps[room, gap][0][1].text
             self.covered[room, text] = self.covered[room, text] + spans
+
+    def tellers(self, gaps):
+        """{(room, (from, to)): [(the process that told it, whether that may have been its first gap in that room)]}
+
+        The one that a client was connected to that had it as it was told. What came to all as an old line, one told that was
+        alive at its end, and after what people upstream had said in front of it.
+        """
+        behind = collections.defaultdict(int)
+        for client in self.clients.values():
+            newest, seen = collections.defaultdict(int), set()
+            for one in client.shown:
+                room = self.rooms.get(one.room)
+                if one.page is None and one.gap and (one.room, one.gap) not in seen:
+                    # Where it stood first: it may come again, behind what came after it.
+                    seen.add((one.room, one.gap))
+                    behind[one.room, one.gap] = max(behind[one.room, one.gap], newest[one.room])
+                elif one.page is None and room and one.key in room.rank and not room.lane(one.key):
+                    newest[one.room] = max(newest[one.room], room.by_key[one.key][0].logged)
+        told = {}
+        for (room, gap), ones in gaps.items():
+            lives = {self.life[client.name, one.connection] for client, one in ones if not one.is_old}
+            first = min(one.t for _, one in ones)
+            ends = [
+                gap[1] - offset for offset in self.clock.offsets
+                if behind[room, gap] - STALE <= gap[1] - offset <= first + ABOUT
+                and self.clock.is_wrong_by(offset, gap[1] - offset, gap[1] - offset)]
+            told[room, gap] = {min(lives)} if lives else {
+                life for life, alive in enumerate(self.lives) for end in ends if common((end, end), alive)}
+        # Who told another one before: in front of it in what any client was shown.
+        earlier = collections.defaultdict(set)
+        for client in self.clients.values():
+            before, seen = collections.defaultdict(set), set()
+            for one in client.shown:
+                which = one.room, one.gap
+                if one.page is None and which in told and which not in seen:
+                    seen.add(which)
+                    earlier[which] |= before[one.room]
+                    if len(told[which]) == 1:
+                        before[one.room] |= told[which]
+        return {
+            which: [(life, life not in earlier[which]) for life in sorted(lives)] for which, lives in told.items()}
 
     def life_of(self, client, connection):
         """The relay's process at the other end of a connection: alive as it began, and as it took what it answered."""
@@ -604,25 +655,31 @@ class Audit:
         """Whether the process at the other end of this connection does not know a line any more that the client was shown."""
         return self.age(one, client) < self.age(one, client, connection)
 
-    def spans(self, begin, end, received, told):
-        """The true times that a gap may mean that was told as from `begin` to `end`, by the relay's clock.
+    def spans(self, begin, end, received, told, life, is_first):
+        """The true times that a gap may mean that this process told as from `begin` to `end`, by the relay's clock.
 
-        Either each end is what the clock showed then, or both were counted back from what it showed as the gap was told.
+        Either each end is what the clock showed then, or both were counted back from what it showed as the gap was told. Only
+        of its first gap in a room has a process the begin from another one, that kept it.
         """
         clock, told = self.clock, told if told is not None else end
-        # A clock that was put back shows a time twice, but none from before there was a relay.
+        since, until = self.lives[life]
+        since, until = since - ABOUT, min(until, received) + ABOUT
+        alive = self.lives[0 if is_first else life:life + 1]
         firsts = [
             begin - offset for offset in clock.offsets
-            if begin - offset >= self.story[0]["t"] - EARLIER
-            and clock.is_wrong_by(offset, begin - offset, begin - offset + EARLIER)]
+            if any(
+                clock.is_wrong_by(offset, *when) for one in alive
+                if (when := common((begin - offset, begin - offset + EARLIER), one)))]
         lasts = [
             end - offset for offset in clock.offsets
-            if end - offset <= received + ABOUT and clock.is_wrong_by(offset, end - offset, end - offset)]
+            if since <= end - offset <= until and clock.is_wrong_by(offset, end - offset, end - offset)]
         spans = [(first, last) for first in firsts for last in lasts if first <= last]
         for offset in clock.offsets:
-            until = min(received, told - offset)
-            if end - offset <= until + ABOUT and clock.is_wrong_by(offset, end - offset, max(until, end - offset)):
-                spans.append((begin - offset, end - offset))
+            first, last = begin - offset, end - offset
+            when = since <= last and (is_first or since <= first + EARLIER) and common(
+                (last, max(last, told - offset)), (since, until))
+            if when and clock.is_wrong_by(offset, *when):
+                spans.append((first, last))
         return spans
 
     def find(self, way, kind, wire, text):

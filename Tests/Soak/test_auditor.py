@@ -242,7 +242,7 @@ class Run:
                     "is kept again." if is_kept else "cannot be kept at the moment (the disk is full): what you write is "
                     "not taken, and what others write may be missing later."))
 
-    def restart(self):
+    def restart(self, dead=300):
         """The relay is killed, and started again; nobody is connected then."""
         for client in sorted(self.there):
             self.note(client, "!", "the connection ended")
@@ -250,7 +250,7 @@ class Run:
         self.there.clear()
         self.tick(10)
         self.relay.append({"t": self.t, "what": "ended", "pid": 7, "code": -9})
-        self.tick(300)
+        self.tick(dead)
         self.relay.append({"t": self.t, "what": "started", "pid": 7})
         self.tick(50)
 
@@ -614,6 +614,35 @@ def kept_after_all(is_late=False):
     return run.finish()
 
 
+def gap_over_a_restart(how):
+    """Something is said while the relay is dead; its clock was wrong until then. The next process tells the gap from when the
+    one before kept, by its wrong clock; or a gap that is too short, and then one of its own.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(1000)
+    run.clock.append({"t": run.t, "offset": 4000})
+    run.tick(400)
+    kept = run.t
+    run.restart(dead=3500)
+    started = run.t
+    run.clock.append({"t": started - 3400, "offset": 0})
+    for t in (started - 2500, started - 500):
+        run.t = t
+        run.person("Ben", "loft", show=False)
+    run.t = started + 1500
+    run.gap("loft", kept + 4000 if how == "kept" else started - 1200, run.t)
+    run.enter(*CLIENTS)
+    run.tick(300)
+    if how != "kept":
+        run.gap("loft", started + 100 if how == "of its own" else started - 800, run.t)
+    run.person("Ann", "loft")
+    return run
+
+
 def late_for_a_guest(how):
     """The guest is told that older messages may come late; its link freezes before one of them comes, or that one is kept
     from it: `seen behind`, before it sees another line, `asked behind`, before it is answered.
@@ -844,6 +873,10 @@ class Clean(unittest.TestCase):
                 run.tick(500)
                 run.person("Ann", "loft")
                 self.check(run.finish())
+
+    def test_gap_of_another_process(self):
+        """The begin is what that one's clock showed."""
+        self.check(gap_over_a_restart("kept").finish())
 
     def test_acknowledged_and_not_written(self):
         """What a client acknowledged when nothing could be kept, or a moment before the kill, comes again."""
@@ -1091,6 +1124,14 @@ class Broken(unittest.TestCase):
         """The clock was right all the time, so a gap an hour away covers nothing."""
         run = self.gap(lambda _, begin, end: (begin + 3_600_000, end + 3_600_000))
         self.check(run.finish(), *((way, "lost", "live") for way in ("down", "guests", "pages")))
+
+    def test_gap_of_another_clock_before_a_restart(self):
+        """It does not begin when another process's clock showed that, which was before this one told a gap already."""
+        for how in ("of its own", "before it"):
+            with self.subTest(how):
+                self.check(
+                    gap_over_a_restart(how).finish(), ("down", "lost", "live"), ("pages", "lost", "live"),
+                    some_text="Ben-loft:loft:1 ")
 
     def test_lost_in_a_standstill(self):
         """What the harness did excuses nothing."""
