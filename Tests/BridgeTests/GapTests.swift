@@ -278,9 +278,8 @@ struct GapTests {
         stage.say("one")
         stage.harness.clock.lead = .seconds(86_400)
         stage.harness.advance(by: .seconds(20))
-        stage.crash(down: .seconds(10), saying: ["lost"])
+        stage.crash(down: .seconds(10), saying: ["lost"], lead: .zero)
         let lost = stage.log[stage.log.count - 1].tookAt
-        stage.harness.clock.lead = .zero
         stage.start()
         stage.enter("bob")
         stage.say("two")
@@ -300,9 +299,8 @@ struct GapTests {
         stage.harness.advance(by: .seconds(20))
         stage.say("one")
         // Before the next ping, and for longer than the clock was ahead.
-        stage.crash(down: .seconds(25), saying: ["lost"])
+        stage.crash(down: .seconds(25), saying: ["lost"], lead: .zero)
         let lost = stage.log[stage.log.count - 1].tookAt
-        stage.harness.clock.lead = .zero
         stage.start()
         stage.enter("bob")
         stage.say("two")

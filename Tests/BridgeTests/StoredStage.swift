@@ -149,7 +149,11 @@ final class StoredStage {
     }
 
     /// The bridge dies, and another starts over what was on disk.
-    func crash(down: Duration = .seconds(30), saying texts: [String] = [], seed: UInt64 = 2) {
+    ///
+    /// - Parameter lead: by how much the clock of the other is ahead; nil: by as much as before.
+    func crash(
+        down: Duration = .seconds(30), saying texts: [String] = [], lead: Duration? = nil, seed: UInt64 = 2
+    ) {
         harness.advance(by: down / 2)
         let commits = harness.store.commits
         var clock = harness.clock
@@ -158,6 +162,7 @@ final class StoredStage {
             append(text, at: clock.rightTime)
         }
         clock.move(to: clock.now.monotonic + down / 2)
+        if let lead { clock.lead = lead }
         harness = BridgeHarness(settings: settings, seed: seed, store: harness.store.afterCrash, startingAt: clock)
         harness.store.commits = commits
         fetches = []
