@@ -277,6 +277,8 @@ class Reading:
         self.late = collections.defaultdict(list)
         self.keeping = []
         self.pages = []
+        # Places of lines that it fetched when it came.
+        self._caught_up = set()
         # {(connection, room)}: read from the end to the beginning.
         self.whole = set()
         # Rooms of which that was begun.
@@ -363,7 +365,10 @@ class Reading:
             if asked:
                 self._batches[name] = Page(*asked, connection, [], [], [], None)
         elif name in self._batches:
-            self.pages.append(self._batches.pop(name))
+            page = self._batches.pop(name)
+            self.pages.append(page)
+            if page.why == "catch up":
+                self._caught_up.update(page.all)
 
     def _said(self, line, place):
         if _ARRIVED_CODE in line.params[1:2] or _ARRIVED_TEXT in line.params[-1]:
@@ -448,17 +453,21 @@ class Reading:
             index -= 1
         return index >= 0 and to[index] > place
 
-    def fetched(self, room):
+    def fetched(self, room, why=("catch up", "look")):
         """Lines that a client that asks got by asking while it was there: all pages but those of the very end."""
-        return [seen for page in self.pages if page.room == room and page.why != "pages" and page.lines
-                for seen in page.lines]
+        return [seen for page in self.pages if page.room == room and page.why in why and page.lines for seen in page.lines]
+
+    def order_of(self, place):
+        """Where a line stands: what was fetched when a client came stands in front of what came by itself meanwhile."""
+        return self._connections[place], place not in self._caught_up, place
 
     def all_seen(self, room):
         return self.seen[room] + [seen for page in self.pages if page.room == room for seen in page.lines or []]
 
     def gaps_before_the_end(self, room):
+        """A look back is none of them: what stands there has a place among what came."""
         return self.gaps[room] + [
-            gap for page in self.pages if page.room == room and page.why != "pages" for gap in page.gaps]
+            gap for page in self.pages if page.room == room and page.why == "catch up" for gap in page.gaps]
 
     def all_gaps(self, room):
         return self.gaps[room] + [gap for page in self.pages if page.room == room for gap in page.gaps]
@@ -481,15 +490,15 @@ def account(run):
         heard = _heard(room, readings)
         if not log.wire.confirms:
             log.withdrawn = _withdrawn(heard, readings, run.max_age)
-        told = _told_gaps(room, readings)
+        told = _Told(room, readings, clock)
         late = _late(log, readings, heard)
         result.count("came late", "down", room, len(late))
         late |= _given_up(log, readings, heard, run.max_age)
         log.forgotten = _forgotten(log, readings, unkept)
         own = _OwnTimes(log, readings, sent, clock, heard)
         for reading in readings.values():
-            _down(result, log, reading, clock, told, late, unkept)
-            _pages(result, log, reading, readings, clock, told, late, own)
+            _down(result, log, reading, told, late, unkept)
+            _pages(result, log, reading, readings, told, late, own)
         _times(result, log, readings, own)
         _agreement(result, room, readings)
     return result
@@ -577,35 +586,81 @@ def _up(result, logs, readings, run):
 # MARK: - Gaps
 
 
-def _told_gaps(room, readings):
-    """{(start, end): the first line in which it was told}"""
-    told = {}
-    for reading in readings.values():
-        for gap in reading.all_gaps(room):
-            if gap.start is not None and gap.end is not None:
-                told[gap.start, gap.end] = min(told.get((gap.start, gap.end), gap), gap, key=lambda one: one.told)
-    return told
+class _Told:
+    """The gaps that a room was told, and what their times mean, which are the relay's clock's."""
+
+    def __init__(self, room, readings, clock):
+        self._clock = clock
+        # {(start, end): the first line in which it was told}
+        self._first = {}
+        for reading in readings.values():
+            for gap in reading.all_gaps(room):
+                if gap.start is not None and gap.end is not None:
+                    name = gap.start, gap.end
+                    self._first[name] = min(self._first.get(name, gap), gap, key=lambda one: one.told)
+        self._spans = {name: self._means(gap) for name, gap in self._first.items()}
+        # For a client without tags: it was told of one that others were told, in the same words, with its times.
+        self._of_sentence = collections.defaultdict(list)
+        for name, gap in self._first.items():
+            self._of_sentence[gap.sentence] += self._spans[name]
+
+    def _means(self, gap):
+        # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
+        clock, told = self._clock, gap.told
+        start, end = min(clock.moments(gap.start, told), default=None), max(clock.moments(gap.end, told), default=None)
+        spans = [] if start is None or end is None else [(start, end)]
+        return spans + [
+            (gap.start - offset, gap.end - offset) for offset in set(clock.offsets)
+            if offset in clock.between(min(max(gap.end - offset, told - TOLD_MS), told), told)]
+
+    def ends(self, gap, at):
+        """When a told gap ends, as far as it is about the moment `at`."""
+        has_times = gap.start is not None and gap.end is not None
+        spans = self._spans[gap.start, gap.end] if has_times else self._of_sentence.get(gap.sentence, ())
+        return [end for start, end in spans if start <= at and at - BUMP_MS <= end]
 
 
-def _covers(gap, at, clock, told):
-    """Whether the times of a told gap, which are the relay's clock's, are about the moment `at`."""
-    if gap.start is None or gap.end is None:
-        # A client without tags: it was told of one that others were told, in the same words, with its times.
-        return any(_covers(one, at, clock, told) for one in told.values() if one.sentence == gap.sentence)
-    # Each end is what the clock showed then; or both were counted back from what it showed as the gap was told.
-    at_told = told.get((gap.start, gap.end), gap).told
-    start, end = min(clock.moments(gap.start, at_told), default=None), max(clock.moments(gap.end, at_told), default=None)
-    spans = [] if start is None or end is None else [(start, end)]
-    spans += [
-        (gap.start - offset, gap.end - offset) for offset in set(clock.offsets)
-        if offset in clock.between(min(max(gap.end - offset, at_told - TOLD_MS), at_told), at_told)]
-    return any(start <= at and at - BUMP_MS <= end for start, end in spans)
+def _around(log, places):
+    """{key: (low, high, until)} of all messages: behind which place and in front of which one it belongs, where people upstream
+    said what is at `places`, and when they said the next of that.
+
+    People upstream only: what IRC users say stands where the relay heard that it arrived, which may be behind the gap.
+    """
+    after, high, until = {}, _LAST, float("inf")
+    for key in reversed(log.order):
+        after[key] = high, until
+        if key in places and not is_from_irc(key):
+            high, until = min(high, places[key]), log.first[key]["at"]
+    around, low = {}, _FIRST
+    for key in log.order:
+        high, until = after[key]
+        # What came out of the log's order is counted elsewhere.
+        around[key] = min(low, high), max(low, high), until
+        if key in places and not is_from_irc(key):
+            low = max(low, places[key])
+    return around
+
+
+_FIRST, _LAST = (-1,), (float("inf"),)
+
+
+def _gap_of(log, key, gaps, around, told):
+    """What a missing message is: "in gaps" that were told where it belongs; "reordered": one that may mean it was told at
+    another place; "lost". `gaps`: [(place, gap)]
+
+    One that ends behind what people upstream said next, and that came, does not mean it.
+    """
+    low, high, until = around[key]
+    found = [(place, end) for place, gap in gaps for end in told.ends(gap, log.first[key]["at"])]
+    if any(low < place < high for place, _ in found):
+        return "in gaps"
+    return "reordered" if any(end <= until + SLACK_MS for _, end in found) else "lost"
 
 
 # MARK: - Down
 
 
-def _down(result, log, reading, clock, told, late, unkept):
+def _down(result, log, reading, told, late, unkept):
     room, client = log.room, reading.client
     first, last, again = {}, {}, collections.Counter()
     for seen in reading.seen[room]:
@@ -643,9 +698,9 @@ def _down(result, log, reading, clock, told, late, unkept):
     result.count("gaps told", "down", room, len(reading.gaps[room]))
     result.count("said", "down", room, len(log.order))
     if reading.is_guest:
-        _missing_guest(result, log, reading, first, clock, told, late)
+        _missing_guest(result, log, reading, first, told, late)
     else:
-        _missing(result, log, reading, first, clock, told)
+        _missing(result, log, reading, first, told)
     _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down", late)
 
 
@@ -675,7 +730,7 @@ def _judge(result, log, reading, seen, direction):
     return True
 
 
-def _missing(result, log, reading, first, clock, told):
+def _missing(result, log, reading, first, told):
     """What a client with an account did not get."""
     room, client = log.room, reading.client
     since = reading.member_since.get(room)
@@ -683,39 +738,35 @@ def _missing(result, log, reading, first, clock, told):
     if since is None:
         return
     have = set(first)
+    places = {key: reading.order_of(seen.place) for key, seen in first.items()}
     if reading.plan.asks:
         have |= {seen.key for seen in reading.fetched(room)}
-    # Where the neighbours are in the record: the last one seen before each, the first one seen after it. People upstream
-    # only: what IRC users say stands where the relay heard that it arrived, which may be behind the gap.
-    after, place = {}, float("inf")
-    for key in reversed(log.order):
-        after[key] = place
-        if key in first and not is_from_irc(key):
-            place = min(place, first[key].place)
-    before = -1
+        for seen in reading.fetched(room, ("catch up",)):
+            place = reading.order_of(seen.place)
+            places[seen.key] = min(place, places.get(seen.key, place))
+    around = _around(log, places)
+    gaps = [] if log.wire.history else [(reading.order_of(gap.place), gap) for gap in reading.gaps_before_the_end(room)]
     for key, entry in log.first.items():
-        if key in first and not is_from_irc(key):
-            before = max(before, first[key].place)
         if entry["at"] <= since + BUMP_MS or (key.author == client and not has_echo):
             continue
         result.count("expected", "down", room)
         if key in have:
             result.count("delivered", "down", room)
             continue
-        gaps = [] if log.wire.history else reading.gaps_before_the_end(room)
-        covering = [gap for gap in gaps if _covers(gap, entry["at"], clock, told)]
-        if not covering:
-            result.find(
-                "lost", "down", room, client, "%s, logged at %d, never came%s" % (
-                    key_text(key), entry["at"], _near(gaps, entry["at"])))
-            continue
-        result.count("in gaps", "down", room)
-        # What came out of the log's order is counted elsewhere.
-        low, high = min(before, after[key]), max(before, after[key])
-        if not reading.plan.asks and not any(low < gap.place < high for gap in covering):
-            result.find(
-                "reordered", "down", room, client,
-                "the gap in which %s is missing was told at another place" % key_text(key))
+        _count_missing(result, log, key, client, gaps, around, told, "never came")
+
+
+def _count_missing(result, log, key, client, gaps, around, told, what, direction="down"):
+    kind = _gap_of(log, key, gaps, around, told)
+    if kind == "in gaps":
+        result.count(kind, direction, log.room)
+    elif kind == "reordered":
+        result.find(
+            kind, direction, log.room, client, "the gap in which %s is missing was told at another place" % key_text(key))
+    else:
+        at = log.first[key]["at"]
+        result.find(kind, direction, log.room, client, "%s, logged at %d, %s%s" % (
+            key_text(key), at, what, _near([gap for _, gap in gaps], at)))
 
 
 def _near(gaps, at):
@@ -727,7 +778,7 @@ def _near(gaps, at):
     return "; nearest gap %+d to %+d ms" % (gap.start - at, gap.end - at)
 
 
-def _missing_guest(result, log, reading, first, clock, told, late):
+def _missing_guest(result, log, reading, first, told, late):
     """Between the first and the last line of a connection that people upstream said, and that did not come late, there is
     nothing missing of theirs; and so it is with each IRC user."""
     room, client = log.room, reading.client
@@ -741,18 +792,20 @@ def _missing_guest(result, log, reading, first, clock, told, late):
             if key in number and key not in late:
                 by_connection[reading.connection_of(seen.place)].append(number[key])
         for connection, numbers in by_connection.items():
-            gaps = [gap for gap in reading.gaps[room] if reading.connection_of(gap.place) == connection]
+            gaps = [] if log.wire.history else [
+                (reading.order_of(gap.place), gap) for gap in reading.gaps[room]
+                if reading.connection_of(gap.place) == connection]
+            around = _around(log, {
+                key: reading.order_of(seen.place) for key, seen in first.items()
+                if reading.connection_of(seen.place) == connection})
             for key in spoken[min(numbers):max(numbers) + 1]:
                 result.count("expected", "down", room)
                 if key in first or key in late:
                     # What came late lies before what an earlier connection brought, or comes when the guest has left.
                     result.count("delivered", "down", room)
-                elif not log.wire.history and any(_covers(gap, log.first[key]["at"], clock, told) for gap in gaps):
-                    result.count("in gaps", "down", room)
                 else:
-                    result.find(
-                        "lost", "down", room, client, "%s, logged at %d, never came to a guest who was there%s" % (
-                            key_text(key), log.first[key]["at"], _near(gaps, log.first[key]["at"])))
+                    _count_missing(
+                        result, log, key, client, gaps, around, told, "never came to a guest who was there")
 
 
 def _heard(room, readings):
@@ -859,7 +912,7 @@ def _order(result, log, client, in_order, direction, late):
 # MARK: - Pages
 
 
-def _pages(result, log, reading, readings, clock, told, late, own):
+def _pages(result, log, reading, readings, told, late, own):
     room, client = log.room, reading.client
     shown = {}
     for other in readings.values():
@@ -886,17 +939,17 @@ def _pages(result, log, reading, readings, clock, told, late, own):
             if count > log.copies[key] and key in log.order:
                 result.find("doubled", "pages", room, client, "%s stands twice in a page" % key_text(key))
         if page.why == "look":
-            _look(result, log, reading, page, clock, told)
+            _look(result, log, reading, page, told)
         if page.why != "pages":
             _order(result, log, client, page.lines, "pages", late)
     read = {connection for connection, name in reading.whole if name == room}
     if room in reading.begun and not read:
         result.find("lost", "pages", room, client, "the room was never read to its beginning")
     for connection in read:
-        _whole(result, log, reading, connection, readings, clock, told, late, own)
+        _whole(result, log, reading, connection, readings, told, late, own)
 
 
-def _look(result, log, reading, page, clock, told):
+def _look(result, log, reading, page, told):
     """The newest lines: none of those that the client was shown before it asked may be left out."""
     room = log.room
     in_page = {seen.key for seen in page.lines}
@@ -910,7 +963,7 @@ def _look(result, log, reading, page, clock, told):
         if key not in log.order or key in in_page:
             continue
         if log.is_unknown(key, reading.time_of(page.place)) and (log.wire.history or any(
-                _covers(gap, log.first[key]["at"], clock, told) for gap in page.gaps)):
+                told.ends(gap, log.first[key]["at"]) for gap in page.gaps)):
             continue
         result.find(
             "lost", "pages", room, reading.client,
@@ -920,13 +973,16 @@ def _look(result, log, reading, page, clock, told):
 _LOOK = 20
 
 
-def _whole(result, log, reading, connection, readings, clock, told, late, own):
+def _whole(result, log, reading, connection, readings, told, late, own):
     """A room that was read from its end to its beginning."""
     room, client = log.room, reading.client
     pages = [page for page in reading.pages
              if page.room == room and page.why == "pages" and page.connection == connection and page.lines]
     lines = [seen for page in reversed(pages) for seen in page.lines]
-    gaps = [gap for page in pages for gap in page.gaps]
+    # From the end to the beginning.
+    positions = {place: (index,) for index, place in enumerate(place for page in reversed(pages) for place in page.all)}
+    gaps = [] if log.wire.history else [(positions[gap.place], gap) for page in pages for gap in page.gaps]
+    around = _around(log, {seen.key: positions[seen.place] for seen in lines})
     result.count("read", "pages", room)
     counted = collections.Counter(seen.key for seen in lines)
     in_pages = collections.Counter(seen.key for page in pages for seen in {seen.key: seen for seen in page.lines}.values())
@@ -940,12 +996,8 @@ def _whole(result, log, reading, connection, readings, clock, told, late, own):
         result.count("expected", "pages", room)
         if counted[key]:
             result.count("delivered", "pages", room)
-        elif not log.wire.history and any(_covers(gap, entry["at"], clock, told) for gap in gaps):
-            result.count("in gaps", "pages", room)
         else:
-            result.find(
-                "lost", "pages", room, client, "%s, logged at %d, is in no page%s" % (
-                    key_text(key), entry["at"], _near(gaps if not log.wire.history else [], entry["at"])))
+            _count_missing(result, log, key, client, gaps, around, told, "is in no page", "pages")
     _order(result, log, client, lines, "pages", late)
     _rising(result, log, reading, lines, own, "pages")
 

@@ -128,7 +128,7 @@ class Story:
             "@chatbridge/gap=%s,%s :relay.soak NOTICE #%s :*** What was said between 1 and 2 is missing: the backend keeps "
             "no history.") % (stamp(begin), stamp(end), room))
 
-    def page(self, client, room, entries, why="pages", words="LATEST", refusal=None, gaps=(), **changes):
+    def page(self, client, room, entries, why="pages", words="LATEST", refusal=None, gaps=(), gap_at=None, **changes):
         """A question and its answer."""
         self.tokens += 1
         self.line(client, "#", "%s #%s" % (why, room))
@@ -137,12 +137,14 @@ class Story:
             self.line(client, "<", "@label=%d :relay.soak FAIL CHATHISTORY %s" % (self.tokens, refusal))
         else:
             self.line(client, "<", "@label=%d :relay.soak BATCH +p chathistory #%s" % (self.tokens, room))
-            for begin, end in gaps:
-                self.line(client, "<", (
-                    "@batch=p;chatbridge/gap=%s,%s :relay.soak NOTICE #%s :What was said between 1 and 2 is missing"
-                ) % (stamp(begin), stamp(end), room))
-            for entry in entries:
-                self.line(client, "<", self.shown(entry, room, batch="p", **changes))
+            gaps = list(gaps)
+            for index, entry in enumerate([*entries, None]):
+                while gaps and (index == gap_at if gap_at is not None else entry is None or gaps[0][0] < entry["at"]):
+                    self.line(client, "<", (
+                        "@batch=p;chatbridge/gap=%s,%s :relay.soak NOTICE #%s :What was said between 1 and 2 is missing"
+                    ) % (*map(stamp, gaps.pop(0)), room))
+                if entry:
+                    self.line(client, "<", self.shown(entry, room, batch="p", **changes))
             self.line(client, "<", ":relay.soak BATCH -p")
         self.line(client, "#", "%s #%s" % (
             {"pages": "paged", "look": "looked", "catch up": "caught up"}[why], room))
@@ -500,21 +502,55 @@ class AccountantTests(unittest.TestCase):
                 self.found(story, ("lost", "down", "envelope", 1))
 
     def test_a_gap_stands_where_it_is(self):
-        for when in ("before", "there", "after"):
-            with self.subTest(when):
+        """One that ends behind what came next does not mean what is missing, wherever it stands."""
+        for when, length, kind in (
+                ("before", 14_000, "reordered"), ("there", 14_000, ""), ("after", 1100, "reordered"),
+                ("before", 90_000, "lost"), ("there", 90_000, ""), ("after", 90_000, "lost")):
+            with self.subTest(when=when, length=length):
                 story = Story().talk()
                 begin = story.now
                 if when == "before":
-                    story.gap("bob@desk", "loft", begin, begin + 90_000)
+                    story.gap("bob@desk", "loft", begin, begin + length)
                     story.talk(4, 4)
                 story.pass_on(Key("Ann-loft", "loft", 5), skip=("bob@desk",))
                 if when == "there":
-                    story.gap("bob@desk", "loft", begin, begin + 90_000)
+                    story.gap("bob@desk", "loft", begin, begin + length)
                 story.talk(6, 6)
                 if when == "after":
-                    story.gap("bob@desk", "loft", begin, begin + 90_000)
+                    story.gap("bob@desk", "loft", begin, begin + length)
                     story.talk(7, 7)
-                self.found(story, *([] if when == "there" else [("reordered", "down", "envelope", 1)]))
+                self.found(story, *([(kind, "down", "envelope", 1)] if kind else []))
+
+    def test_a_gap_stands_where_it_is_for_guests_and_in_pages_too(self):
+        for who, direction in (("guest", "down"), ("asks", "down"), ("pages", "pages")):
+            for place in range(4):
+                with self.subTest(who=who, place=place):
+                    client = {"guest": "eve@guest", "asks": "dora@web", "pages": "bob@desk"}[who]
+                    story = Story(clients=(client,), rooms=("loft",))
+                    entries = [story.log(Key("Ann-loft", "loft", number)) for number in (1, 2, 3, 4)]
+                    missing = entries.pop(1)
+                    times = missing["at"] - 500, missing["at"] + 500
+                    if who == "guest":
+                        for index in range(4):
+                            if index == place:
+                                story.gap(client, "loft", *times)
+                            if index < 3:
+                                story.show(entries[index], client)
+                    else:
+                        if who == "pages":
+                            for entry in story.logs["loft"]:
+                                story.show(entry, client)
+                        story.page(
+                            client, "loft", entries, "pages" if who == "pages" else "catch up", gaps=[times], gap_at=place)
+                    self.found(story, *([] if place == 1 else [("reordered", direction, "envelope", 1)]))
+
+    def test_what_was_fetched_as_a_client_came_stands_in_front_of_what_came_meanwhile(self):
+        """The gap is told in the page, and what was said behind it had come live."""
+        story = Story(clients=("dora@web",), rooms=("loft",))
+        entries = [story.log(Key("Ann-loft", "loft", number)) for number in (1, 2, 3)]
+        story.show(entries[2], "dora@web")
+        story.page("dora@web", "loft", entries[:1], "catch up", gaps=[(entries[1]["at"] - 500, entries[1]["at"] + 500)])
+        self.found(story)
 
     def test_what_irc_users_say_may_stand_behind_the_gap_in_which_it_went_up(self):
         story = Story().talk()
