@@ -1,5 +1,8 @@
 """The accountant is held to account: a run in which all is well has no findings, and each planted fault is found."""
 
+import asyncio
+import collections
+import io
 import json
 import os
 import socket
@@ -13,6 +16,7 @@ import accountant  # noqa: E402
 import faults  # noqa: E402
 import memory  # noqa: E402
 import plan  # noqa: E402
+import soak  # noqa: E402
 from accountant import Run, account, misplaced  # noqa: E402
 from journal import Journal  # noqa: E402
 from plan import CLIENTS, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
@@ -1392,6 +1396,33 @@ class MemoryTests(unittest.TestCase):
                     self.assertIn(os.fstat(near.fileno()).st_ino, memory.look(os.getpid(), wires)["held"]["clients"])
             self.assertLessEqual(
                 {os.fstat(one.fileno()).st_ino for one in (listener, far)}, set(before["held"]["listeners"]))
+
+
+class StartTests(unittest.TestCase):
+    def test_clients_come_when_every_room_has_had_its_link(self):
+        """A question for what was said is refused in a room that never had one."""
+        class Started(Exception):
+            pass
+
+        run = soak.Soak.__new__(soak.Soak)
+        run.relay_words, run.relay_log, run.linked = collections.deque(), io.StringIO(), set()
+        run.backend_ports, run.relay_port = dict.fromkeys(soak.WIRES, 1), None
+        run.build, run.downstream, run.upstream, run.relay = (mock.MagicMock() for _ in range(4))
+        run.backends = {}
+        run.clients = {"alice@one": mock.Mock(start=mock.Mock(side_effect=Started))}
+        words = iter([
+            {"event": "listening", "address": "127.0.0.1:6667"},
+            *({"event": "upstream-up", "room": name} for name in ROOMS),
+            {"event": "upstream-lost", "room": "reef"}])
+
+        async def until(condition, _, what):
+            while not condition():
+                run.relay_said(json.dumps(next(words), separators=(",", ":")))
+
+        run.until = until
+        with self.assertRaises(Started):
+            asyncio.run(run.run())
+        self.assertEqual(next(words)["event"], "upstream-lost")
 
 
 if __name__ == "__main__":
