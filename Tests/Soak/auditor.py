@@ -40,6 +40,8 @@ RENEWED = 60
 KEY = re.compile(r"([A-Za-z]+[-@][a-z]+):([a-z]+):(\d+)(?!\d)")
 OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
 LATE = "so older messages may come late"
+# A line of the room's order, in front of those that come late.
+OLDER = "the messages that follow are older than those before them"
 UNKEPT, KEPT = "What is said cannot be kept at the moment", "What is said is kept again"
 GAP = re.compile(r"What was said between .* (?:is|are) missing")
 ON_ITS_WAY = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
@@ -213,7 +215,7 @@ class Shown:
 
     __slots__ = (
         "position", "t", "connection", "room", "key", "text", "nick", "account", "time", "msgid", "gap", "page", "stamp",
-        "is_old")
+        "is_old", "is_row")
 
 
 class Page:
@@ -365,9 +367,13 @@ class Client:
                 if not self.conditions or (connection, *word[3:]) != (self.conditions[-1][0], *self.conditions[-1][3:]):
                     self.conditions.append(word)
             match = GAP.search(text)
-            if not match:
+            if match:
+                text = text[match.start():]
+            elif OLDER in text:
+                # Each time that it says this it is another line, which those without msgids cannot know.
+                text = "%s, %d" % (OLDER, position)
+            else:
                 return
-            text = text[match.start():]
         one = Shown()
         one.position, one.t, one.connection, one.page, one.stamp = position, t, connection, page, stamp
         # Or may be: who has times and no batches is not told which lines are old.
@@ -375,7 +381,7 @@ class Client:
         one.room, one.text, one.nick = line.params[0].lstrip("#"), text, line.nick
         one.account, one.msgid = line.tags.get("account"), line.tags.get("msgid")
         one.time = milliseconds(line.tags.get("time"))
-        one.key = one.gap = None
+        one.key, one.gap, one.is_row = None, None, text.startswith(OLDER)
         if line.command == "NOTICE":
             ends = [milliseconds(end) for end in line.tags.get("chatbridge/gap", "").split(",")]
             one.gap = tuple(ends) if len(ends) == 2 and None not in ends else ()
@@ -415,6 +421,21 @@ class Room:
             if message.key not in self.rank:
                 self.rank[message.key] = len(lane)
                 lane.append(message)
+
+    def behind_rows(self, lines):
+        """Keys of what stands behind a line that says that older messages follow, and is older than what stands in front of
+        that.
+        """
+        newest, floor, found = {}, {}, set()
+        for one in lines:
+            if one.is_row:
+                floor = dict(newest)
+            elif one.key in self.rank:
+                lane, rank = self.lane(one.key), self.rank[one.key]
+                if rank < floor.get(lane, -1):
+                    found.add(one.key)
+                newest[lane] = max(rank, newest.get(lane, -1))
+        return found
 
     @staticmethod
     def lane(key):
@@ -707,18 +728,26 @@ class Audit:
                 self.find("down", "doubled", room.wire, "%s was shown as %s" % (named(key), " and as ".join(sorted(ids))))
         for room in self.rooms.values():
             orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
+            views = {name: list(self.views(self.clients[name], streams[room.name]))
+                     for name, streams in self.streams.items()}
+            behind = {
+                name: set().union(*(room.behind_rows(lines) for lines in (
+                    *views[name], *by_connection(streams[room.name]).values())))
+                for name, streams in self.streams.items()}
+            self.behind_rows = set().union(*behind.values())
             self.same_order(room, orders)
             for client in self.clients.values():
                 stream, order = self.streams[client.name][room.name], orders[client.name]
                 self.repeated(client, room, stream)
-                views = list(self.views(client, stream))
-                self.in_order(self.way_of(client), client, room, *views, *by_connection(stream).values())
-                self.times_rise(self.way_of(client), client, room, *views)
+                self.in_order(
+                    self.way_of(client), client, room, behind[client.name], *views[client.name],
+                    *by_connection(stream).values())
+                self.times_rise(self.way_of(client), client, room, *views[client.name])
                 if client.is_guest:
                     self.guest(client, room, stream, orders)
                 else:
-                    self.account(client, room, order, views)
-                self.pages(client, room, stream)
+                    self.account(client, room, order, views[client.name])
+                self.pages(client, room, stream, behind[client.name])
         self.relay()
 
     # MARK: Up
@@ -991,12 +1020,12 @@ class Audit:
         died, since = self.lives[life][1], self.unkept[life]
         return died - when <= MOMENT or since is not None and when >= since - MOMENT
 
-    def in_order(self, way, client, room, *sequences):
-        found, early = {}, {}
+    def in_order(self, way, client, room, behind, *sequences):
+        found, early, loose = {}, {}, self.loose | behind
         for lines in sequences:
             lanes = collections.defaultdict(list)
             for one in lines:
-                if one.key in room.rank and one.key not in self.loose:
+                if one.key in room.rank and one.key not in loose:
                     lanes[room.lane(one.key)].append(one)
             for name, lane in lanes.items():
                 wrong = set(misplaced([room.rank[one.key] for one in lane]))
@@ -1009,7 +1038,7 @@ class Audit:
                         continue
                     if one.key in right:
                         oldest = min(oldest or one.key, one.key, key=room.rank.get)
-                    elif one.key in self.loose and oldest and room.rank[oldest] < room.rank[one.key]:
+                    elif one.key in loose and oldest and room.rank[oldest] < room.rank[one.key]:
                         early.setdefault(one.key, oldest)
         for key, behind in early.items():
             self.find(way, "reordered", room.wire, "%s in %s got %s in front of %s" % (
@@ -1175,7 +1204,7 @@ class Audit:
     def guest(self, client, room, stream, orders):
         """On each connection, nothing is missing while it lasts."""
         whole = [
-            [one for one in orders[name] if one.key in room.rank and one.key not in self.loose]
+            [one for one in orders[name] if one.key in room.rank and not self.is_loose(one.key)]
             for name, other in self.clients.items() if not other.is_guest and not other.asks]
         places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
         # With what came late.
@@ -1202,7 +1231,7 @@ class Audit:
                 if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
             owed = {
                 key for key in owed
-                if key not in self.late or self.had_to_come(client, connection, key, lines, everything)}
+                if not self.is_late(key) or self.had_to_come(client, connection, key, lines, everything)}
             owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
             for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
@@ -1230,13 +1259,19 @@ class Audit:
         """{lane: [rank]}, by which holes are found: not of what may stand in several places."""
         found = collections.defaultdict(list)
         for one in lines:
-            if one.key in room.rank and one.key not in self.loose:
+            if one.key in room.rank and not self.is_loose(one.key):
                 found[room.lane(one.key)].append(room.rank[one.key])
         return found
 
+    def is_late(self, key):
+        return key in self.late or key in self.behind_rows
+
+    def is_loose(self, key):
+        return key in self.loose or key in self.behind_rows
+
     # MARK: Pages
 
-    def pages(self, client, room, stream):
+    def pages(self, client, room, stream, behind):
         keys = {one.msgid: one.key for one in client.shown if one.room == room.name and one.key and one.msgid}
         was_read = False
         for purpose, name, connection, pages, is_ended in client.readings:
@@ -1257,7 +1292,7 @@ class Audit:
             lines = [one for page in order for one in page.lines]
             self.once(room, lines, where)
             first = first_of_each(lines)
-            self.in_order("pages", client, room, first)
+            self.in_order("pages", client, room, behind | room.behind_rows(first), first)
             self.times_rise("pages", client, room, first)
             self.holes(room, first, where, order, keys)
             if purpose == "pages" and is_ended:
@@ -1338,7 +1373,7 @@ class Audit:
         asked = max((page.t for page in pages), default=0)
         owed = [
             message for message in owed
-            if message.key not in self.late or self.first_shown.get(message.key, 1 << 62) <= asked]
+            if not self.is_late(message.key) or self.first_shown.get(message.key, 1 << 62) <= asked]
         for message in self.missing(room, owed, lines):
             self.find("pages", "lost", room.wire, "%s: %s of %d is missing between the lines around it%s" % (
                 where, named(message.key), message.at, self.nearest(room, message, lines)))

@@ -203,6 +203,16 @@ class Run:
             self.add(name, line)
         return line
 
+    def row(self, name):
+        """What stands in the room's order in front of what comes late."""
+        self.tick()
+        newest = max((line["time"] for line in self.order[name]), default=0)
+        self.count += 1
+        self.add(name, {
+            "key": None, "time": max(newest + 1, self.t), "msgid": "r%d" % self.count, "nick": "relay", "account": None,
+            "author": None, "text": "*** What was said during the outage comes late: the messages that follow are older than "
+            "those before them."})
+
     def add(self, name, line):
         self.order[name].append(line)
         for client in sorted(self.there):
@@ -220,7 +230,7 @@ class Run:
             text = "[%s] %s" % (iso(line["time"])[11:16], text)
         if "message-tags" in caps:
             tags.append("msgid=" + line["msgid"])
-            if not line["key"]:
+            if "gap" in line:
                 tags.append("chatbridge/gap=%s,%s" % tuple(map(iso, line["gap"])))
         if "account-tag" in caps and line["account"]:
             tags.append("account=" + line["account"])
@@ -674,6 +684,30 @@ def late_for_a_guest(how):
     return run
 
 
+def older(*order, away=(), wait=100):
+    """Two of Ann's are said during an outage, and then one of Ben's; all are shown in this order, with a "row" that says that
+    what follows is older. Another of Ben's comes behind it. Who is `away` comes when all is over.
+    """
+    run = spoken()
+    for client in away:
+        run.leave(client)
+    late = []
+    for author in ("Ann", "Ann", "Ben"):
+        key = run.person(author, "reef", show=False)
+        late.append((key, run.logs["reef"][-1]))
+    run.tick(wait)
+    for what in order:
+        if what == "row":
+            run.row("reef")
+        else:
+            key, entry = late[what]
+            run.line("reef", key, ROOMS["reef"]["people"][key[0]], None, entry["text"], entry["said_at"], None)
+    run.person("Ben", "reef")
+    run.enter(*away)
+    run.person("Ben", "reef")
+    return run
+
+
 def whole():
     return spoken().finish()
 
@@ -831,6 +865,24 @@ class Clean(unittest.TestCase):
         run.person("Ben", "reef")
         run.line("reef", key, "Ann-reef", None, entry["text"], entry["said_at"], None)
         run.person("Ben", "reef")
+        self.check(run.finish())
+
+    def test_came_behind_a_row(self):
+        """Told live, in what comes as a client comes again, and in pages."""
+        for away in ((), ("alice@two", "bob@desk", "dora@web"), ("eve@guest",), tuple(CLIENTS)):
+            for order in ((2, "row", 0, 1), (2, "row", 0, "row", 1)):
+                with self.subTest(away=away, order=order):
+                    self.check(older(*order, away=away).finish())
+
+    def test_came_behind_a_row_when_a_guest_had_gone(self):
+        run = older(2)
+        run.leave("eve@guest")
+        run.row("reef")
+        for number in (8, 9):
+            entry = run.entry("reef", "Ann-reef:reef:%d " % number)
+            run.line("reef", ("Ann-reef", "reef", number), "Ann-reef", None, entry["text"], entry["said_at"], None)
+        run.enter("eve@guest")
+        run.person("Ann", "reef")
         self.check(run.finish())
 
     def test_came_late_when_a_guest_had_gone(self):
@@ -1291,6 +1343,39 @@ class Broken(unittest.TestCase):
         run.person("Ben", "reef")
         run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
         self.check(run.finish(), *((way, "reordered", "past") for way in ("down", "guests", "pages")))
+
+    def test_late_and_not_behind_the_row(self):
+        everybody = [(way, "reordered", "past") for way in ("down", "guests", "pages")]
+        self.check(older(2, 0, "row", 1).finish(), *everybody, some_text="Ben-reef:reef:6 ")
+        # Nor is it older than what stands in front of it.
+        self.check(older("row", 2, 0, 1).finish(), *everybody)
+        # Who was not told.
+        for client, way in (("bob@desk", "down"), ("alice@two", "down"), ("eve@guest", "guests")):
+            with self.subTest(client):
+                run = older(2, "row", 0, 1)
+                run.drop(client, "older than those before")
+                self.check(run.finish(), (way, "reordered", "past"), some_text=client)
+        run = older(2, "row", 0, 1).finish()
+        run.drop("eve@guest", "batch=p", "older than those before")
+        # It has been told of that.
+        self.check(run)
+
+    def test_behind_a_row_and_lost(self):
+        self.check(
+            older(2, "row", 0).finish(), *((way, "lost", "past") for way in ("down", "guests", "pages")),
+            some_text="Ann-reef:reef:9 ")
+        for client, way in (("bob@desk", "down"), ("eve@guest", "guests")):
+            with self.subTest(client):
+                run = older(2, "row", 0, 1)
+                run.drop(client, "Ann-reef:reef:9 ")
+                self.check(run.finish(), (way, "lost", "past"))
+
+    def test_behind_a_row_and_not_older(self):
+        run = older(2, "row", 0, 1)
+        run.person("Ann", "reef")
+        run.swap("bob@desk", "Ann-reef:reef:10 ", "Ben-reef:reef:8 ")
+        broken, _ = run.finish().audit()
+        self.assertEqual(broken, {("down", "reordered", "past"), ("down", "order of times", "past")})
 
     def test_late_by_a_word_that_came_late(self):
         """What was logged after it was said is not older."""
