@@ -227,16 +227,19 @@ Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
 Gap = collections.namedtuple("Gap", "place start end told time sentence")
 # Where a room was told that what was said before may come late.
 Late = collections.namedtuple("Late", "place")
+# Where it stands in a room's order that what follows is older.
+Row = collections.namedtuple("Row", "place time")
 # What the relay said of its store, to one of the rooms.
 Keeping = collections.namedtuple("Keeping", "place is_kept time")
 # What a relay had shown that died with it: when it died, and when the message was shown anew (infinity: never).
 Forgotten = collections.namedtuple("Forgotten", "died again")
 # How it was asked for ("catch up", "look", "pages"), where in the record, and what came: messages (None: refused), gaps,
-# and places of all lines.
-Page = collections.namedtuple("Page", "why room place connection lines gaps all refusal")
+# rows, and places of all lines.
+Page = collections.namedtuple("Page", "why room place connection lines gaps rows all refusal")
 
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
 _LATE_SENTENCE = "so older messages may come late"
+_ROW_SENTENCE = "the messages that follow are older than those before them"
 _UNKEPT_SENTENCE = "What is said cannot be kept at the moment"
 _KEPT_SENTENCE = "What is said is kept again"
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
@@ -275,6 +278,7 @@ class Reading:
         self.seen = collections.defaultdict(list)
         self.gaps = collections.defaultdict(list)
         self.late = collections.defaultdict(list)
+        self.rows = collections.defaultdict(list)
         self.keeping = []
         self.pages = []
         # Places of lines that it fetched when it came.
@@ -363,7 +367,7 @@ class Reading:
         if line.params[0].startswith("+"):
             asked = self._asked.pop(line.tags.get("label"), None)
             if asked:
-                self._batches[name] = Page(*asked, connection, [], [], [], None)
+                self._batches[name] = Page(*asked, connection, [], [], [], [], None)
         elif name in self._batches:
             page = self._batches.pop(name)
             self.pages.append(page)
@@ -397,7 +401,7 @@ class Reading:
         elif line.command == "FAIL" and line.params[0] == "CHATHISTORY":
             asked = self._asked.pop(line.tags.get("label"), None)
             if asked:
-                self.pages.append(Page(*asked, self._connections[place], None, [], [], line.raw))
+                self.pages.append(Page(*asked, self._connections[place], None, [], [], [], line.raw))
         elif line.command in ("FAIL", "WARN", "NOTE") and not any(code in line.params[1:2] for code in _STILL_ALIVE):
             self._tell(line.params[-1], place)
         elif line.command == "NOTICE":
@@ -413,6 +417,9 @@ class Reading:
             elif room in ROOMS and (_UNKEPT_SENTENCE in text or _KEPT_SENTENCE in text):
                 self.keeping.append(
                     Keeping(place, _KEPT_SENTENCE in text, _milliseconds(line.tags.get("time") or "")))
+            elif room in ROOMS and _ROW_SENTENCE in text:
+                (page.rows if page else self.rows[room]).append(
+                    Row(place, _milliseconds(line.tags.get("time") or "")))
             elif room in ROOMS and _LATE_SENTENCE in text:
                 self.late[room].append(Late(place))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
@@ -464,6 +471,12 @@ class Reading:
     def all_seen(self, room):
         return self.seen[room] + [seen for page in self.pages if page.room == room for seen in page.lines or []]
 
+    def behind_rows(self, log):
+        """Keys of what came late as the room's order says."""
+        pages = [page for page in self.pages if page.room == log.room and page.why == "catch up" and page.lines is not None]
+        items = self.seen[log.room] + self.rows[log.room] + [item for page in pages for item in page.lines + page.rows]
+        return _behind_rows(log, sorted(items, key=lambda item: self.order_of(item.place)))
+
     def gaps_before_the_end(self, room):
         """A look back is none of them: what stands there has a place among what came."""
         return self.gaps[room] + [
@@ -492,13 +505,17 @@ def account(run):
             log.withdrawn = _withdrawn(heard, readings, run.max_age)
         told = _Told(room, readings, clock)
         late = _late(log, readings, heard)
-        result.count("came late", "down", room, len(late))
-        late |= _given_up(log, readings, heard, run.max_age)
+        behind = {client: reading.behind_rows(log) for client, reading in readings.items()}
+        result.count("came late", "down", room, len(late.union(*behind.values())))
+        given_up = _given_up(log, readings, heard, run.max_age)
         log.forgotten = _forgotten(log, readings, unkept)
         own = _OwnTimes(log, readings, sent, clock, heard)
         for reading in readings.values():
-            _down(result, log, reading, told, late, unkept)
-            _pages(result, log, reading, readings, told, late, own)
+            excused = late | given_up | behind[reading.client]
+            first = _down(result, log, reading, told, excused, unkept)
+            if reading.is_guest:
+                _missing_guest(result, log, reading, readings, first, told, late.union(*behind.values()), given_up)
+            _pages(result, log, reading, readings, told, excused, own)
         _times(result, log, readings, own)
         _agreement(result, room, readings)
     return result
@@ -697,11 +714,10 @@ def _down(result, log, reading, told, late, unkept):
             result.count("re-sent", "down", room)
     result.count("gaps told", "down", room, len(reading.gaps[room]))
     result.count("said", "down", room, len(log.order))
-    if reading.is_guest:
-        _missing_guest(result, log, reading, first, told, late)
-    else:
+    if not reading.is_guest:
         _missing(result, log, reading, first, told)
     _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down", late)
+    return first
 
 
 def _same_connection(reading, before, seen):
@@ -778,34 +794,51 @@ def _near(gaps, at):
     return "; nearest gap %+d to %+d ms" % (gap.start - at, gap.end - at)
 
 
-def _missing_guest(result, log, reading, first, told, late):
+def _missing_guest(result, log, reading, readings, first, told, late, given_up):
     """Between the first and the last line of a connection that people upstream said, and that did not come late, there is
     nothing missing of theirs; and so it is with each IRC user."""
     room, client = log.room, reading.client
-    voices = collections.defaultdict(list)
+    orders = [
+        _first_places(other, room) for other in readings.values() if not other.is_guest and not other.plan.asks]
+    voices, brought = collections.defaultdict(list), collections.defaultdict(dict)
     for key in log.order:
         voices[key.author if is_from_irc(key) else None].append(key)
+    for key, seen in first.items():
+        brought[reading.connection_of(seen.place)][key] = seen
     for spoken in voices.values():
         number = {key: index for index, key in enumerate(spoken)}
-        by_connection = collections.defaultdict(list)
-        for key, seen in first.items():
-            if key in number and key not in late:
-                by_connection[reading.connection_of(seen.place)].append(number[key])
-        for connection, numbers in by_connection.items():
+        for connection, lines in brought.items():
+            numbers = [number[key] for key in lines if key in number and key not in late and key not in given_up]
+            if not numbers:
+                continue
             gaps = [] if log.wire.history else [
                 (reading.order_of(gap.place), gap) for gap in reading.gaps[room]
                 if reading.connection_of(gap.place) == connection]
-            around = _around(log, {
-                key: reading.order_of(seen.place) for key, seen in first.items()
-                if reading.connection_of(seen.place) == connection})
+            around = _around(log, {key: reading.order_of(seen.place) for key, seen in lines.items()})
             for key in spoken[min(numbers):max(numbers) + 1]:
                 result.count("expected", "down", room)
-                if key in first or key in late:
-                    # What came late lies before what an earlier connection brought, or comes when the guest has left.
+                # What came late lies before what an earlier connection brought, or comes when the guest has left.
+                if key in first or key in given_up or (
+                        key in late and (key in log.forgotten or not _had_to_come(key, lines, orders))):
                     result.count("delivered", "down", room)
                 else:
                     _count_missing(
                         result, log, key, client, gaps, around, told, "never came to a guest who was there")
+
+
+def _first_places(reading, room):
+    places = {}
+    for seen in reading.seen[room]:
+        places.setdefault(seen.key, seen.place)
+    return places
+
+
+def _had_to_come(key, lines, orders):
+    """Whether all who were shown it and some of these lines were shown one of them behind it."""
+    behind = [
+        any(order.get(other, -1) > order[key] for other in lines) for order in orders
+        if key in order and any(other in order for other in lines)]
+    return bool(behind) and all(behind)
 
 
 def _heard(room, readings):
@@ -885,6 +918,22 @@ def _given_up(log, readings, heard, max_age):
     return {key for key, at in given.items() if key in log.order and heard.get(key, 0) > at}
 
 
+def _behind_rows(log, items):
+    """Keys of what stands behind a row, and had been said before what stands in front of it."""
+    newest, floor, seen, late = {}, {}, set(), set()
+    for item in items:
+        if isinstance(item, Row):
+            floor = dict(newest)
+        elif item.key in log.order and item.key not in seen:
+            # Where it stood first: all of it may come again.
+            seen.add(item.key)
+            voice, number = item.key.author if is_from_irc(item.key) else None, log.order[item.key]
+            if number < floor.get(voice, -1):
+                late.add(item.key)
+            newest[voice] = max(number, newest.get(voice, -1))
+    return late
+
+
 def _order(result, log, client, in_order, direction, late):
     """Each author's messages in the order of the log, and those of all people upstream among each other. What came late may
     stand behind what is newer, not in front of what is older."""
@@ -941,7 +990,8 @@ def _pages(result, log, reading, readings, told, late, own):
         if page.why == "look":
             _look(result, log, reading, page, told)
         if page.why != "pages":
-            _order(result, log, client, page.lines, "pages", late)
+            items = sorted(page.lines + page.rows, key=lambda item: item.place)
+            _order(result, log, client, page.lines, "pages", late | _behind_rows(log, items))
     read = {connection for connection, name in reading.whole if name == room}
     if room in reading.begun and not read:
         result.find("lost", "pages", room, client, "the room was never read to its beginning")
@@ -998,7 +1048,9 @@ def _whole(result, log, reading, connection, readings, told, late, own):
             result.count("delivered", "pages", room)
         else:
             _count_missing(result, log, key, client, gaps, around, told, "is in no page", "pages")
-    _order(result, log, client, lines, "pages", late)
+    items = sorted(
+        lines + [row for page in pages for row in page.rows], key=lambda item: positions[item.place])
+    _order(result, log, client, lines, "pages", late | _behind_rows(log, items))
     _rising(result, log, reading, lines, own, "pages")
 
 
@@ -1029,6 +1081,8 @@ def _times(result, log, readings, own_times):
             in_life[seen.key, log.life(seen.key, reading.said_by(seen.place))].add(seen.time)
         for gap in reading.all_gaps(room):
             bases.update((gap.start, gap.end, gap.time))
+        bases.update(row.time for rows in (reading.rows[room], *(
+            page.rows for page in reading.pages if page.room == room)) for row in rows)
         if not reading.plan.asks:
             _rising(result, log, reading, reading.seen[room], own_times, "down")
     lines = collections.defaultdict(set)
@@ -1121,9 +1175,7 @@ def _agreement(result, room, readings):
     clients = sorted(client for client in readings if not CLIENTS[client].asks)
     firsts = {}
     for client in clients:
-        firsts[client] = {}
-        for seen in readings[client].seen[room]:
-            firsts[client].setdefault(seen.key, seen.place)
+        firsts[client] = _first_places(readings[client], room)
     for index, client in enumerate(clients):
         for other in clients[index + 1:]:
             common = sorted(firsts[client].keys() & firsts[other].keys(), key=firsts[client].get)

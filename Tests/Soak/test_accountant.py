@@ -143,6 +143,9 @@ class Story:
             self.line(client, "<", "@label=%d :relay.soak BATCH +p chathistory #%s" % (self.tokens, room))
             gaps = list(gaps)
             for index, entry in enumerate([*entries, None]):
+                if entry == "row":
+                    self.line(client, "<", self.row(room, ";batch=p"))
+                    continue
                 while gaps and (index == gap_at if gap_at is not None else entry is None or gaps[0][0] < entry["at"]):
                     self.line(client, "<", (
                         "@batch=p;chatbridge/gap=%s,%s :relay.soak NOTICE #%s :What was said between 1 and 2 is missing"
@@ -152,6 +155,12 @@ class Story:
             self.line(client, "<", ":relay.soak BATCH -p")
         self.line(client, "#", "%s #%s" % (
             {"pages": "paged", "look": "looked", "catch up": "caught up"}[why], room))
+
+    def row(self, room, batch=""):
+        self.tokens += 1
+        return (
+            "@time=%s;msgid=row%d%s :relay.soak NOTICE #%s :*** What was said during the outage comes late: the messages that "
+            "follow are older than those before them.") % (stamp(self.now), self.tokens, batch, room)
 
     def store(self, client, room, is_kept, said=None):
         """What the relay says of its store; `said`: when, if it comes late."""
@@ -673,6 +682,74 @@ class AccountantTests(unittest.TestCase):
                 if when == "after":
                     story.line("bob@desk", "<", line)
                 self.found(story, *([] if is_right else [("reordered", "down", "typed", 1)]))
+
+    def test_what_stands_behind_a_row_may_be_older_than_what_stands_in_front_of_it(self):
+        """Live, and in pages, where it may have been told live."""
+        for order, wrong in (
+                ((3, "row", 1, 2, 4), 0), ((3, "row", 1, "row", 2, 4), 0), ((3, 1, 2, 4), 1), ((3, 1, "row", 2, 4), 1),
+                (("row", 3, 1, 2, 4), 1), ((3, "row", 1, 2, 5, 4), 1), ((3, 1, 2, "row", 4), 1)):
+            for why in ("", "pages", "catch up", "look", "again"):
+                with self.subTest(order=order, why=why):
+                    client = "dora@web" if why in ("look", "catch up") else "bob@desk"
+                    story = Story(clients=(client,), rooms=("reef",))
+                    entries = {number: story.log(Key("Ann-reef", "reef", number)) for number in (1, 2, 3, 4, 5)}
+                    lines = [what if what == "row" else entries[what] for what in order]
+                    del story.logs["reef"][max(what for what in order if what != "row"):]
+                    if why in ("", "again"):
+                        for line in lines:
+                            if line == "row":
+                                story.line(client, "<", story.row("reef"))
+                            else:
+                                story.show(line, client)
+                    if why:
+                        story.page(client, "reef", lines if why != "again" else lines[-3:], why.replace("again", "look"))
+                    found = story.account().of("reordered")
+                    if why == "again":
+                        found = [finding for finding in found if finding.direction == "down"]
+                    self.assertEqual(len(found), wrong, found)
+
+    def test_a_row_of_the_pages_at_the_end_excuses_nothing_that_came_live(self):
+        story = Story(clients=("bob@desk",), rooms=("reef",))
+        entries = [story.log(Key("Ann-reef", "reef", number)) for number in (1, 2)]
+        for entry in reversed(entries):
+            story.show(entry, "bob@desk")
+        story.page("bob@desk", "reef", [entries[1], "row", entries[0]])
+        self.assertEqual([finding.direction for finding in story.account().of("reordered")], ["down"])
+
+    def test_a_row_excuses_no_loss(self):
+        story = Story(clients=("bob@desk", "alice@one"), rooms=("reef",))
+        entries = [story.log(Key("Ann-reef", "reef", number)) for number in (1, 2, 3)]
+        row, at = story.row("reef"), story.now
+        for client in story.records:
+            story.show(entries[2], client)
+            story.line(client, "<", row)
+            story.show(entries[0], client, time=at + 1)
+        story.show(entries[1], "alice@one", time=at + 2)
+        self.found(story, ("lost", "down", "typed", 1))
+
+    def test_what_came_late_came_to_a_guest_too_if_something_did_behind_it(self):
+        for how in ("row", "word"):
+            for is_behind in (False, True):
+                with self.subTest(how=how, is_behind=is_behind):
+                    story = Story(clients=("bob@desk", "alice@one", "eve@guest"), rooms=("reef",))
+                    first, late = (story.log(Key("Ann-reef", "reef", number)) for number in (1, 2))
+                    for client in story.records:
+                        story.show(first, client)
+                        if how == "word":
+                            story.line(client, "<", ":r NOTICE #reef :*** It was not fetched, so older messages may come late.")
+                    newer = story.log(Key("Ann-reef", "reef", 3))
+                    for client in story.records:
+                        story.show(newer, client)
+                    row, at = story.row("reef"), story.now
+                    behind = story.log(Key("Ann-reef", "reef", 4))
+                    for client in ("bob@desk", "alice@one"):
+                        if how == "row":
+                            story.line(client, "<", row)
+                        story.show(late, client, time=at + 1 if how == "row" else newer["at"] + 1)
+                        story.show(behind, client)
+                    if is_behind:
+                        story.show(behind, "eve@guest")
+                    self.found(story, *([("lost", "down", "typed", 1)] if is_behind else []))
 
     def test_what_somebody_had_been_shown_does_not_come_late_and_is_in_front_of_what_does(self):
         """One, two and three are logged before it is told, and one is shown to alice then."""
