@@ -7,6 +7,7 @@ import bearer
 from accounts_sasl import Scram, begin, challenge, folder_of, make_certificate, respond, secure, start_secure
 from backends import on
 from claims import check
+from marks import slow
 from peer import IRC
 from world import scenario
 
@@ -57,6 +58,7 @@ def a_certificate_logs_in_where_there_is_no_password(world):
 
 
 @scenario
+@slow("waits for the answers to wrong passwords, each later than the one before")
 def no_password_opens_an_account_that_has_none(world):
     """Not the empty one either, by any way in; and SCRAM's answer looks like that of any account."""
     world.start(
