@@ -700,6 +700,9 @@ def _down(result, log, reading, told, late, unkept):
             result.find(
                 "doubled", "down", room, client,
                 "%s came as %s and as %s" % (key_text(key), before.msgid, seen.msgid))
+        elif reading.is_guest and log.life(key, reading.said_by(before.place)) < log.life(key, reading.said_by(seen.place)):
+            # The relay that had shown it did not know it any more.
+            result.count("re-sent", "down", room)
         elif reading.is_guest:
             result.find("doubled", "down", room, client, "%s came to a guest twice" % key_text(key))
         elif _same_connection(reading, before, seen) or any(

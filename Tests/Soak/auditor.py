@@ -602,6 +602,7 @@ class Audit:
                 self.forgotten[name].append(life)
         # By how often they had been forgotten, messages' msgids and when they were first shown.
         self.ids, self.first_again = collections.defaultdict(set), {}
+        shown = collections.defaultdict(set)
         # {(room, msgid): the newest process that showed it}
         self.last_life = {}
         for client in self.clients.values():
@@ -615,6 +616,10 @@ class Audit:
                         self.ids[which].add(one.msgid)
                     if one.key in self.forgotten:
                         self.first_again[which] = min(self.first_again.get(which, one.t), one.t)
+                if one.time is not None and name_of(one) in self.forgotten:
+                    shown[name_of(one)].add((one.msgid, one.time))
+        # What was shown a moment before nothing could be kept may have been kept, and then is what it was.
+        self.anew = {name for name, values in shown.items() if len(values) > 1}
 
     def unkept_since(self, life):
         """When a process first said that nothing can be kept, after it last said that all is kept again; None: it did not."""
@@ -676,6 +681,29 @@ class Audit:
         """Whether the process at the other end of this connection does not know a line any more that the client was shown."""
         return self.age(one, client) < self.age(one, client, connection)
 
+    def is_gone(self, one, client):
+        """Whether a line has been forgotten and did not come again."""
+        return self.age(one, client) < len(self.forgotten.get(name_of(one), ()))
+
+    def order(self, client, stream):
+        """As `in_its_order`. What was forgotten and did not come again moves with the line behind which it stood: a later
+        process that shows that one once more does not have it any more.
+        """
+        order = in_its_order(stream)
+        gone = {name_of(one): one for one in order if self.is_gone(one, client)}
+        if not gone:
+            return order
+        behind, before = collections.defaultdict(list), None
+        for one in stream:
+            name = name_of(one)
+            if gone.get(name) is one:
+                behind[before].append(one)
+            elif name not in gone and name not in self.anew:
+                # That has another place than it had.
+                before = name
+        return behind[None] + [
+            line for one in order if name_of(one) not in gone for line in (one, *behind.get(name_of(one), ()))]
+
     def spans(self, begin, end, received, told, life, is_first):
         """The true times that a gap may mean that this process told as from `begin` to `end`, by the relay's clock.
 
@@ -727,26 +755,25 @@ class Audit:
             if room and len(ids) > max(1, len(room.by_key.get(key, ()))):
                 self.find("down", "doubled", room.wire, "%s was shown as %s" % (named(key), " and as ".join(sorted(ids))))
         for room in self.rooms.values():
-            orders = {name: in_its_order(streams[room.name]) for name, streams in self.streams.items()}
-            views = {name: list(self.views(self.clients[name], streams[room.name]))
-                     for name, streams in self.streams.items()}
+            orders = {
+                name: self.order(self.clients[name], streams[room.name]) for name, streams in self.streams.items()}
             behind = {
                 name: set().union(*(room.behind_rows(lines) for lines in (
-                    *views[name], *by_connection(streams[room.name]).values())))
-                for name, streams in self.streams.items()}
+                    order, *by_connection(self.streams[name][room.name]).values())))
+                for name, order in orders.items()}
             self.behind_rows = set().union(*behind.values())
             self.same_order(room, orders)
             for client in self.clients.values():
                 stream, order = self.streams[client.name][room.name], orders[client.name]
                 self.repeated(client, room, stream)
+                views = list(self.views(client, stream))
                 self.in_order(
-                    self.way_of(client), client, room, behind[client.name], *views[client.name],
-                    *by_connection(stream).values())
-                self.times_rise(self.way_of(client), client, room, *views[client.name])
+                    self.way_of(client), client, room, behind[client.name], order, *views, *by_connection(stream).values())
+                self.times_rise(self.way_of(client), client, room, *views)
                 if client.is_guest:
                     self.guest(client, room, stream, orders)
                 else:
-                    self.account(client, room, order, views[client.name])
+                    self.account(client, room, order)
                 self.pages(client, room, stream, behind[client.name])
         self.relay()
 
@@ -1150,10 +1177,8 @@ class Audit:
         places = [rank for rank, _ in places], [position for _, position in places]
         return [message for message in absent if not self.excused(room, message, lines, places)]
 
-    def account(self, client, room, first, views):
-        """Everything from when it first entered, whether it was connected or not, or a gap in its place: in the order of some
-        time, since what has no place any more was shown all the same.
-        """
+    def account(self, client, room, first):
+        """Everything from when it first entered, whether it was connected or not."""
         entered = min((t for (_, name), t in client.member.items() if name == room.name), default=None)
         if entered is None:
             self.find("down", "lost", room.wire, "%s never was in %s" % (client.name, room.name))
@@ -1164,11 +1189,7 @@ class Audit:
         if client.asks:
             unasked = self.unasked(client, room)
             owed = [message for message in owed if message.key not in unasked]
-        have = {one.key for one in first}
-        owed = [message for message in owed if message.key not in have]
-        for view in views:
-            owed = self.missing(room, owed, view)
-        for message in owed:
+        for message in self.missing(room, owed, first):
             self.find("down", "lost", room.wire, "%s in %s never got %s of %d%s" % (
                 client.name, room.name, named(message.key), message.at, self.nearest(room, message, first)))
 
@@ -1339,7 +1360,9 @@ class Audit:
             if not one.key or one.key not in room.rank:
                 continue
             if position <= start:
-                if page.sub == "AFTER" and one.key in here and one.connection < page.connection:
+                # What was forgotten is shown at another place than before.
+                if (page.sub == "AFTER" and one.key in here and one.connection < page.connection
+                        and not self.is_forgotten(one, client, page.connection)):
                     self.find("pages", "doubled", room.wire, "%s: %s has %s, which stands before it" % (
                         where, asked, named(one.key)))
                 continue

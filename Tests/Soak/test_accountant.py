@@ -972,6 +972,21 @@ class AccountantTests(unittest.TestCase):
                     story.show(entry, client, time=entry["said_at"] - 2)
                 self.found(story, *([("wrong time", "down", "typed", 1)] if is_old else []), deaths=[died])
 
+    def test_a_guest_is_shown_once_more_what_the_relay_forgot(self):
+        for is_told, times, is_right in ((True, 1, True), (True, 2, False), (False, 1, False)):
+            with self.subTest(is_told=is_told, times=times):
+                story = Story(clients=("bob@desk", "eve@guest"), rooms=("reef",))
+                story.pass_on(Key("Ann-reef", "reef", 1))
+                if is_told:
+                    story.store("bob@desk", "reef", False)
+                entry = story.pass_on(Key("Ann-reef", "reef", 2))
+                died = story.now = story.now + 100
+                for client in story.records:
+                    story.connect(client)
+                for _ in range(times):
+                    story.show(entry, "eve@guest")
+                self.found(story, *([] if is_right else [("doubled", "down", "typed", 1)]), deaths=[died])
+
     def test_a_link_that_stalls_brings_late_what_the_relay_had_said(self):
         """Nobody else is there; all comes when the relay is dead."""
         for said, is_right in ((-19_000, True), (0, True), (5000, False)):

@@ -437,6 +437,120 @@ def spoken():
     return run
 
 
+def forgotten_and_gone(is_between=False):
+    """As `forgotten`, without a history: what was shown then lies in a gap. Who asks takes the newest page, which begins in
+    front of what was forgotten. What was shown a moment before the relay said so, in front of that, had been kept
+    (`is_between`).
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    for author in ("Ann", "Ben", "Ann"):
+        run.person(author, "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(5000)
+    if is_between:
+        run.person("Ann", "loft")
+        run.tick(50)
+    run.unkept()
+    begin = run.t
+    run.person("Ben", "loft")
+    run.lost = run.order["loft"].pop()
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.restart()
+    run.place.update({(client, "loft"): 3 for client in CLIENTS})
+    run.person("Ann", "loft", show=False)
+    run.gap("loft", begin, run.t)
+    run.enter(*CLIENTS)
+    run.person("Ben", "loft")
+    return run
+
+
+def gap_over_a_restart(how):
+    """Something is said while the relay is dead; its clock was wrong until then. The next process tells the gap from when the
+    one before kept, by its wrong clock; or a gap that is too short, and then one of its own.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "loft")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(1000)
+    run.clock.append({"t": run.t, "offset": 4000})
+    run.tick(400)
+    kept = run.t
+    run.restart(dead=3500)
+    started = run.t
+    run.clock.append({"t": started - 3400, "offset": 0})
+    for t in (started - 2500, started - 500):
+        run.t = t
+        run.person("Ben", "loft", show=False)
+    run.t = started + 1500
+    run.gap("loft", kept + 4000 if how == "kept" else started - 1200, run.t)
+    run.enter(*CLIENTS)
+    run.tick(300)
+    if how != "kept":
+        run.gap("loft", started + 100 if how == "of its own" else started - 800, run.t)
+    run.person("Ann", "loft")
+    return run
+
+
+def late_for_a_guest(how):
+    """The guest is told that older messages may come late; its link freezes before one of them comes, or that one is kept
+    from it: `seen behind`, before it sees another line, `asked behind`, before it is answered.
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    run.person("Ann", "reef", show=False)
+    entry = run.logs["reef"][-1]
+    run.tick()
+    run.warn("reef", "The history cannot be fetched at the moment, so older messages may come late.")
+    run.person("Ben", "reef")
+    if how == "frozen":
+        run.there.discard("eve@guest")
+    run.tick(3000)
+    run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
+    if how != "frozen":
+        run.drop("eve@guest", "Ann-reef:reef:2 ")
+    run.tick(1000)
+    if how == "seen behind":
+        run.irc("bob@desk", "reef")
+    if how == "asked behind":
+        run.ping("eve@guest")
+    run.tick(8000)
+    run.note("eve@guest", ">", "PING :1.99")
+    run.leave("eve@guest", acknowledged=False)
+    run.enter("eve@guest")
+    run.person("Ann", "reef")
+    return run
+
+
+def older(*order, away=(), wait=100):
+    """Two of Ann's are said during an outage, and then one of Ben's; all are shown in this order, with a "row" that says that
+    what follows is older. Another of Ben's comes behind it. Who is `away` comes when all is over.
+    """
+    run = spoken()
+    for client in away:
+        run.leave(client)
+    late = []
+    for author in ("Ann", "Ann", "Ben"):
+        key = run.person(author, "reef", show=False)
+        late.append((key, run.logs["reef"][-1]))
+    run.tick(wait)
+    for what in order:
+        if what == "row":
+            run.row("reef")
+        else:
+            key, entry = late[what]
+            run.line("reef", key, ROOMS["reef"]["people"][key[0]], None, entry["text"], entry["said_at"], None)
+    run.person("Ben", "reef")
+    run.enter(*away)
+    run.person("Ben", "reef")
+    return run
+
+
 def forgotten(how="", told=(), late=(), msgid="i%d", people=("Ben",)):
     """Nothing can be kept, the relay says so and is killed: the next process has anew what was shown then, under another
     msgid and, since its clock is wrong, with another time.
@@ -622,90 +736,6 @@ def kept_after_all(is_late=False):
         run.acknowledge(client)
     run.tick(3000)
     return run.finish()
-
-
-def gap_over_a_restart(how):
-    """Something is said while the relay is dead; its clock was wrong until then. The next process tells the gap from when the
-    one before kept, by its wrong clock; or a gap that is too short, and then one of its own.
-    """
-    run = Run()
-    run.enter(*CLIENTS)
-    run.person("Ann", "loft")
-    for client in CLIENTS:
-        run.acknowledge(client)
-    run.tick(1000)
-    run.clock.append({"t": run.t, "offset": 4000})
-    run.tick(400)
-    kept = run.t
-    run.restart(dead=3500)
-    started = run.t
-    run.clock.append({"t": started - 3400, "offset": 0})
-    for t in (started - 2500, started - 500):
-        run.t = t
-        run.person("Ben", "loft", show=False)
-    run.t = started + 1500
-    run.gap("loft", kept + 4000 if how == "kept" else started - 1200, run.t)
-    run.enter(*CLIENTS)
-    run.tick(300)
-    if how != "kept":
-        run.gap("loft", started + 100 if how == "of its own" else started - 800, run.t)
-    run.person("Ann", "loft")
-    return run
-
-
-def late_for_a_guest(how):
-    """The guest is told that older messages may come late; its link freezes before one of them comes, or that one is kept
-    from it: `seen behind`, before it sees another line, `asked behind`, before it is answered.
-    """
-    run = Run()
-    run.enter(*CLIENTS)
-    run.person("Ann", "reef")
-    run.person("Ann", "reef", show=False)
-    entry = run.logs["reef"][-1]
-    run.tick()
-    run.warn("reef", "The history cannot be fetched at the moment, so older messages may come late.")
-    run.person("Ben", "reef")
-    if how == "frozen":
-        run.there.discard("eve@guest")
-    run.tick(3000)
-    run.line("reef", auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None)
-    if how != "frozen":
-        run.drop("eve@guest", "Ann-reef:reef:2 ")
-    run.tick(1000)
-    if how == "seen behind":
-        run.irc("bob@desk", "reef")
-    if how == "asked behind":
-        run.ping("eve@guest")
-    run.tick(8000)
-    run.note("eve@guest", ">", "PING :1.99")
-    run.leave("eve@guest", acknowledged=False)
-    run.enter("eve@guest")
-    run.person("Ann", "reef")
-    return run
-
-
-def older(*order, away=(), wait=100):
-    """Two of Ann's are said during an outage, and then one of Ben's; all are shown in this order, with a "row" that says that
-    what follows is older. Another of Ben's comes behind it. Who is `away` comes when all is over.
-    """
-    run = spoken()
-    for client in away:
-        run.leave(client)
-    late = []
-    for author in ("Ann", "Ann", "Ben"):
-        key = run.person(author, "reef", show=False)
-        late.append((key, run.logs["reef"][-1]))
-    run.tick(wait)
-    for what in order:
-        if what == "row":
-            run.row("reef")
-        else:
-            key, entry = late[what]
-            run.line("reef", key, ROOMS["reef"]["people"][key[0]], None, entry["text"], entry["said_at"], None)
-    run.person("Ben", "reef")
-    run.enter(*away)
-    run.person("Ben", "reef")
-    return run
 
 
 def whole():
@@ -962,6 +992,29 @@ class Clean(unittest.TestCase):
     def test_forgotten_and_told_late(self):
         """When it was said counts, by the relay's clock."""
         self.check(forgotten("untold", late=("bob@desk",)).finish())
+
+    def test_forgotten_and_never_shown_again(self):
+        for is_between in (False, True):
+            with self.subTest(is_between):
+                self.check(forgotten_and_gone(is_between).finish())
+
+    def test_forgotten_and_fetched_behind_what_came_again(self):
+        run = Run()
+        run.enter(*CLIENTS)
+        run.person("Ann", "reef")
+        for client in CLIENTS:
+            run.acknowledge(client)
+        run.tick(5000)
+        run.unkept()
+        run.person("Ben", "reef")
+        lost = run.order["reef"].pop()
+        run.restart()
+        run.place.update({(client, "reef"): 1 for client in CLIENTS})
+        run.enter(*CLIENTS)
+        run.leave("dora@web")
+        run.add("reef", lost)
+        run.enter("dora@web")
+        self.check(run.finish())
 
     def test_forgotten_and_asked_for(self):
         run = forgotten()
@@ -1292,6 +1345,27 @@ class Broken(unittest.TestCase):
         run.swap("bob@desk", "Ben-reef:reef:1 ", "Ann-reef:reef:2 ", which=1)
         broken, _ = run.finish().audit()
         self.assertEqual(broken, {("down", "reordered", "past"), ("down", "order of times", "past")})
+
+    def test_forgotten_and_in_the_wrong_place(self):
+        """What is unknown now had a place as it was shown."""
+        for other, which in (("Ben-loft:loft:1 ", 0), ("Ann-loft:loft:2 ", 0)):
+            with self.subTest(other):
+                run = forgotten_and_gone()
+                run.swap("dora@web", "Ben-loft:loft:2 ", other, which)
+                broken, _ = run.finish().audit()
+                self.assertIn(("down", "reordered", "live"), broken)
+
+    def test_forgotten_and_lost_beside_it(self):
+        """A message that nobody was shown, in no gap; and in a gap that was told too early."""
+        run = forgotten_and_gone()
+        run.drop("dora@web", "is missing")
+        self.check(run.finish(), ("down", "lost", "live"))
+        run = forgotten_and_gone()
+        one, other = (run.lines_of("dora@web", "batch=p", word)[0] for word in ("is missing", "Ann-loft:loft:2 "))
+        record = run.records["dora@web"]
+        record[one]["l"], record[other]["l"] = record[other]["l"], record[one]["l"]
+        broken, _ = run.finish().audit()
+        self.assertIn(("down", "lost", "live"), broken)
 
     def test_doubled_under_two_msgids(self):
         for which in (0, -1):
