@@ -51,6 +51,7 @@ check: setup
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 	scripts/check-imports
 	scripts/test-check-imports
+	scripts/test-measure-structure
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
 	SOCKETS='$(SOCKETS)' scripts/sanitize

@@ -18,7 +18,7 @@ KEYWORDS = TYPE_KEYWORDS | MODIFIERS | set(
     "let var func init deinit subscript typealias associatedtype import case default if else guard switch for while repeat in "
     "do catch return throw throws rethrows async await try where is as any some inout break continue fallthrough defer true "
     "false nil get set didSet willSet _".split())
-COLLECTIONS = {"Set", "Array", "ArraySlice", "Dictionary", "UnsafeMutablePointer"}
+COLLECTIONS = {"Set", "Array", "ArraySlice", "Dictionary", "Sequence", "Collection", "UnsafeMutablePointer"}
 STANDARD_VALUES = COLLECTIONS | set(
     "Bool Int Int8 Int16 Int32 Int64 UInt UInt8 UInt16 UInt32 UInt64 Double Float Duration String Substring Character Unicode "
     "Range ClosedRange Result Optional Void Never".split())
