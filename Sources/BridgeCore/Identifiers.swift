@@ -68,7 +68,7 @@ extension Now {
     }
 }
 
-/// A moment, as it outlasts the process: by the wall clock, and counted where it is known.
+/// A moment as it is persisted: by the wall clock, and by the monotonic one where that is known.
 struct KeptMoment {
     var at: ChatTimestamp
     var counted: MonotonicInstant?
