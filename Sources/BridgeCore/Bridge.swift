@@ -516,7 +516,11 @@ public final class Bridge {
         }
         let due = session.lastReceivedAt + settings.limits.pingInterval
         if now >= due {
-            deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id, label: nil)
+            // What asks whether it has got its lines asks whether it lives.
+            if session.following != nil { askForCursors(session) }
+            if session.lineReceipts?.isAsking != true {
+                deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id, label: nil)
+            }
             session.pingSentAt = now
             context.timers.set(.clientLiveness(session.id), at: now + settings.limits.pingTimeout)
         } else {
