@@ -104,6 +104,48 @@ struct CursorTests {
         #expect(!stage.answer(1))
     }
 
+    @Test("a client that is asked for what it has got is not asked by another name whether it lives")
+    func oneQuestion() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        _ = stage.raw(1)
+        stage.say("m0")
+        stage.harness.advance(by: .seconds(3))
+        stage.say("m1")
+        stage.harness.advance(by: .seconds(90))
+        #expect(stage.heard(1) == said(0..<2), "no PING but that of the question, which is still open")
+        #expect(!stage.isClosed(1))
+        #expect(stage.answer(1))
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 1)
+        // Now nothing is open: whether it lives is all there is to ask.
+        stage.harness.advance(by: .seconds(90))
+        #expect(stage.raw(1) == ["PING bridge"])
+        stage.harness.send(1, "PONG bridge")
+        // Lines that wait for their question get it at once when the client is asked anyway.
+        stage.harness.advance(by: .seconds(89))
+        stage.say("m2")
+        stage.harness.advance(by: .seconds(1))
+        #expect(stage.heard(1) == said(2..<3))
+        #expect(stage.answer(1))
+        #expect(stage.cursor("alice", "phone") == 2)
+    }
+
+    @Test("a client that never answers what it has got is gone when one that lives would have")
+    func deaf() throws {
+        let stage = try BacklogStage()
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone")
+        stage.say("m0")
+        stage.harness.advance(by: .seconds(149))
+        #expect(!stage.isClosed(1))
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.isClosed(1))
+        #expect(stage.raw(1).last == "ERROR :Closing Link: 127.0.0.1 (Ping timeout)")
+    }
+
     // MARK: - When the bridge stops
 
     /// Stops, and gives what the client gets from the next process.
