@@ -171,8 +171,8 @@ extension Bridge {
         session.isReadyToRegister && (session.passwordTry != nil || newcomers[session.id]?.deadline != nil)
     }
 
-    /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before a refusal
-    /// is told holds nothing up.
+    /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before the
+    /// verdict is told holds nothing up, or a client would see by its next answer which verdict it is.
     func waitsToBecomeOperator(_ session: IRCSession) -> Bool {
         session.passwordTry?.purpose == .oper && context.timers[.loginAnswer(session.id)] == nil
     }

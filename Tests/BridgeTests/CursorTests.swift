@@ -114,7 +114,7 @@ struct CursorTests {
         stage.harness.advance(by: .seconds(3))
         stage.say("m1")
         stage.harness.advance(by: .seconds(90))
-        #expect(stage.heard(1) == said(0..<2), "no PING but that of the question, which is still open")
+        #expect(!stage.raw(1).contains { $0.hasPrefix("PING ") }, "one question is open already")
         #expect(!stage.isClosed(1))
         #expect(stage.answer(1))
         stage.harness.advance(by: .seconds(3))
