@@ -27,6 +27,8 @@ ABOUT = 50
 EARLIER = 1000
 # Lines are raised by at most so much.
 MOST = 60_000
+# Of so many lines a room remembers the times.
+REMEMBERED = 2000
 # "A moment later" an acknowledgement is on disk, and so is what was shown.
 MOMENT = 250
 # The relay's longest life must have been this long, in seconds, to say anything about its memory.
@@ -495,6 +497,17 @@ class Audit:
                 message.key for message in self.rooms[name].log
                 if message.logged < t and self.first_shown.get(message.key, t) >= t)
         self.forget()
+        # {(room, msgid of a row): the messages directly behind it, and how often they had been forgotten}
+        self.followers = collections.defaultdict(set)
+        for client in self.clients.values():
+            rows = {}
+            for one in client.shown:
+                stretch = one.room, one.connection, one.page
+                if one.key and stretch in rows and one.room in self.rooms:
+                    self.followers[one.room, rows[stretch]].add((one.key, self.age(one, client)))
+                rows.pop(stretch, None)
+                if one.is_row and one.msgid:
+                    rows[stretch] = one.msgid
         # What is doubled is found as such, and has no one place.
         self.twice = {key for (key, _), ids in self.ids.items() if len(ids) > 1}
         self.twice.update(
@@ -1096,13 +1109,20 @@ class Audit:
         that are more than 60 s ahead of its own: "raised by at most 60 s; beyond that its own time stands". So a line that
         a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
         by their times like all others.
+
+        A room remembers the last lines alone. A clock that is set back by an hour shows the times of those once more that it
+        remembers no longer. STRICT: what a client was not shown does not count among them.
         """
         found = {}
         for lines in sequences:
-            # Times before, sorted: all, and those that no clock dated ahead.
-            every, right = [], []
-            for one in lines:
+            # Times of those that are remembered, sorted: all, and those that no clock dated ahead. Where each line has its time.
+            every, right, places = [], [], []
+            for index, one in enumerate(lines):
+                if index > REMEMBERED:
+                    for times in places[index - REMEMBERED - 1]:
+                        del times[bisect.bisect_left(times, lines[index - REMEMBERED - 1].time)]
                 if one.time is None:
+                    places.append(())
                     continue
                 there = room.by_key.get(one.key, ()) if one.key else ()
                 least, taken, is_ahead = self.dated(room, one, there, client)
@@ -1113,9 +1133,9 @@ class Audit:
                     found.setdefault((name_of(one), one.time), "%s in %s got %s with %d, %d ms %s a line before it" % (
                         client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
                         "earlier than" if newest[at - 1] > one.time else "after, the same as"))
-                bisect.insort(every, one.time)
-                if not is_ahead:
-                    bisect.insort(right, one.time)
+                places.append((every,) if is_ahead else (every, right))
+                for times in places[-1]:
+                    bisect.insort(times, one.time)
         for text in found.values():
             self.find(way, "order of times", room.wire, text)
 
@@ -1128,17 +1148,25 @@ class Audit:
         STRICT: no other time explains it, and lines that are ahead rise among each other.
         """
         if one.key:
-            said = self.said.get(one.key)
-            own = self.own(one.key, there, said, self.age(one, client))
-            taken = min(self.first_shown[one.key], *(message.at for message in there), said and said.accepted or 1 << 62)
+            own, taken = self.own(one.key, there, self.said.get(one.key), self.age(one, client)), self.taken(one.key, there)
         elif one.gap:
             # Its own time is its end.
             own = [(one.gap[1], one.gap[1])]
             taken = max((last for _, last in self.covered[room.name, one.gap]), default=one.t)
         else:
-            return one.time, one.time, False
+            # A row's is a millisecond before that of the message in front of which it stands.
+            behind = [(key, room.by_key.get(key, ()), age) for key, age in self.followers[room.name, one.msgid]]
+            own = [
+                (begin - 1, end - 1) for key, there, age in behind
+                for begin, end in self.own(key, there, self.said.get(key), age)]
+            taken = max((self.taken(key, there) for key, there, _ in behind), default=one.time)
         begins = [begin for begin, end in own if begin <= one.time <= end + MOST]
         return min(begins, default=one.time), taken, min(begins, default=taken) > taken + MOST
+
+    def taken(self, key, there):
+        """By when the relay had a message."""
+        said = self.said.get(key)
+        return min(self.first_shown[key], *(message.at for message in there), said and said.accepted or 1 << 62)
 
     # MARK: What is missing
 
@@ -1228,10 +1256,8 @@ class Audit:
             [one for one in orders[name] if one.key in room.rank and not self.is_loose(one.key)]
             for name, other in self.clients.items() if not other.is_guest and not other.asks]
         places = [{one.key: index for index, one in enumerate(lines)} for lines in whole]
-        # With what came late.
-        everything = [
-            {one.key: index for index, one in enumerate(orders[name]) if one.key in room.rank and one.key not in self.twice}
-            for name, other in self.clients.items() if not other.is_guest and not other.asks]
+        # With what came late: at the end, and when a process died.
+        everything = {None: self.places(room, orders)}
         for connection, lines in by_connection(stream).items():
             owed, ranks = set(), self.ranks(room, lines)
             for lane, found in ranks.items():
@@ -1250,24 +1276,41 @@ class Audit:
             owed.update(
                 one.key for others, (begin, end) in zip(whole, bounds) for one in others[begin:end + 1]
                 if all(first <= place.get(one.key, first) <= last for place, (first, last) in zip(places, bounds)))
+            life = self.life[client.name, connection]
+            if life not in everything and any(map(self.is_late, owed)):
+                everything[life] = self.places(room, {name: in_its_order([
+                    one for one in self.streams[name][room.name] if self.life[name, one.connection] <= life])
+                    for name in orders})
             owed = {
-                key for key in owed
-                if not self.is_late(key) or self.had_to_come(client, connection, key, lines, everything)}
+                key for key in owed if not self.is_late(key) or any(
+                    self.had_to_come(client, connection, key, lines, everything[when]) for when in (None, life))}
             owed = sorted((room.by_key[key][0] for key in owed), key=lambda message: message.index)
             for message in self.missing(room, owed, lines):
                 self.find("guests", "lost", room.wire, "%s in %s did not get %s of %d over connection %d%s" % (
                     client.name, room.name, named(message.key), message.at, connection,
                     self.nearest(room, message, lines)))
 
+    def places(self, room, orders):
+        """[({key: place}, {key: how often it had been forgotten})] of those who are shown everything."""
+        found = []
+        for name, other in self.clients.items():
+            if not other.is_guest and not other.asks:
+                lines = [one for one in orders[name] if one.key in room.rank and one.key not in self.twice]
+                found.append((
+                    {one.key: index for index, one in enumerate(lines)}, {one.key: self.age(one, other) for one in lines}))
+        return found
+
     def had_to_come(self, client, connection, key, lines, places):
         """Of what comes late, which may be when the guest has left: whether that connection was alive behind it.
 
         Others had been shown it in front of something that came over it; or a question was answered over it that the guest
-        asked when somebody had been shown it. When the guest noticed the end says nothing.
+        asked when somebody had been shown it. When the guest noticed the end says nothing. Nor does the place of something that
+        had been forgotten since, and came anew.
         """
         behind = [
-            max(found) > place[key] for place in places
-            if key in place and (found := [place[one.key] for one in lines if one.key in place])]
+            max(found) > place[key] for place, ages in places
+            if key in place and (found := [
+                place[one.key] for one in lines if one.key in place and ages[one.key] == self.age(one, client)])]
         if behind and all(behind):
             return True
         shown = self.first_shown_live.get(key)

@@ -320,7 +320,7 @@ class Run:
             words = "BEFORE #%s msgid=%s %d" % (name, shown[0]["msgid"], size)
         self.note(client, "#", "paged #" + name)
 
-    def finish(self):
+    def finish(self, size=4):
         self.tick(1000)
         self.plan["peace"] = self.t
         self.tick(1000)
@@ -331,7 +331,7 @@ class Run:
         for client, plan in CLIENTS.items():
             if "batch" in plan["caps"]:
                 for name in ROOMS:
-                    self.pages(client, name)
+                    self.pages(client, name, size)
         return self
 
     # -- On file, and back
@@ -525,6 +525,88 @@ def late_for_a_guest(how):
     run.enter("eve@guest")
     run.person("Ann", "reef")
     return run
+
+
+def late_and_forgotten(how=""):
+    """Nothing can be kept, and older messages may come late. One of them does when the relay was killed: the next process has it
+    in front of what it shows anew; or of what it had kept, and shows again (`kept`). Or all but the guest had it in front of that
+    before (`shown`).
+    """
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    for client in CLIENTS:
+        run.acknowledge(client)
+    run.tick(5000)
+    if how != "kept":
+        run.unkept()
+    run.person("Ann", "reef", show=False)
+    entry = run.logs["reef"][-1]
+    late = auditor.key_of(entry["text"]), "Ann-reef", None, entry["text"], entry["said_at"], None
+    run.tick()
+    run.warn("reef", "The history cannot be fetched at the moment, so older messages may come late.")
+    if how == "shown":
+        run.there.discard("eve@guest")
+        run.line("reef", *late)
+        run.there.add("eve@guest")
+    run.person("Ben", "reef")
+    shown = run.order["reef"][-1]
+    run.tick(1000)
+    del run.order["reef"][1:]
+    run.restart()
+    run.place.update({(client, "reef"): 1 for client in CLIENTS})
+    run.line("reef", *late)
+    run.order["reef"].append(shown if how == "kept" else dict(shown, msgid="anew"))
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    return run
+
+
+def set_back(between, pause=500):
+    """Something is said, and 50 s before a clock that is set back by an hour shows that time once more, something else: behind so
+    many other lines. So is another one `pause` later.
+    """
+    run = Run()
+    run.enter("bob@desk")
+    run.person("Ann", "loft")
+    first = run.t
+    run.tick(70_000)
+    for _ in range(between):
+        run.person("Ben", "loft")
+    run.acknowledge("bob@desk")
+    others = [client for client in CLIENTS if client != "bob@desk"]
+    run.place.update({(client, "loft"): len(run.order["loft"]) for client in others})
+    run.known["dora@web", "loft"] = run.order["loft"][-1]["msgid"]
+    run.enter(*others)
+    run.tick(first + 3_550_000 - run.t)
+    run.clock.append({"t": run.t - 200, "offset": -3_600_000})
+    for _ in range(2):
+        run.irc("bob@desk", "loft")
+        run.retime("loft", -1, run.sent - 3_600_000)
+        run.tick(pause)
+    run.clock.append({"t": run.t, "offset": 0})
+    run.tick(1000)
+    return run
+
+
+def long_ago(seconds, raised):
+    """What comes behind a row was said 30 s before one line and so many seconds before the next; the row bears a time that is
+    `raised` above the first of them.
+    """
+    run = spoken()
+    key = run.person("Ann", "reef", show=False)
+    entry = run.logs["reef"][-1]
+    run.tick(30_000)
+    run.person("Ben", "reef")
+    time = run.order["reef"][-1]["time"] + raised
+    run.tick(entry["at"] + seconds * 1000 - run.t)
+    run.person("Ben", "reef")
+    run.row("reef")
+    run.retime("reef", -1, time)
+    run.line("reef", key, "Ann-reef", None, entry["text"], entry["said_at"], None)
+    run.retime("reef", -1, time + 1)
+    run.person("Ben", "reef")
+    return run.finish()
 
 
 def older(*order, away=(), wait=100):
@@ -862,6 +944,14 @@ class Clean(unittest.TestCase):
                     run.person("Ben", "loft")
                     self.check(run.finish())
 
+    def test_dated_back_and_not_remembered(self):
+        """A clock that is set back shows the times of long ago once more: lines of then that are not remembered raise nothing."""
+        self.check(set_back(2000).finish(size=1000))
+
+    def test_row_of_long_ago(self):
+        """A row has the time of what stands behind it, a millisecond before that, and is raised by 60 s at most."""
+        self.check(long_ago(75, 1))
+
     def test_confirmed_by_another_clock(self):
         """What is taken by a clock that leads and confirmed by one that does not shows that one's time; so it is where the
         backend does not have it, and where only a pong confirms, before the backend has it and before anybody is there.
@@ -916,8 +1006,9 @@ class Clean(unittest.TestCase):
         self.check(run.finish())
 
     def test_came_late_when_a_guest_had_gone(self):
-        """Its link was dead before it noticed that."""
+        """Its link was dead before it noticed that; or the relay died, and another process has it, in front of what it shows anew."""
         self.check(late_for_a_guest("frozen").finish())
+        self.check(late_and_forgotten().finish())
 
     def test_gap(self):
         """All have it, also the one without tags, over a reconnect and in pages."""
@@ -1623,6 +1714,25 @@ class Broken(unittest.TestCase):
                 broken, _ = run.finish().audit()
                 self.assertLessEqual(set(ways), broken)
 
+    def test_dated_back_and_remembered(self):
+        """As many lines as a room remembers raise what comes behind them, and the lines of the clock that is behind each other."""
+        ways = [(way, "order of times", "live") for way in ("down", "pages")]
+        self.check(set_back(1999).finish(size=1000), *ways, some_text="bob@desk:loft:1 ")
+        run = set_back(2000)
+        first, second = (line["time"] for line in run.order["loft"][-2:])
+        run.retime("loft", -2, second)
+        run.retime("loft", -1, first)
+        broken, _ = run.finish(size=1000).audit()
+        self.assertLessEqual({*ways, ("guests", "order of times", "live")}, broken)
+
+    def test_row_that_does_not_rise(self):
+        """Above what it is raised by, and, where that is less than a minute older, above all that is in front of it."""
+        ways = [(way, "order of times", "past") for way in ("down", "guests", "pages")]
+        self.check(long_ago(75, 0), *ways)
+        broken, audit = long_ago(55, 1).audit()
+        self.assertLessEqual(set(ways), broken)
+        self.assertIn("got a gap", "\n".join(audit.findings[ways[0]]))
+
     def test_time_of_another_clock(self):
         """None that the clock showed: between what it showed as it took the line and as it was confirmed, before either, and
         on a wire that confirms, before the backend had it.
@@ -1667,6 +1777,13 @@ class Broken(unittest.TestCase):
             with self.subTest(how):
                 self.check(
                     late_for_a_guest(how).finish(), ("guests", "lost", "past"), some_text="Ann-reef:reef:2 ")
+
+    def test_guest_lost_what_came_late_and_was_forgotten(self):
+        """Of what the next process shows, it had been shown in front of that, or is shown in front of what had been kept."""
+        for how in ("shown", "kept"):
+            with self.subTest(how):
+                self.check(
+                    late_and_forgotten(how).finish(), ("guests", "lost", "past"), some_text="over connection 1")
 
     def test_guest_lost_the_first(self):
         """STRICT: from when it certainly was in the room."""
