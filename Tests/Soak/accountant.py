@@ -168,6 +168,10 @@ class Clock:
             (first + offset - slack, last + offset + slack)
             for first, last in looks for offset in self.between(min(first, start), end)]
 
+    def looked(self, start, end):
+        """[(from, to)]: what it showed between these moments, to a process that did not run before."""
+        return [(start + offset, end + offset) for offset in self.between(start, end)]
+
 
 # MARK: - What the log says
 
@@ -224,7 +228,8 @@ class Log:
 
 Sent = collections.namedtuple("Sent", "key text at connection")
 Seen = collections.namedtuple("Seen", "key text place msgid nick account time")
-Gap = collections.namedtuple("Gap", "place start end told time sentence")
+# `entered`: when the client had entered the room, over the connection that brought it.
+Gap = collections.namedtuple("Gap", "place start end told time sentence entered")
 # Where a room was told that what was said before may come late.
 Late = collections.namedtuple("Late", "place")
 # Where it stands in a room's order that what follows is older.
@@ -283,6 +288,8 @@ class Reading:
         self.pages = []
         # Places of lines that it fetched when it came.
         self._caught_up = set()
+        # {room: when}: entered over the connection that is being read.
+        self._entered = {}
         # {(connection, room)}: read from the end to the beginning.
         self.whole = set()
         # Rooms of which that was begun.
@@ -308,7 +315,7 @@ class Reading:
                 connection = entry["c"]
                 unanswered, waiting, joined = {}, [], set()
                 tested_at = pong_for = why = None
-                self._asked, self._batches = {}, {}
+                self._asked, self._batches, self._entered = {}, {}, {}
             line = entry["l"]
             if entry["d"] == ">":
                 if line.startswith("PRIVMSG "):
@@ -333,6 +340,7 @@ class Reading:
                     self._answered(parsed.params[-1], unanswered, place, entry["t"])
                 elif parsed.command == "366":
                     joined.add(parsed.params[1].lstrip("#"))
+                    self._entered.setdefault(parsed.params[1].lstrip("#"), entry["t"])
                 elif parsed.command == "BATCH":
                     self._batch(parsed, connection)
                 else:
@@ -412,7 +420,8 @@ class Reading:
                 start, _, end = (tag or "").partition(",")
                 gap = Gap(
                     place, _milliseconds(start), _milliseconds(end), self._times[place],
-                    _milliseconds(line.tags.get("time") or ""), text[text.find("What was said"):])
+                    _milliseconds(line.tags.get("time") or ""), text[text.find("What was said"):],
+                    self._entered.get(room, self._times[place]))
                 (page.gaps if page else self.gaps[room]).append(gap)
             elif room in ROOMS and (_UNKEPT_SENTENCE in text or _KEPT_SENTENCE in text):
                 self.keeping.append(
@@ -626,6 +635,9 @@ class _Told:
         clock, told = self._clock, gap.told
         start, end = min(clock.moments(gap.start, told), default=None), max(clock.moments(gap.end, told), default=None)
         spans = [] if start is None or end is None else [(start, end)]
+        if end is not None and end < gap.entered:
+            # Nobody heard it as it was told; the first who did came later. So it was told as it ended, by what the clock showed then.
+            spans.append((end - (gap.end - gap.start), end))
         return spans + [
             (gap.start - offset, gap.end - offset) for offset in set(clock.offsets)
             if offset in clock.between(min(max(gap.end - offset, told - TOLD_MS), told), told)]
@@ -1006,13 +1018,18 @@ def _look(result, log, reading, page, told):
     """The newest lines: none of those that the client was shown before it asked may be left out."""
     room = log.room
     in_page = {seen.key for seen in page.lines}
-    before = [seen for seen in reading.seen[room] if seen.place < page.place]
+    # Where each stands: where it was first shown, or where it was shown anew when the relay had forgotten it.
+    places, lives = {}, {}
+    for seen in reading.seen[room]:
+        life = log.life(seen.key, reading.said_by(seen.place))
+        if seen.place < page.place and life > lives.get(seen.key, -1):
+            places[seen.key], lives[seen.key] = seen.place, life
     result.count("read", "pages", room)
+    begin = 0
     if len(page.all) >= _LOOK:
         # Behind the page's oldest line, where that was shown as well.
-        places = [index for index, seen in enumerate(before) if page.lines and seen.key == page.lines[0].key]
-        before = before[places[0]:] if places else []
-    for key in dict.fromkeys(seen.key for seen in before):
+        begin = places.get(page.lines[0].key, page.place) if page.lines else page.place
+    for key in sorted((key for key, place in places.items() if place >= begin), key=places.get):
         if key not in log.order or key in in_page:
             continue
         if log.is_unknown(key, reading.time_of(page.place)) and (log.wire.history or any(
@@ -1063,7 +1080,8 @@ def _whole(result, log, reading, connection, readings, told, late, own):
 def _times(result, log, readings, own_times):
     """Each message bears one time, its own, or the one behind the newest that was shown before it."""
     room = log.room
-    times, in_life, who = collections.defaultdict(set), collections.defaultdict(set), {}
+    # {key: {time: in which of the relay's lives first}}
+    times, in_life, who = collections.defaultdict(dict), collections.defaultdict(set), {}
     bases = {None}
     heard = {seen.key for reading in readings.values() for seen in reading.all_seen(room)}
     for key, entry in log.entries:
@@ -1078,10 +1096,10 @@ def _times(result, log, readings, own_times):
                 # Counted elsewhere; others stand behind it all the same.
                 bases.add(seen.time)
                 continue
-            if seen.time not in times[seen.key]:
-                times[seen.key].add(seen.time)
-                who.setdefault(seen.key, client)
-            in_life[seen.key, log.life(seen.key, reading.said_by(seen.place))].add(seen.time)
+            life = log.life(seen.key, reading.said_by(seen.place))
+            times[seen.key][seen.time] = min(life, times[seen.key].get(seen.time, life))
+            who.setdefault(seen.key, client)
+            in_life[seen.key, life].add(seen.time)
         for gap in reading.all_gaps(room):
             bases.update((gap.start, gap.end, gap.time))
         bases.update(row.time for rows in (reading.rows[room], *(
@@ -1100,11 +1118,11 @@ def _times(result, log, readings, own_times):
                 "wrong time", "down", room, who[key],
                 "%s bears different times: %s" % (key_text(key), ", ".join(map(str, sorted(found, key=str)))))
     for key, found in times.items():
-        for time in found:
+        for time, life in found.items():
             if time is None:
                 result.find("wrong time", "down", room, who[key], "%s bears no time" % key_text(key))
             elif log.copies[key] == 1:
-                own = own_times.of(key)
+                own = own_times.of(key, life)
                 if not _is_right(time, key, own, lines):
                     result.find(
                         "wrong time", "down", room, who[key], "%s bears %d, its own is %s" % (
@@ -1119,8 +1137,8 @@ class _OwnTimes:
         # When a client was first shown it: the relay learnt of it before.
         self._log, self._sent, self._clock, self._heard = log, sent, clock, heard
 
-    def of(self, key):
-        """[(from, to)]"""
+    def of(self, key, life):
+        """[(from, to)], where the relay had forgotten it so often."""
         entry = self._log.first[key]
         said = entry["said_at"]
         # When the relay learnt of it, by its own clock: what claims to be later is of then.
@@ -1135,10 +1153,14 @@ class _OwnTimes:
                 own += self._clock.shown(self._sent[key].at, entry["at"])
             # Where its clock was ahead as it took it, what it showed as it learnt that it had arrived.
             own += self._clock.shown(entry["at"], self._heard.get(key, entry["at"]), LOOK_MS)
+        for one in self._log.forgotten.get(key, ())[:life]:
+            # The next process learnt of it anew, by its own clock. It may be on disk all the same, with its first time.
+            anew = self._clock.looked(one.died, one.again)
+            own += anew if is_from_irc(key) else [(low, min(high, said)) for low, high in anew if low < said]
         return own
 
-    def least(self, key):
-        return min(low for low, _ in self.of(key))
+    def least(self, key, life):
+        return min(low for low, _ in self.of(key, life))
 
 
 def _is_right(time, key, own, lines):
@@ -1163,7 +1185,7 @@ def _rising(result, log, reading, lines, own, direction):
             continue
         first.add(life)
         before, key = max(((other.time, other.key) for died, other in newest.items() if at <= died), default=(None, None))
-        if before is not None and seen.time <= before and before + 1 - min(seen.time, own.least(seen.key)) <= RAISE_MS:
+        if before is not None and seen.time <= before and before + 1 - min(seen.time, own.least(*life)) <= RAISE_MS:
             result.find(
                 "wrong time", direction, log.room, reading.client,
                 "%s bears a time %d ms before %s, behind which it stands" % (

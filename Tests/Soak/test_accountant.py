@@ -479,6 +479,35 @@ class AccountantTests(unittest.TestCase):
                 result = story.account([(at + 400, 60_000), (at + 1000, 0)])
                 self.assertEqual(bool(result.of("lost")), not is_right, result.findings)
 
+    def test_a_gap_that_was_told_to_nobody_was_counted_back_when_it_ended(self):
+        """All are away as it is told, or their links bring nothing, and hear of it when the clock shows something else."""
+        day = 86_400_000
+        for name, offset, clock, comes, is_right in (
+                ("behind then", -day, [(0, -day), (400, 0)], True, True),
+                ("ahead then", 60_000, [(0, 60_000), (400, 0)], True, True),
+                ("right then, wrong before and now", 0, [(-9000, 60_000), (0, 0), (9000, -day)], True, True),
+                ("who heard of it was there", -day, [(0, -day), (400, 0)], False, False),
+                ("long before its end", -day, [(-9000, -day), (-2000, 0)], True, False),
+                ("long behind its end", -day, [(4000, -day), (5000, 0)], True, False),
+                ("by something else", -day, [(0, -3_600_000), (400, 0)], True, False),
+                # It showed that twice, and the second time is what it says.
+                ("ahead and then right", 0, [(-30_000, 20_000), (-10_000, 0)], True, True),
+                ("ahead and then right, a while before", 20_000, [(-30_000, 20_000), (-10_000, 0)], True, False),
+                ("never", -day, [], True, False)):
+            for end in (100, -200):
+                with self.subTest(name, end=end):
+                    story = Story().talk()
+                    story.pass_on(Key("Ann-loft", "loft", 4), skip=("bob@desk",))
+                    at = story.logs["loft"][-1]["at"]
+                    story.now = at + 20_000
+                    if comes:
+                        story.connect("bob@desk")
+                    story.gap("bob@desk", "loft", at - 500 + offset, at + end + offset)
+                    story.talk(5, 5)
+                    result = story.account([(at + when, wrong) for when, wrong in clock])
+                    # One that ends before what is missing does not mean it.
+                    self.assertEqual(bool(result.of("lost")), end < 0 or not is_right, result.findings)
+
     def test_a_gap_that_is_told_too_short_covers_nothing_outside_of_it(self):
         for begin, end, is_right in ((-1000, 0, True), (-1, 0, True), (50, 1000, False), (-2000, -1100, False)):
             with self.subTest(begin=begin, end=end):
@@ -937,6 +966,41 @@ class AccountantTests(unittest.TestCase):
                 story, deaths = self.forget(**arguments)
                 self.found(story, *expected, deaths=deaths)
 
+    def test_what_is_shown_anew_is_of_when_the_clock_said_that_it_was_learnt_anew(self):
+        """It bears min(told, now), and the next process has another now. It was said 20 s before the relay died, and is shown
+        anew 1 s behind that."""
+        day = 86_400_000
+        behind = [(20_500, -day)]
+        for name, time, clock, is_right, arguments in (
+                ("behind", 20_800 - day, behind, True, {}),
+                ("what was kept after all", 0, behind, True, {}),
+                ("before the relay died", 10_000 - day, behind, False, {}),
+                ("after it was shown", 30_000 - day, behind, False, {}),
+                ("later than it was said", 20_800, behind, False, {}),
+                ("by something else", 20_800 - day - 3_600_000, behind, False, {}),
+                ("as the other process lived", 15_000 - day, [(10_000, -day), (19_000, 0)], False, {}),
+                ("as the other process lived, now", 20_800 - day, [(10_000, -day), (19_000, 0)], False, {}),
+                ("afterwards", 20_800 - day, [(40_000, -day)], False, {}),
+                ("never said", 20_800 - day, behind, False, {"notices": ()}),
+                ("did not die", 20_800 - day, behind, False, {"dies": False})):
+            with self.subTest(name):
+                at = self.forget()[0].logs["reef"][-1]["at"]
+                story, deaths = self.forget(time=at + time, **arguments)
+                result = story.account([(at + when, offset) for when, offset in clock], deaths=deaths)
+                self.assertEqual(bool(result.of("wrong time")), not is_right, result.findings)
+                self.assertEqual(len(result.findings), len(result.of("wrong time")))
+
+    def test_what_is_shown_first_is_not_of_when_it_was_learnt_anew(self):
+        for is_late, expected in ((True, []), (False, [("wrong time", "down", "typed", 1)])):
+            with self.subTest(is_late):
+                at, day = self.forget()[0].logs["reef"][-1]["at"], 86_400_000
+                story, deaths = self.forget(time=at + 20_800 - day)
+                if not is_late:
+                    for record in story.records.values():
+                        for line in record:
+                            line["l"] = line["l"].replace("time=" + stamp(at), "time=" + stamp(at + 20_800 - day))
+                self.found(story, *expected, clock=[(at + 20_500, -day)], deaths=deaths)
+
     def test_what_a_relay_says_is_of_its_own_life_alone(self):
         """The next process stands before a full disk as well, and says nothing."""
         story = Story(rooms=("reef",)).talk()
@@ -1088,6 +1152,27 @@ class AccountantTests(unittest.TestCase):
                     "bob@desk", room, story.logs[room][:-1], why="look",
                     gaps=[(entry["at"] - 10, entry["at"] + 10)] if when == "gap" else ())
                 self.found(story, *([("lost", "pages", wire, 1)] * expected), deaths=[died])
+
+    def test_the_newest_lines_are_those_behind_where_they_were_shown_anew(self):
+        """Two lines were forgotten, and 19 are behind them: a page holds one of the two, and it must be the second."""
+        one, two = Key("Ann-reef", "reef", 4), Key("alice@one", "reef", 4)
+        for anew, held, expected in (
+                ((one, two), two, 0), ((one, two), one, 1), ((two, one), one, 0), ((two, one), two, 1)):
+            with self.subTest(anew=anew, held=held):
+                story = Story(rooms=("reef",)).talk()
+                story.store("bob@desk", "reef", False)
+                entries = {one: story.pass_on(one), two: story.pass_on(two)}
+                died = story.now = story.now + 1000
+                for client in story.records:
+                    story.connect(client)
+                if anew[1] == one:
+                    entries[one] = dict(entries[one], said_at=entries[two]["said_at"] + 1)
+                for key in anew:
+                    for client in story.records:
+                        story.show(entries[key], client)
+                rest = [story.pass_on(Key("Ann-reef", "reef", number)) for number in range(5, 24)]
+                story.page("bob@desk", "reef", [entries[held], *rest], why="look")
+                self.found(story, *([("lost", "pages", "typed", 1)] * expected), deaths=[died])
 
     def test_what_claims_to_be_later_than_the_clock_is_of_then(self):
         for offset, late, is_right in (
