@@ -201,9 +201,7 @@ final class BridgeContext {
     func requestConnectSlot(_ room: RoomID, turn: String? = nil) {
         connectQueue.append((room, turn))
         // Granted from the timer, never from within the request: a link is not re-entered.
-        if timers[.connectGate] == nil {
-            timers.set(.connectGate, at: connectBudget.nextGrant(now: now.monotonic))
-        }
+        wakeConnectGate(at: connectBudget.nextGrant(now: now.monotonic))
     }
 
     /// Rooms that may connect now.
@@ -246,7 +244,11 @@ final class BridgeContext {
         let next = now.monotonic + pause
         connectTurns[turn] = ConnectTurn(holder: nil, notBefore: next)
         guard connectQueue.contains(where: { $0.turn == turn }) else { return }
-        let due = max(next, connectBudget.nextGrant(now: now.monotonic))
+        wakeConnectGate(at: max(next, connectBudget.nextGrant(now: now.monotonic)))
+    }
+
+    /// No later than it was to open already: others may wait for less.
+    private func wakeConnectGate(at due: MonotonicInstant) {
         timers.set(.connectGate, at: timers[.connectGate].map { min($0, due) } ?? due)
     }
 

@@ -10,7 +10,11 @@ import WireBytes
 /// |-----------------------------------------|------------------------------------------------------------------------|
 /// | the link became usable                  | its subscription was sent; without one, its handshake                |
 /// | a ping was answered                     | that ping was sent                                                   |
-/// | a message, where the server stamps them | its time, less what the backend's clock was seen to lead ours by      |
+/// | a message, where the server stamps them | its time, by the backend's clock as the most timely message showed it  |
+///
+/// Our own time of day may be set at any moment, so what a message's time is compared with is the monotonic clock: the backend's
+/// leads that by what the most timely message showed, also one of an earlier link. Where a time seems later by our own, that
+/// counts: a first message may be late as well.
 ///
 /// A gap begins there. It may be told too long; told too short, something would be lost unsaid.
 struct LinkProof {
@@ -20,11 +24,16 @@ struct LinkProof {
     private(set) var until: Now
     /// Pings under way, oldest first.
     private var asked: [(ref: String, isInJSON: Bool, at: Now)] = []
-    /// The most, in milliseconds, by which a message's time was later than its arrival. With a clock that leads, a late
-    /// message would seem to be on time.
-    private var lead: Int64 = 0
+    /// The most, in milliseconds, by which the time of a message over this link led the monotonic clock as it came.
+    private var lead: Int64?
+    /// The same of the link before.
+    private let formerLead: Int64?
 
-    init(since now: Now) { until = now }
+    /// - Parameter former: of the link before.
+    init(since now: Now, after former: LinkProof? = nil) {
+        until = now
+        formerLead = former.flatMap { $0.lead ?? $0.formerLead }
+    }
 
     mutating func asked(_ ref: String, isInJSON: Bool = false, at now: Now) {
         if asked.count == Self.maxAsked { asked.removeFirst() }
@@ -41,12 +50,16 @@ struct LinkProof {
 
     /// A message arrived that the server stamped with this time.
     mutating func stamped(_ at: ChatTimestamp, now: Now) {
-        let (age, over) = now.wall.milliseconds.subtractingReportingOverflow(at.milliseconds)
-        guard !over, age > .min else { return }
-        lead = max(lead, -age)
-        let (late, overLate) = age.addingReportingOverflow(lead)
+        let (ahead, overAhead) = at.milliseconds.subtractingReportingOverflow(now.monotonic.nanoseconds / 1_000_000)
+        let (age, overAge) = now.wall.milliseconds.subtractingReportingOverflow(at.milliseconds)
+        guard !overAhead, !overAge else { return }
+        let known = [lead, formerLead].compactMap(\.self).max()
+        lead = max(lead ?? ahead, ahead)
+        // From the future, with nothing to compare it with: that tells nothing.
+        guard known != nil || age >= 0 else { return }
+        let (late, overLate) = max(known ?? ahead, ahead).subtractingReportingOverflow(ahead)
         guard !overLate else { return }
-        advance(to: now.earlier(by: late))
+        advance(to: now.earlier(by: max(late, age)))
     }
 
     private mutating func advance(to moment: Now) { if moment.monotonic > until.monotonic { until = moment } }

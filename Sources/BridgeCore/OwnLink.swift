@@ -120,6 +120,9 @@ final class OwnLink {
 
     var canSpeak: Bool { link.isUp && !link.isLoginEnded && isIdentified && !isBarred && !isClosing }
 
+    /// What the account says may go out now.
+    var maySend: Bool { canSpeak && !link.isRenewing }
+
     /// Who speaks in the frames of this link.
     func speaker(nick: String) -> ChatPerson {
         ChatPerson(id: upstreamID ?? puppet, name: name ?? nick)

@@ -179,7 +179,8 @@ extension Room {
     /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. So it does
     /// when the login has ended and another is awaited. False where it is neither, or where it was no message that is put off.
     func putOff(_ error: ChatError, _ own: OwnLink?, _ words: String, _ context: BridgeContext) -> Bool {
-        let isLoginEnded = own?.link.isLoginEnded ?? link.isLoginEnded
+        let link = own?.link ?? link
+        let isLoginEnded = link.isLoginEnded || link.isRenewing && error.ref != nil
         guard isLoginEnded || error.retryAfterMilliseconds != nil, !error.isFatal else { return false }
         if let wait = error.retryAfterMilliseconds {
             let pause: Duration = .milliseconds(max(wait, 0))

@@ -15,7 +15,7 @@ extension Room {
     var isLive: Bool { link.isUp && catchUp.state == .live }
 
     /// The backend takes what it is told.
-    var maySend: Bool { isLive && !link.isLoginEnded }
+    var maySend: Bool { isLive && !link.isRenewing }
 
     /// Where what was missed comes from: as the wire says, or as the backend was found to do.
     var historySource: DialectTraits.HistorySource {

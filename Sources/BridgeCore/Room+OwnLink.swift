@@ -463,7 +463,7 @@ extension Room {
         let now = context.now.monotonic
         let keepsIntentions = keepsIntentions(context)
         if keepsIntentions { writeIntended(own, context) }
-        while own.canSpeak, !keepsIntentions || own.outbox.mayIntend(now), let entry = own.outbox.next,
+        while own.maySend, !keepsIntentions || own.outbox.mayIntend(now), let entry = own.outbox.next,
             own.sendBudget.take(now: now)
         {
             stopTyping(entry.origin, context)
@@ -485,7 +485,7 @@ extension Room {
                 }
             }
         }
-        while own.canSpeak, !own.outbox.hasQueued, let receipt = own.pendingReceipts.first,
+        while own.maySend, !own.outbox.hasQueued, let receipt = own.pendingReceipts.first,
             own.sendBudget.take(now: now)
         {
             own.pendingReceipts.removeFirst()
@@ -508,7 +508,7 @@ extension Room {
     }
 
     private func writeIntended(_ own: OwnLink, _ context: BridgeContext) {
-        while own.canSpeak, let entry = own.outbox.nextIntended(through: context.ledger.settled),
+        while own.maySend, let entry = own.outbox.nextIntended(through: context.ledger.settled),
             own.link.send(entry.frames, context)
         {
             own.outbox.markIntendedWritten(at: context.now.monotonic, frameCount: own.link.frameCount)
@@ -517,7 +517,7 @@ extension Room {
 
     func arm(_ own: OwnLink, _ context: BridgeContext) {
         var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge)
-        if own.canSpeak,
+        if own.maySend,
             own.outbox.mayIntend(context.now.monotonic) && own.outbox.hasQueued
                 || !own.pendingReceipts.isEmpty
         {

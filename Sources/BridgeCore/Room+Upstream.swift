@@ -15,7 +15,7 @@ extension Room {
                 linkWentDown(reason, wasUp, retryIn, context)
                 opened(context)
             case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
-            case .loginRenewed: loginWasRenewed(context)
+            case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pumpOutbox(context) }
             case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, nil, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)

@@ -29,7 +29,7 @@ extension UpstreamSession {
     private func subscribe(_ dialectContext: DialectContext, _ context: BridgeContext) {
         let most = subscribesToLess ? CatchUp.smallPage : .max
         let limit = settings.historyLimit > 0 ? min(settings.historyLimit, most) : 1
-        if traits.opening.contains(.subscribes) { proof = LinkProof(since: context.now) }
+        if traits.opening.contains(.subscribes) { proof = LinkProof(since: context.now, after: proof) }
         if traits.opening.contains(.subscribes),
             !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, context)
         {
@@ -99,7 +99,7 @@ extension UpstreamSession {
             loginTaken()
             renewal = .none
             armOpen(context)
-            if isLate { events.append(.loginRenewed) }
+            events.append(.loginRenewed(isLate: isLate))
         case (.expired, .usable) where canRenew:
             switch renewal {
             case .none: break
@@ -136,6 +136,10 @@ extension UpstreamSession {
         case .answering(_, let isLate, _): isLate
         }
     }
+
+    /// A new login is awaited or not answered yet. Nothing is said meanwhile: what is refused since the old one has ended would be
+    /// overtaken by what is said under the new one.
+    var isRenewing: Bool { renewal != .none }
 
     /// What was asked for when the login expired.
     func renewalRead(

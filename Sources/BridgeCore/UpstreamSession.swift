@@ -36,6 +36,8 @@ import WireBytes
 // | reading   | fresh credentials were asked for         | others read → answering; the same read, 30 s → waiting            |
 // | answering | `auth` sent again on the open socket     | auth ok → none; any other, time-out → waiting                    |
 //
+// Messages wait for `none`: one that is refused since the login ended must not be overtaken by one that the new login carries.
+//
 // A renewed login that expires within 5 s of being taken ends the link.
 //
 // A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
@@ -59,8 +61,8 @@ enum LinkEvent: Equatable {
     case down(reason: String, wasUp: Bool, retryIn: Duration)
     /// `byteCount`: of the frame; of several events in one, the share.
     case chat(ChatEvent, byteCount: Int)
-    /// The login had expired and was renewed on the open socket: what was said in between must be fetched.
-    case loginRenewed
+    /// The login was renewed on the open socket. `isLate`: it had expired, and what was said in between must be fetched.
+    case loginRenewed(isLate: Bool)
     /// The peer has answered a ping that was sent then, so it has read the first `frameCount` frames of this session.
     case pong(sentAt: MonotonicInstant, frameCount: UInt64)
     case dropped(DropReason, byteCount: Int, typeKey: String?)
@@ -333,7 +335,7 @@ final class UpstreamSession {
                 compression: settings.compression, nonce: context.randomBytes(16))
             request.request(into: &context.writer)
             handshake = request
-            proof = LinkProof(since: context.now)
+            proof = LinkProof(since: context.now, after: proof)
             state = .handshaking
             context.emit(.sendUpstream(room, context.writer.take()))
             context.timers.set(.link(room), at: context.now.monotonic + settings.handshakeTimeout)

@@ -60,11 +60,18 @@ struct LinkProofTests {
         Row("an older message after a newer one", [(50, .message(40)), (51, .message(30))], 40),
         Row("a message from before the ping", [(20, .ping("1")), (21, .pong("1")), (22, .message(10))], 20),
         Row("a server whose clock is behind", [(30, .message(-3600))], 0),
-        Row("a server whose clock leads", [(30, .message(75))], 30),
+        Row("a server whose clock leads", [(30, .message(75)), (40, .message(85))], 40),
         Row("the same, and then a message that was held back", [(30, .message(75)), (60, .message(80))], 35),
         Row(
             "our clock is set back, then a message is held back",
             [(30, .message(30)), (40, .message(40)), (60, .message(45))], leads: [0, -60, -60], -15),
+        Row(
+            "our clock is set back while a message is held back",
+            [(30, .message(30)), (72, .message(65))], leads: [0, -45], 20),
+        Row("a first message from the future, which may be held back", [(72, .message(65))], leads: [-45], 0),
+        Row(
+            "a server whose clock leads, as the second message shows",
+            [(30, .message(75)), (40, .message(85)), (60, .message(95))], 50),
         Row("a time that cannot be", [(30, .message(-9e15))], 0),
     ]
 

@@ -300,6 +300,24 @@ struct SessionOpeningTests {
         #expect(stage.harness.bridge.roomStates[0].isUp)
     }
 
+    @Test("while a renewed login is not answered nothing is said, so that nothing overtakes what the old one was refused for")
+    func saidWhileRenewing() throws {
+        let stage = try Self.live { $0.confirmation = .receipt }
+        stage.harness.send(1, "PRIVMSG #lobby :one")
+        let id = try #require(stage.sent().first { $0["kind"]?.string == "message" }?["id"]?.string)
+        stage.harness.perform { _, _ in
+            stage.room.tokenRenewed(
+                UpstreamCredentials(socket: .accessToken("second")), stage.harness.bridge.context)
+        }
+        stage.harness.send(1, "PRIVMSG #lobby :two")
+        #expect(stage.sent().map { $0["kind"]?.string } == ["auth"])
+        // The old one was revoked before it would have ended.
+        stage.backend("{\"kind\":\"error\",\"ref\":\"\(id)\",\"text\":\"no permission\"}")
+        stage.backend(#"{"kind":"auth","state":"ok"}"#)
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["one", "two"])
+        #expect(!stage.heard().contains { $0.contains("CANNOT_DELIVER") })
+    }
+
     @Test("a renewed login that nobody answers, or that is refused, ends the link", arguments: [true, false])
     func renewalFails(isRefused: Bool) throws {
         let stage = try Self.live()
@@ -419,6 +437,24 @@ struct SessionOpeningTests {
         #expect(stage.seen() == [])
         stage.harness.advance(by: .seconds(2))
         #expect(stage.seen().filter { $0.hasSuffix("connect") }.count == 1)
+    }
+
+    @Test("a backend that is left alone holds up the links of no other")
+    func otherBackends() throws {
+        let stage = try SessionStage(StubDialect())
+        stage.harness.start()
+        stage.harness.advance(by: .seconds(1))
+        let (context, overloaded) = (stage.harness.bridge.context, RoomID(index: -99))
+        stage.harness.perform { _, _ in
+            context.requestConnectSlot(overloaded, turn: "another")
+            _ = context.takeConnectSlots()
+            context.endConnectTurn("another", overloaded, pause: .seconds(30))
+            context.requestConnectSlot(overloaded, turn: "another")
+            _ = context.takeConnectSlots()
+        }
+        stage.harness.endTransport(0, reason: "reset")
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.room.link.isUp)
     }
 
     @Test("where frames name rooms, those of other rooms are left alone")
