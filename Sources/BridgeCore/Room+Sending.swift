@@ -230,7 +230,9 @@ extension Room {
         let origin = entry.origin
         let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
-        let msgid = shownID(of: entry, upstreamID: upstreamID, context)
+        // Where pongs confirm, an earlier process may have shown it before the backend's id was known.
+        let isOurs = own?.delivery.acceptsPongs ?? delivery.acceptsPongs
+        let msgid = shownID(of: entry, upstreamID: isOurs ? nil : upstreamID, context)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
         if !isIDKnown {
             let sent = SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic)

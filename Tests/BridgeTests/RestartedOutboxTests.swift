@@ -204,6 +204,22 @@ struct RestartedOutboxTests {
         #expect(stage.kept.isEmpty && stage.room.outbox.isEmpty)
     }
 
+    @Test("what a pong confirmed, and was not kept, bears the same msgid when the next process shows it")
+    func sameMsgid() throws {
+        let stage = try DurableStage(DurableKind.all[4])
+        let bob = stage.enter("bob", caps: "echo-message message-tags")
+        stage.harness.store.commits = false
+        stage.say("one", bob)
+        // That it is accepted, and that it may be on the wire; not that it was shown.
+        for _ in 0..<2 { stage.commit() }
+        let shown = try #require(stage.lines(bob, with: "PRIVMSG #lobby :one").first)
+        stage.restart()
+        stage.run()
+        #expect(stage.texts == ["one"])
+        let msgids = stage.harness.store.disk.rooms[stage.room.storedKey]?.messages.map(\.msgid) ?? []
+        #expect(msgids.count == 1 && shown.contains("msgid=" + (msgids.first ?? "?")))
+    }
+
     @Test("without a history nobody knows, and the author is told that")
     func unknown() throws {
         let stage = try DurableStage(Self.textual)
