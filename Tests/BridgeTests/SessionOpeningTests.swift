@@ -300,7 +300,7 @@ struct SessionOpeningTests {
         #expect(stage.harness.bridge.roomStates[0].isUp)
     }
 
-    @Test("while a renewed login is not answered nothing is said, so that nothing overtakes what the old one was refused for")
+    @Test("while a renewed login is not answered nothing is said: it might overtake what the old one is refused for")
     func saidWhileRenewing() throws {
         let stage = try Self.live { $0.confirmation = .receipt }
         stage.harness.send(1, "PRIVMSG #lobby :one")
