@@ -53,7 +53,7 @@ struct LinkProof {
         let (ahead, overAhead) = at.milliseconds.subtractingReportingOverflow(now.monotonic.nanoseconds / 1_000_000)
         let (age, overAge) = now.wall.milliseconds.subtractingReportingOverflow(at.milliseconds)
         guard !overAhead, !overAge else { return }
-        let known = [lead, formerLead].compactMap(\.self).max()
+        let known = lead.map { max($0, formerLead ?? $0) } ?? formerLead
         lead = max(lead ?? ahead, ahead)
         // From the future, with nothing to compare it with: that tells nothing.
         guard known != nil || age >= 0 else { return }
