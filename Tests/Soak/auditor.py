@@ -173,19 +173,14 @@ class Clock:
     def is_wrong_by(self, offset, begin, end):
         return any(found == offset for _, _, found in self.wrong_by(begin, end))
 
-    def older(self, begin, end):
-        """The oldest time that the relay may have had in hand in this time: a standstill makes it older."""
-        begin -= STALE
-        return min([begin, *(since - STALE for since, until in self.stops if since <= end and until >= begin)])
-
     def showed(self, begin, end):
-        """[(first, last)]: what it may have shown in this time."""
-        oldest = self.older(begin, end)
-        found = self.wrong_by(oldest, end)
+        """[(first, last)]: what it may have shown in this time, or a little earlier, or right before a standstill."""
+        begin -= STALE
+        stops = [since for since, until in self.stops if since <= end and until >= begin]
+        found = self.wrong_by(min([begin, *(since - STALE for since in stops)]), end)
         spans = [(first + offset, last + offset) for first, last, offset in found]
-        if oldest < begin - STALE:
-            # Stopped between looking at the machine's clock and learning by how much that is to be wrong.
-            spans += [(oldest + offset, oldest + 2 * STALE + offset) for _, _, offset in found]
+        # Stopped between looking at the machine's clock and learning by how much that is to be wrong.
+        spans += [(since - STALE + offset, since + STALE + offset) for since in stops for _, _, offset in found]
         return spans
 
 
@@ -1429,7 +1424,7 @@ class Audit:
         """Pages that follow each other have no hole between their first line and their last one."""
         owed, ranks = {}, self.ranks(room, lines)
         after = keys.get(pages[0].reference) if pages and pages[0].sub == "AFTER" else None
-        if after in room.rank and lines:
+        if after in room.rank and lines and not self.is_loose(after):
             # Nor behind the line after which they begin.
             ranks.setdefault(room.lane(after), []).append(room.rank[after])
         for lane, found in ranks.items():

@@ -757,6 +757,31 @@ def set_slowly(before, after, pause):
     return run
 
 
+def stood_still(early):
+    """The relay stops a second after something is sent, and has read the machine's clock `early` before; the offset it adds is the
+    one from after the standstill.
+    """
+    run = spoken()
+    run.clock.append({"t": run.t, "offset": 3_600_000})
+    run.tick(3000)
+    key = run.key("bob@desk", "reef")
+    text = auditor.named(key) + " words"
+    run.note("bob@desk", ">", "PRIVMSG #reef :" + text)
+    run.tick(1000)
+    stopped = run.t
+    run.relay.append({"t": run.t, "what": "stopped", "pid": 7})
+    run.tick(500)
+    run.clock.append({"t": run.t, "offset": 0})
+    run.tick(12_000)
+    run.relay.append({"t": run.t, "what": "continued", "pid": 7})
+    run.ping("bob@desk")
+    run.log("reef", "bob", text, stopped - early, None)
+    run.logs["reef"][-1]["said_at"] = stopped - early
+    run.line("reef", key, "bob", "bob", text, stopped - early, "bob@desk")
+    run.tick(6000)
+    return run
+
+
 def forgotten_for_good(is_swapped=False):
     """Nothing can be kept, the relay says so and is killed. What was shown then does not come again, but lies in a gap."""
     run = Run()
@@ -985,6 +1010,21 @@ class Clean(unittest.TestCase):
         run.person("Ben", "reef")
         run.line("reef", key, "Ann-reef", None, entry["text"], entry["said_at"], None)
         run.person("Ben", "reef")
+        self.check(run.finish())
+
+    def test_catching_up_from_what_came_late(self):
+        """What is newer than it was shown before it."""
+        run = spoken()
+        run.person("Ann", "reef", show=False)
+        entry = run.logs["reef"][-1]
+        key = auditor.key_of(entry["text"])
+        run.tick()
+        run.warn("reef", "The history cannot be fetched at the moment, so older messages may come late.")
+        run.person("Ann", "reef")
+        run.line("reef", key, "Ann-reef", None, entry["text"], entry["said_at"], None)
+        run.leave("dora@web")
+        run.person("Ann", "reef")
+        run.enter("dora@web")
         self.check(run.finish())
 
     def test_came_behind_a_row(self):
@@ -1328,6 +1368,13 @@ class Broken(unittest.TestCase):
                 self.check(
                     gap_over_a_restart(how).finish(), ("down", "lost", "live"), ("pages", "lost", "live"),
                     some_text="Ben-loft:loft:1 ")
+
+    def test_clock_of_a_standstill(self):
+        """It stopped between looking at the machine's clock, and learning that the clock is right again: not any longer before."""
+        self.check(stood_still(0).finish())
+        for early in (-300, 800):
+            broken, _ = stood_still(early).finish().audit()
+            self.assertIn(("up", "wrong time", "past"), broken)
 
     def test_lost_in_a_standstill(self):
         """What the harness did excuses nothing."""
