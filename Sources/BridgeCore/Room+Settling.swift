@@ -252,14 +252,17 @@ extension Room {
         return true
     }
 
-    /// The backend has a message that IRC has seen, under an id that is known only now.
+    /// The backend has a message that IRC has seen, under an id that is known only now, or is still to be learned.
     func learnShown(
         _ entry: OutboxEntry, _ upstreamID: ChatID?, _ own: OwnLink?, _ context: BridgeContext
     ) {
-        guard let upstreamID, traits.messageIDOrigin == .server else { return }
+        guard traits.messageIDOrigin == .server else { return }
         let msgid = shownID(of: entry, context)
         _ = own?.sent.take(msgid: msgid) ?? sentMessages.take(msgid: msgid)
-        learn(upstreamID, of: msgid, context)
+        if let upstreamID { return learn(upstreamID, of: msgid, context) }
+        // What an earlier process sent was known by its words alone: who learns its id would not know what goes with it.
+        let sent = SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic)
+        if let own { own.sent.append(sent) } else { sentMessages.append(sent) }
     }
 
     // MARK: - What is missing

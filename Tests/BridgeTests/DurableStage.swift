@@ -254,6 +254,12 @@ final class DurableStage {
         return true
     }
 
+    /// The backend's connection has read what is on the wire, and it comes to nothing.
+    func drop() {
+        look()
+        wire = []
+    }
+
     func loseLink(arrives: Bool = true) {
         look()
         while arrives || kind.isWrittenTheEnd, !wire.isEmpty { _ = takeFrame() }

@@ -220,6 +220,24 @@ struct RestartedOutboxTests {
         #expect(msgids.count == 1 && shown.contains("msgid=" + (msgids.first ?? "?")))
     }
 
+    @Test("what one process wrote, and the next one wrote again, does not go once more when it has come back")
+    func writtenAgain() throws {
+        let stage = try DurableStage(DurableKind.all[4])
+        stage.say("one", stage.enter("bob", caps: "echo-message"))
+        stage.drop()
+        stage.restart()
+        stage.advance(CatchUp.patience)
+        stage.run()
+        #expect(stage.texts == ["one"] && stage.kept.map(\.state) == [.delivered])
+        stage.harness.sendFrame(0, try #require(stage.log.last).json)
+        stage.run()
+        #expect(stage.kept.isEmpty)
+        stage.restart()
+        stage.advance(CatchUp.patience)
+        stage.run()
+        #expect(stage.texts == ["one"])
+    }
+
     @Test("without a history nobody knows, and the author is told that")
     func unknown() throws {
         let stage = try DurableStage(Self.textual)
