@@ -61,6 +61,10 @@ final class Backlog {
     var phase = Phase.announced
     /// The disk's time is over then.
     var deadline: MonotonicInstant?
+    /// Every message up to here was written whole.
+    private(set) var written: Int64
+    /// The message of which the lines are being written, or were last.
+    private var rowInHand: Int64?
     /// The rows of the page that are not rendered yet, the last one first.
     private var rows: [StoredMessage] = []
     /// Lines to write, the last one first.
@@ -80,6 +84,7 @@ final class Backlog {
         self.room = room
         self.kind = kind
         self.start = start
+        written = start
         self.position = position
         self.through = through
         self.leftOut = leftOut
@@ -112,7 +117,11 @@ final class Backlog {
     ///
     /// - Parameter render: makes the lines of one message; none where the client does not get it.
     func nextLine(_ render: (StoredMessage) -> [IRCMessage]) -> IRCMessage? {
-        while lines.isEmpty, let row = rows.popLast() { lines = render(row).reversed() }
+        while lines.isEmpty, let row = rows.popLast() {
+            rowInHand = row.sequence
+            lines = render(row).reversed()
+        }
+        defer { if lines.isEmpty { written = max(written, rowInHand ?? written) } }
         return lines.popLast()
     }
 
@@ -125,6 +134,7 @@ final class Backlog {
     }
 
     func forgetPage() {
+        rowInHand = nil
         rows = []
         lines = []
     }

@@ -188,6 +188,8 @@ extension Bridge {
         case .writing:
             if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
                 session.undrainedBytes += write(line, to: session, label: nil, batch: backlog.batch)
+                // A PING that goes now asks about this, too.
+                if backlog.kind == .missed { following.rooms[id]?.written = backlog.written }
                 return true
             }
             if !backlog.hasFailed {

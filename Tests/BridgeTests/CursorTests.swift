@@ -240,6 +240,27 @@ struct CursorTests {
 
     // MARK: - Questions
 
+    @Test("a question amid what was said before asks about all of it that was written")
+    func amidBacklog() throws {
+        let stage = try BacklogStage(rejoins: false)
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone", caps: Self.caps)
+        stage.leave(1)
+        let words = String(repeating: "x", count: 300)
+        stage.say((0..<300).map { "m\($0) " + words })
+        stage.connect(1, "alice@phone", caps: Self.caps)
+        stage.harness.setSlow(1, true)
+        stage.harness.send(1, "JOIN #lobby")
+        let count = stage.heard(1).count
+        #expect(count > 1 && count < 100)
+        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        #expect(stage.answer(1))
+        // The rest is not asked about yet.
+        stage.harness.setSlow(1, false)
+        #expect(stage.heard(1).count == 300 - count)
+        #expect(stage.cursor("alice", "phone") == Int64(count - 1))
+    }
+
     @Test("a question that an answer gives rise to asks about everything that was written before it, too")
     func askedInAnAnswer() throws {
         let stage = try BacklogStage()
