@@ -293,6 +293,8 @@ def a_talkative_person_delays_nobody(world):
     say("cat", "one", 20)
     for name in ("ann", "cat"):
         clients[name].barrier()
+    # Ten go at once, whoever said them, and are on their way when somebody else speaks.
+    remy.expect("what goes at once", lambda _: len(remy.bodies()) >= 10)
     say("bob", "one", 1)
     before = len(remy.bodies())
     remy.expect_message("bob one 0")
