@@ -13,24 +13,21 @@ extension Bridge {
 
     /// Acceptances are decided, and intentions to write are on disk.
     func storeDidSettle(refused: Set<StoreTicket>, reason: String) {
-        for (room, own) in outboxesAwaitingStore() {
-            room.storeSettled(own, refused: refused, reason: reason, context)
+        for (room, lane) in lanesAwaitingStore() {
+            room.storeSettled(lane, refused: refused, reason: reason, context)
         }
         releasePongs()
         finishIfIdle()
     }
 
     func storeDidOverflow(_ ticket: StoreTicket, reason: String) {
-        for (room, own) in outboxesAwaitingStore() { room.storeOverflowed(own, ticket, reason: reason, context) }
+        for (room, lane) in lanesAwaitingStore() { room.storeOverflowed(lane, ticket, reason: reason, context) }
         releasePongs()
         finishIfIdle()
     }
 
-    private func outboxesAwaitingStore() -> [(room: Room, own: OwnLink?)] {
-        context.takeOutboxesAwaitingStore().compactMap { id in
-            if let room = room(id) { return (room, nil) }
-            return ownLink(id).map { ($0.room, $0.own) }
-        }
+    private func lanesAwaitingStore() -> [(room: Room, lane: SendLane)] {
+        context.takeLanesAwaitingStore().compactMap { lane($0) }
     }
 
     // MARK: - PING and PONG
@@ -74,7 +71,7 @@ extension Bridge {
 
     /// Has a client told, after what it is being told already, what failed of its messages in a room.
     func tellUntold(_ room: Room, _ session: IRCSession) {
-        for place in room.untoldPlaces(session.id, context) { session.appendLongAnswer(.untold(place, after: 0)) }
+        for lane in room.untoldLanes(session.id, context) { session.appendLongAnswer(.untold(lane, after: 0)) }
     }
 
     func tellUntold(in room: Room, to clients: [ClientID]) {
@@ -85,9 +82,8 @@ extension Bridge {
     }
 
     func untoldStep(_ id: RoomID, _ after: UInt64, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        let place = room(id).map { ($0, nil) } ?? ownLink(id).map { ($0.room, Optional($0.own)) }
-        guard let (room, own) = place,
-            let (line, number) = room.tellUntold(session.id, own, after: after, context)
+        guard let (room, lane) = lane(id),
+            let (line, number) = room.tellUntold(session.id, lane, after: after, context)
         else { return (nil, nil) }
         return (line, .untold(id, after: number))
     }

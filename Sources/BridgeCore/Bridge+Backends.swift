@@ -101,14 +101,15 @@ extension Bridge {
                 return room.historyArrived(.failure(failure), isComplete: false, context)
             }
             settle(
-                account.submit(.history(id), .history(query), dialectContext: room.dialectContext, context), account)
+                account.submit(.history(id), .history(query), dialectContext: room.lane.dialectContext, context),
+                account)
         case .olderHistory(let id, let query):
             guard let room = room(id) else { return }
             guard let account = backend(named: room.settings.backend) else {
                 return room.olderArrived(nil, isComplete: false, context)
             }
             settle(
-                account.submit(.olderHistory(id), .history(query), dialectContext: room.dialectContext, context),
+                account.submit(.olderHistory(id), .history(query), dialectContext: room.lane.dialectContext, context),
                 account)
         case .ownIdentity(let id):
             guard let (room, own) = ownLink(id) else { return }
@@ -126,10 +127,10 @@ extension Bridge {
                         .markRead(id), .markRead(room: name), dialectContext: own.dialectContext, context), account)
             }
             guard let room = room(id), let account = backend(named: room.settings.backend) else { return }
-            let name = room.dialectContext.announcedRoom ?? room.settings.upstreamRoom
+            let name = room.lane.dialectContext.announcedRoom ?? room.settings.upstreamRoom
             settle(
                 account.submit(
-                    .markRead(id), .markRead(room: name), dialectContext: room.dialectContext, context), account)
+                    .markRead(id), .markRead(room: name), dialectContext: room.lane.dialectContext, context), account)
         }
     }
 

@@ -164,9 +164,7 @@ extension Bridge {
 
     func finishIfIdle() {
         let own = context.ownLinks.values
-        if phase == .draining, rooms.allSatisfy({ $0.outbox.isEmpty }), own.allSatisfy({ $0.outbox.isEmpty }) {
-            beginAsking()
-        }
+        if phase == .draining, rooms.allSatisfy({ $0.lanes.allSatisfy(\.outbox.isEmpty) }) { beginAsking() }
         if phase == .closing, rooms.allSatisfy({ $0.link.state == .stopped }),
             own.allSatisfy({ $0.link.state == .stopped })
         {

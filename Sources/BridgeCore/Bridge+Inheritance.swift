@@ -55,7 +55,7 @@ extension Room {
         toldReceipts.forget(author: author)
         // The disk may have been read before the store hears of this.
         if isLoading { forgottenAuthors[author] = nobody }
-        var gone = outbox.disown(author, as: nobody)
+        var gone = lane.outbox.disown(author, as: nobody)
         for account in restingOutboxes.keys.sorted() {
             gone += restingOutboxes[account]?.disown(author, as: nobody) ?? []
         }

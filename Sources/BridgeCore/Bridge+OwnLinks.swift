@@ -7,7 +7,7 @@ extension Bridge {
     /// Tells a room's link, or an account's own, what happened.
     func drive(_ id: RoomID, _ verb: (UpstreamSession, DialectContext) -> [LinkEvent]) {
         if let room = room(id) {
-            room.handle(verb(room.link, room.dialectContext), context)
+            room.handle(verb(room.link, room.lane.dialectContext), context)
         } else if let (room, own) = ownLink(id) {
             room.handle(verb(own.link, own.dialectContext), from: own, context)
         }
@@ -19,6 +19,11 @@ extension Bridge {
         return (room, own)
     }
 
+    /// A room's own lane, or that of an account's own link.
+    func lane(_ id: RoomID) -> (room: Room, lane: SendLane)? {
+        room(id).map { ($0, $0.lane) } ?? ownLink(id).map { ($0.room, $0.own) }
+    }
+
     /// The room, and the account whose login is shown, where `id` is an account's own link and not a room.
     public func ownLogin(of id: RoomID) -> (room: RoomID, account: String)? {
         context.ownLinks[id].map { ($0.room, $0.account) }
@@ -27,8 +32,6 @@ extension Bridge {
     /// Handles a timer of an account's own link; false for every other.
     func fireOwnLinkTimer(_ key: TimerKey) -> Bool {
         switch key {
-        case .outbox(let id): fire(id) { $0.outboxTimerFired($1, context) }
-        case .markRead(let id): fire(id) { $0.markReadTimerFired($1, context) }
         case .linger(let id): fire(id) { $0.ownLingerTimerFired($1, context) }
         case .ownIdentity(let id): fire(id) { $0.ownIdentityTimerFired($1, context) }
         default: false

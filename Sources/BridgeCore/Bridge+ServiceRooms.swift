@@ -114,7 +114,7 @@ extension Bridge {
     /// The room's own line, and one about the asker's own link there, where there is trouble with it.
     private func statusLines(of room: Room, _ session: IRCSession) -> [String] {
         let host = room.settings.url.host
-        let waiting = room.outbox.count
+        let waiting = room.lane.outbox.count
         let messages = Self.counted(waiting, "message", "messages")
         var text: String
         if room.link.isUp {
@@ -293,9 +293,8 @@ extension Bridge {
 extension Room {
     /// Messages that wait, of one author.
     func waitingCount(of puppet: ChatID) -> Int {
-        let outboxes = [outbox] + ownLinks.values.map(\.outbox)
-        return outboxes.reduce(0) { count, outbox in
-            outbox.isEmpty ? count : count + outbox.entries.count { $0.origin.puppet == puppet }
+        lanes.reduce(0) { count, lane in
+            lane.outbox.isEmpty ? count : count + lane.outbox.entries.count { $0.origin.puppet == puppet }
         }
     }
 

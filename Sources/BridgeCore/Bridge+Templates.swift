@@ -259,7 +259,7 @@ extension Bridge {
     }
 
     /// Nobody is in the room, and nothing that was said waits in it.
-    private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.outbox.isEmpty && !room.isOpening }
+    private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.lane.outbox.isEmpty && !room.isOpening }
 
     private func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)

@@ -279,7 +279,6 @@ extension Room {
     func clientRenamed(_ client: ClientID, to name: String, isAnother: Bool) {
         locals[client]?.clientName = name
         guard isAnother else { return }
-        outbox.renameClient(client, to: name)
-        for own in ownLinks.values { own.outbox.renameClient(client, to: name) }
+        for lane in lanes { lane.outbox.renameClient(client, to: name) }
     }
 }

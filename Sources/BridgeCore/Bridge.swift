@@ -468,11 +468,11 @@ public final class Bridge {
             case .settling(let id): room(id)?.settlingTimerFired(context)
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }
-            case .outbox(let id): room(id)?.outboxTimerFired(context)
+            case .outbox(let id): if let (room, lane) = lane(id) { room.outboxTimerFired(lane, context) }
             case .typingIn(let person, let id): room(id)?.endTyping(person, announced: true, context)
             case .typingOut(let client, let id): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
-            case .markRead(let id): room(id)?.markReadTimerFired(context)
+            case .markRead(let id): if let (room, lane) = lane(id) { room.markReadTimerFired(lane, context) }
             case .undecided(let id): room(id)?.releaseDecided(context)
             case .openActions(let id): room(id)?.openActionsTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)

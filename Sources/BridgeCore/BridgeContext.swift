@@ -48,7 +48,7 @@ final class BridgeContext {
     var ledger = StoreLedger()
     /// What the store had no room for.
     var unkept = UnkeptChanges()
-    private var outboxesAwaitingStore: Set<RoomID> = []
+    private var lanesAwaitingStore: Set<RoomID> = []
     /// What people chose for themselves alone.
     var choices = PersonalChoices()
     /// Where backends want a token for their files, by the backend's name.
@@ -115,11 +115,11 @@ final class BridgeContext {
     }
 
     /// Something in the outbox of a room, or of an account's own link, waits for the store.
-    func awaitStore(_ room: RoomID) { outboxesAwaitingStore.insert(room) }
+    func awaitStore(_ lane: RoomID) { lanesAwaitingStore.insert(lane) }
 
-    func takeOutboxesAwaitingStore() -> [RoomID] {
-        defer { outboxesAwaitingStore = [] }
-        return outboxesAwaitingStore.sorted { $0.index < $1.index }
+    func takeLanesAwaitingStore() -> [RoomID] {
+        defer { lanesAwaitingStore = [] }
+        return lanesAwaitingStore.sorted { $0.index < $1.index }
     }
 
     func takeActions() -> [BridgeAction] {

@@ -193,6 +193,14 @@ struct Outbox {
     /// No intention is formed before this.
     private(set) var intentionsPausedUntil: MonotonicInstant?
 
+    init() {}
+
+    init(_ traits: DialectTraits) {
+        matchesTexts = traits.messageIDOrigin == .server
+        historyTells = traits.history != .none
+        waitsForUnsettled = traits.history != .none
+    }
+
     var count: Int { lists.count }
     var isEmpty: Bool { lists.count == 0 }
     /// All of them, those of each author in the order in which they were or will be written. For tests and for the end: it copies.

@@ -43,34 +43,17 @@ public struct OwnLoginSettings: Equatable, Sendable {
     }
 }
 
-final class OwnLink {
+/// The lane over an account's own link.
+final class OwnLink: SendLane {
     /// Wait before the backend is asked once more who we are.
     static let identityRetry: Duration = .seconds(30)
 
-    /// In the place of a room's, for everything that is addressed by rooms: timers, slots, actions.
-    let id: RoomID
     let room: RoomID
-    let account: String
     let login: OwnLoginSettings
-    let link: UpstreamSession
     /// The account's own id on the backend where we name senders; it marks the account's messages everywhere.
     let puppet: ChatID
     /// The IRC user; another one after everybody left and came again, and nobody before the first came.
     var person: PersonID
-    var dialectContext: DialectContext
-    var outbox: Outbox
-    let failureNotices = FailureNotices()
-    var sendBudget: SendBudget
-    var delivery: DeliveryConfirmation
-    var typingBudget = TokenBucket(rate: 10, burst: 20)
-    var sent = SentMessages()
-    var reactions = OwnReactions()
-    var pendingReceipts: [(reader: ChatPerson, id: ChatID)] = []
-    /// Up to where the account has read.
-    var readSequence = -1
-    var isMarkReadDue = false
-    /// As whom the backend sees us is known, or nothing depends on it.
-    var isIdentified: Bool
     /// The backend shows its own id for us, not the one that we gave.
     var isLearned: Bool
     /// The name that the backend has for us.
@@ -96,32 +79,28 @@ final class OwnLink {
         settings.authenticates = true
         // The room's link sees the past; here a backend that insists on sending some sends the least.
         settings.historyLimit = 0
-        self.id = id
         self.room = roomID
-        self.account = account
         self.login = login
         self.puppet = puppet
         self.person = person
-        self.sendBudget = sendBudget
-        self.outbox = outbox
-        delivery = DeliveryConfirmation(room.dialect.traits)
-        link = UpstreamSession(room: id, settings: settings)
-        dialectContext = DialectContext(room: room.upstreamRoom)
         upstreamID = login.person.map { ChatID($0) }
         isLearned = login.person != nil
-        isIdentified =
-            login.person != nil || room.identity == .puppet || room.dialect.traits.messageIDOrigin == .client
+        var dialectContext = DialectContext(room: room.upstreamRoom)
         if room.identity == .puppet { dialectContext.selfIDs.insert(puppet) }
         if let person = login.person {
             dialectContext.selfIDs.insert(ChatID(person))
             dialectContext.selfNames.insert(person)
         }
+        super.init(
+            id: id, account: account, settings: settings, sendBudget: sendBudget, outbox: outbox,
+            dialectContext: dialectContext)
+        isIdentified =
+            login.person != nil || room.identity == .puppet || room.dialect.traits.messageIDOrigin == .client
     }
 
-    var canSpeak: Bool { link.isUp && !link.isLoginEnded && isIdentified && !isBarred && !isClosing }
+    override var canSpeak: Bool { link.isUp && !link.isLoginEnded && isIdentified && !isBarred && !isClosing }
 
-    /// What the account says may go out now.
-    var maySend: Bool { canSpeak && !link.isRenewing }
+    override func sender(of entry: OutboxEntry) -> ChatPerson { speaker(nick: entry.origin.nick) }
 
     /// Who speaks in the frames of this link.
     func speaker(nick: String) -> ChatPerson {

@@ -198,7 +198,7 @@ extension Room {
             return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)"))
         }
         var action = OpenActions.Action(
-            link: speaker.flatMap { ownLink(of: $0)?.id } ?? self.id, target: id,
+            link: (speaker.map { lane(of: $0) } ?? lane).id, target: id,
             deed: .takeBack(known, before: [], reason: reason), client: client, person: person,
             personID: member.person, puppet: member.puppet, label: answerLabel, writtenAt: context.now.monotonic,
             isShown: !traits.answersDeletes)
@@ -347,9 +347,9 @@ extension Room {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .refused(.unknownMessage)
         }
-        let own = ownLink(of: person)
-        if own == nil, settings.identity == .single, reaction.operation == .remove,
-            let owner = ownReactions.owner(of: reaction.target, reaction.emoji), owner != member.puppet
+        let lane = lane(of: person)
+        if lane === self.lane, settings.identity == .single, reaction.operation == .remove,
+            let owner = lane.reactions.owner(of: reaction.target, reaction.emoji), owner != member.puppet
         {
             return .refused(ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That reaction is somebody else's"))
         }
@@ -360,16 +360,12 @@ extension Room {
         if let why = act(.reaction(reaction), by: person, context) {
             return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)"))
         }
-        if let own {
-            own.reactions.append(reaction, of: member.puppet, at: context.now.monotonic)
-        } else {
-            ownReactions.append(reaction, of: member.puppet, at: context.now.monotonic)
-        }
+        lane.reactions.append(reaction, of: member.puppet, at: context.now.monotonic)
         _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, isEvent: true, context)
         tellReaction(reaction.emoji, reaction.operation, to: entry, by: person, except: client, context)
         opened(
             OpenActions.Action(
-                link: own?.id ?? id, target: reaction.target, deed: .reaction(reaction, to: entry), client: client,
+                link: lane.id, target: reaction.target, deed: .reaction(reaction, to: entry), client: client,
                 person: person, personID: member.person, puppet: member.puppet, label: nil,
                 writtenAt: context.now.monotonic, isShown: true), context)
         return .done
@@ -389,13 +385,13 @@ extension Room {
         if let own = ownLink(speaking: reaction.sender) {
             if own.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
         } else if reaction.isSelf {
-            if ownReactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
+            if lane.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
             // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
             guard settings.identity == .single else { return }
-            if reaction.operation == .remove, let owner = ownReactions.owner(of: reaction.target, reaction.emoji) {
+            if reaction.operation == .remove, let owner = lane.reactions.owner(of: reaction.target, reaction.emoji) {
                 reactor = puppets[owner].flatMap { context.identities[$0.person] }
-                ownReactions.append(reaction, of: owner, at: context.now.monotonic)
-                _ = ownReactions.takeEcho(of: reaction, now: context.now.monotonic)
+                lane.reactions.append(reaction, of: owner, at: context.now.monotonic)
+                _ = lane.reactions.takeEcho(of: reaction, now: context.now.monotonic)
             }
         }
         guard let person = reactor ?? present(reaction.sender, context).flatMap({ context.identities[$0] }) else {
@@ -467,7 +463,7 @@ extension Room {
     /// A message was changed by somebody else than its author, or nobody knows by whom.
     private func tellChanged(_ original: RecentMessages.Entry, _ edit: ChatEdit, _ context: BridgeContext) {
         // The account edits what it said for others, and rows name it as the author of what others changed.
-        let editor = dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, of: [original], context)
+        let editor = lane.dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, of: [original], context)
         let seconds = Int(max(0, context.now.wall.milliseconds - original.at.milliseconds) / 1000)
         let sentence =
             "*** A message of \(original.nick)'s from \(Self.spoken(seconds: seconds)) ago was changed by "
@@ -554,7 +550,7 @@ extension Room {
     private static let anyID = ChatID("1")
 
     private func canSay(_ command: ChatCommand) -> Bool {
-        if case .unsupported = settings.dialect.encode(command, context: dialectContext) { return false }
+        if case .unsupported = settings.dialect.encode(command, context: lane.dialectContext) { return false }
         return true
     }
 
@@ -564,23 +560,22 @@ extension Room {
     ///
     /// - Parameter person: nil: nobody who might have a link of their own.
     private func act(_ command: ChatCommand, by person: Person?, _ context: BridgeContext) -> String? {
-        if let own = person.flatMap({ ownLink(of: $0) }) {
-            guard own.canSpeak else { return "your own link to \(settings.url.host) is not there at the moment" }
-            guard canSay(command) else { return "the backend's format cannot carry it" }
-            guard own.sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
-            return send(command, over: own, context) ? nil : "the link is busy; try again"
+        let lane = person.map { self.lane(of: $0) } ?? self.lane
+        guard lane.canSpeak else {
+            return lane === self.lane
+                ? "this room has no link to \(settings.url.host) at the moment"
+                : "your own link to \(settings.url.host) is not there at the moment"
         }
-        guard link.isUp else { return "this room has no link to \(settings.url.host) at the moment" }
         guard canSay(command) else { return "the backend's format cannot carry it" }
-        guard sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
-        return sendCommand(command, context) ? nil : "the link is busy; try again"
+        guard lane.sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
+        return send(command, over: lane, context) ? nil : "the link is busy; try again"
     }
 
     /// Whether a frame names an IRC user as who did something. What they do, they do here, so of anything else that is the
     /// backend's word alone: it may be a forgery, and it may be their own account at another device.
     private func namesIRCUser(_ sender: ChatPerson) -> Bool {
         ownLink(speaking: sender) != nil || sender.id.map { puppets[$0] != nil } ?? false
-            || settings.identity == .puppet && dialectContext.isSelf(sender)
+            || settings.identity == .puppet && lane.dialectContext.isSelf(sender)
     }
 
     /// Who did something to a message, upstream; nil when the frame names nobody, or an IRC user.

@@ -87,7 +87,7 @@ extension Room {
     }
 
     /// Something that was said here has not gone up yet.
-    private var hasWaiting: Bool { !outbox.isEmpty || ownLinks.contains { !$0.value.outbox.isEmpty } }
+    private var hasWaiting: Bool { lanes.contains { !$0.outbox.isEmpty } }
 
     /// There is something to do for a link: somebody is here, or what was said has not gone up.
     var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting || isOpening }

@@ -63,36 +63,31 @@ extension Room {
 
     // MARK: - Giving up
 
-    func failed(_ entry: OutboxEntry, why: String, _ context: BridgeContext) { failed(entry, why: why, nil, context) }
-
-    func failed(_ entry: OutboxEntry, why: String, _ own: OwnLink?, _ context: BridgeContext) {
-        let number = recordFailure(entry, why: why, own, context)
+    func failed(_ entry: OutboxEntry, why: String, _ lane: SendLane, _ context: BridgeContext) {
+        let number = recordFailure(entry, why: why, lane, context)
         let clients = context.isDurable ? authorClients(entry.origin, context) : entry.origin.client.map { [$0] } ?? []
         for client in clients {
             door.deliver(
                 notDelivered(entry, why, context), to: client,
                 label: client == entry.origin.client ? entry.origin.label : nil)
             if let number {
-                notices(own).shown[client, default: []].insert(number)
-                askWhetherTold(client, own, context)
+                lane.failureNotices.shown[client, default: []].insert(number)
+                askWhetherTold(client, lane, context)
             }
         }
     }
 
     /// The message is given up, and the author is to be told. Returns the number under which it is remembered.
     @discardableResult
-    func recordFailure(_ entry: OutboxEntry, why: String, _ own: OwnLink?, _ context: BridgeContext) -> UInt64? {
+    func recordFailure(_ entry: OutboxEntry, why: String, _ lane: SendLane, _ context: BridgeContext) -> UInt64? {
         context.note(
             .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
-        let arrived = own?.outbox.arrivedPieces(of: entry) ?? outbox.arrivedPieces(of: entry)
-        if let own { own.outbox.dropPieces(of: entry) } else { outbox.dropPieces(of: entry) }
+        let arrived = lane.outbox.arrivedPieces(of: entry)
+        lane.outbox.dropPieces(of: entry)
         guard context.isDurable, let id = entry.storedID else { return nil }
         context.keep(.outboxState(id, .failed, confirmedPieces: arrived, reason: why), about: id)
-        let forgotten =
-            own?.outbox.failures.remember(entry, reason: why, isTold: false)
-            ?? outbox.failures.remember(entry, reason: why, isTold: false)
-        forget(forgotten, context)
-        return own.map { $0.outbox.failures.newest } ?? outbox.failures.newest
+        forget(lane.outbox.failures.remember(entry, reason: why, isTold: false), context)
+        return lane.outbox.failures.newest
     }
 
     private func forget(_ items: [FailedMessages.Item], _ context: BridgeContext) {
@@ -110,22 +105,20 @@ extension Room {
 
     // MARK: - Certainly told
 
-    private func notices(_ own: OwnLink?) -> FailureNotices { own?.failureNotices ?? failureNotices }
-
     /// Asks a client whether it got the lines about failures, unless that question is open.
-    func askWhetherTold(_ client: ClientID, _ own: OwnLink?, _ context: BridgeContext) {
-        let notices = notices(own)
+    func askWhetherTold(_ client: ClientID, _ lane: SendLane, _ context: BridgeContext) {
+        let notices = lane.failureNotices
         guard notices.asked[client] == nil, let numbers = notices.shown.removeValue(forKey: client) else { return }
         notices.asked[client] = numbers
         door.whenReceived(by: client) { [weak self] in
             guard let self, notices.asked.removeValue(forKey: client) != nil else { return }
-            markTold(numbers, own, context)
-            askWhetherTold(client, own, context)
+            markTold(numbers, lane, context)
+            askWhetherTold(client, lane, context)
         }
     }
 
-    private func markTold(_ numbers: Set<UInt64>, _ own: OwnLink?, _ context: BridgeContext) {
-        let (told, forgotten) = own?.outbox.failures.told(numbers) ?? outbox.failures.told(numbers)
+    private func markTold(_ numbers: Set<UInt64>, _ lane: SendLane, _ context: BridgeContext) {
+        let (told, forgotten) = lane.outbox.failures.told(numbers)
         for item in told {
             guard let id = item.entry.storedID else { continue }
             context.keep(
@@ -136,33 +129,29 @@ extension Room {
 
     // MARK: - Authors who come later
 
-    /// The outboxes of this room that have something to tell a client: nil is the room's own.
-    func untoldPlaces(_ client: ClientID, _ context: BridgeContext) -> [RoomID] {
+    /// The lanes of this room that have something to tell a client.
+    func untoldLanes(_ client: ClientID, _ context: BridgeContext) -> [RoomID] {
         guard context.isDurable, let member = locals[client] else { return [] }
-        let own = ownLink(of: member, context)
-        var places: [RoomID] = []
-        if outbox.failures.untold(of: member.puppet, after: 0) != nil { places.append(id) }
-        if let own, own.outbox.failures.untold(of: member.puppet, after: 0) != nil { places.append(own.id) }
-        return places
+        var lanes = [lane]
+        if let own = ownLink(of: member, context) { lanes.append(own) }
+        return lanes.filter { $0.outbox.failures.untold(of: member.puppet, after: 0) != nil }.map(\.id)
     }
 
     /// The next line about a failure after `number`; nil when there is none left, and then the client is asked whether it
     /// got those before.
     func tellUntold(
-        _ client: ClientID, _ own: OwnLink?, after number: UInt64, _ context: BridgeContext
+        _ client: ClientID, _ lane: SendLane, after number: UInt64, _ context: BridgeContext
     ) -> (line: IRCMessage, number: UInt64)? {
         guard let member = locals[client] else { return nil }
-        let notices = notices(own)
+        let notices = lane.failureNotices
         var last = number
-        while let item = own.map({ $0.outbox.failures.untold(of: member.puppet, after: last) })
-            ?? outbox.failures.untold(of: member.puppet, after: last)
-        {
+        while let item = lane.outbox.failures.untold(of: member.puppet, after: last) {
             last = item.number
             guard !notices.isShown(item.number, to: client) else { continue }
             notices.shown[client, default: []].insert(item.number)
             return (notDelivered(item.entry, item.reason, context), item.number)
         }
-        askWhetherTold(client, own, context)
+        askWhetherTold(client, lane, context)
         return nil
     }
 }

@@ -14,9 +14,6 @@ extension Room {
     /// Messages go both ways.
     var isLive: Bool { link.isUp && catchUp.state == .live }
 
-    /// The backend takes what it is told.
-    var maySend: Bool { isLive && !link.isRenewing }
-
     /// Where what was missed comes from: as the wire says, or as the backend was found to do.
     var historySource: DialectTraits.HistorySource {
         traits.history == .none && sendsHistoryUnasked ? .pushed : traits.history
@@ -57,7 +54,7 @@ extension Room {
         loginExpiredAt = nil
         guard traits.history != .none else {
             tellUnheard(context)
-            return pumpOutbox(context)
+            return pump(lane, context)
         }
         if catchUp.gap == nil {
             lastBeforeGap = recent.newest?.at
@@ -72,7 +69,7 @@ extension Room {
 
     /// A token was renewed ahead of its end: an open session that logs in on the socket shows it at once.
     func tokenRenewed(_ credentials: UpstreamCredentials, _ context: BridgeContext) {
-        handle(link.credentialsRenewed(credentials, dialectContext: dialectContext, context), context)
+        handle(link.credentialsRenewed(credentials, dialectContext: lane.dialectContext, context), context)
     }
 
     func catchUpLinkLost(_ context: BridgeContext) {
@@ -146,8 +143,8 @@ extension Room {
     ///
     /// Where the backend tells its own name of the room, ours proves nothing before that.
     func concernsUs(_ room: String?, _ context: BridgeContext) -> Bool {
-        guard let room, room != settings.upstreamRoom, room != dialectContext.announcedRoom else { return true }
-        if traits.waitsForReady, dialectContext.announcedRoom == nil { return true }
+        guard let room, room != settings.upstreamRoom, room != lane.dialectContext.announcedRoom else { return true }
+        if traits.waitsForReady, lane.dialectContext.announcedRoom == nil { return true }
         if !isOtherRoomNoted {
             isOtherRoomNoted = true
             context.note(
@@ -202,7 +199,7 @@ extension Room {
         becameLive(context)
         olderNeedNotWait(context)
         releaseHeld(context)
-        pumpOutbox(context)
+        pump(lane, context)
     }
 
     // MARK: - Asking
@@ -241,8 +238,9 @@ extension Room {
         }
         if traits.history != .call {
             let ref = context.freshChatID().rawValue
-            if sendCommand(
-                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), context)
+            if send(
+                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), over: lane,
+                context)
             {
                 catchUp.ref = ref
                 if pages == nil { catchUp.askedAt = context.now.monotonic }
@@ -253,7 +251,7 @@ extension Room {
         if pages == nil, !catchUp.isCallOpen { catchUp.askedAt = context.now.monotonic }
         return call(
             HistoryQuery(
-                room: dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
                 before: before, beforeID: beforeID, limit: limit), context)
     }
 
@@ -261,7 +259,7 @@ extension Room {
         guard let last = known.last, last.id != nil || last.at != nil else { return false }
         return call(
             HistoryQuery(
-                room: dialectContext.announcedRoom ?? settings.upstreamRoom, after: last.id,
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: last.id,
                 since: catchUp.nextSince(known), limit: CatchUp.maxShown), context)
     }
 
@@ -451,7 +449,7 @@ extension Room {
         gapEnd = nil
         catchUp.askedEnough()
         answerIDWaiters()
-        if catchUp.state == .fetching { goLive(context) } else { pumpOutbox(context) }
+        if catchUp.state == .fetching { goLive(context) } else { pump(lane, context) }
     }
 
     /// Whether to ask for what is older than a page.
@@ -688,7 +686,7 @@ extension Room {
     func findUpstreamID(of msgid: String, _ context: BridgeContext, found: @escaping (ChatID?) -> Void) {
         if let known = recent.entry(msgid: msgid)?.upstreamID { return found(known) }
         let isOurs =
-            sentMessages.contains(msgid: msgid) || ownLinks.contains { $0.value.sent.contains(msgid: msgid) }
+            lanes.contains { $0.sent.contains(msgid: msgid) }
         guard isOurs, link.isUp, idWaiters.count < Self.maxIDWaiters else {
             return found(nil)
         }
@@ -713,7 +711,7 @@ extension Room {
     /// nothing to look up, or it was tried a moment ago: people upstream must not make a call of each reaction.
     func awaitIDs(_ context: BridgeContext, then found: @escaping () -> Void) -> Bool {
         let now = context.now.monotonic
-        guard let msgid = sentMessages.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
+        guard let msgid = lane.sent.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
             idWaiters.count < Self.maxIDWaiters, !idWaiters.isEmpty || now >= nextIDLookup
         else { return false }
         nextIDLookup = now + Self.idLookupInterval
@@ -733,13 +731,11 @@ extension Room {
 
     /// The id of a message of ours, which IRC has seen without one: the backend has it.
     ///
-    /// - Parameter own: the link over which it went; nil: the room's.
-    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ own: OwnLink?, _ context: BridgeContext) {
+    /// - Parameter lane: over which it went.
+    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ lane: SendLane, _ context: BridgeContext) {
         learn(upstreamID, of: sent.msgid, context)
         guard let id = sent.messageID else { return }
-        if let kept = own?.outbox.delivered.take(id: id) ?? outbox.delivered.take(id: id) {
-            leaveOutbox([kept], own, context)
-        }
+        if let kept = lane.outbox.delivered.take(id: id) { leaveOutbox([kept], lane, context) }
     }
 
     func learn(_ upstreamID: ChatID?, of msgid: String, _ context: BridgeContext) {
@@ -752,14 +748,14 @@ extension Room {
 
     /// Newest first: of two messages with one text, the later id belongs to the later.
     private func learnSent(_ messages: [ChatMessage], _ context: BridgeContext) {
-        guard !sentMessages.isEmpty, traits.messageIDOrigin == .server else { return }
+        guard !lane.sent.isEmpty, traits.messageIDOrigin == .server else { return }
         for message in messages.reversed() where isKnownOrPrefixedAsOurs(message) {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
-                let sent = sentMessages.takeNewest(text: message.text)
+                let sent = lane.sent.takeNewest(text: message.text)
             else { continue }
-            learn(id, of: sent, nil, context)
+            learn(id, of: sent, lane, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
-            if sentMessages.isEmpty { return }
+            if lane.sent.isEmpty { return }
         }
     }
 }

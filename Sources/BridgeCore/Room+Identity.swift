@@ -17,8 +17,8 @@ extension Room {
         accountGuess = nil
         knownAccount = ChatPerson(id: person.id ?? knownAccount.id, name: person.name ?? knownAccount.name)
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
-        if let id = person.id { dialectContext.selfIDs.insert(id) }
-        if let name = person.name { dialectContext.selfNames.insert(name) }
+        if let id = person.id { lane.dialectContext.selfIDs.insert(id) }
+        if let name = person.name { lane.dialectContext.selfNames.insert(name) }
         for own in ownLinks.values { barIfShared(own, context) }
     }
 
@@ -26,7 +26,7 @@ extension Room {
     /// speaks. Where it can, a message of ours is known by what else is known of it.
     func mayBeAccount(_ sender: ChatPerson) -> Bool {
         guard settings.identity == .single else { return false }
-        if dialectContext.isSelf(sender) { return true }
+        if lane.dialectContext.isSelf(sender) { return true }
         if sender.id != nil { return knownAccount.id == nil }
         return knownAccount.name == nil && (sender.name != nil || knownAccount.id == nil)
     }
@@ -34,7 +34,7 @@ extension Room {
     /// A message of ours came back: whoever it came from is the account.
     func learnAccount(from message: ChatMessage, _ context: BridgeContext) {
         let sender = message.sender
-        guard settings.identity == .single, !dialectContext.isSelf(sender), mayBeAccount(sender) else { return }
+        guard settings.identity == .single, !lane.dialectContext.isSelf(sender), mayBeAccount(sender) else { return }
         // Where the wire has a place for the name, that is the IRC user's.
         let person = ChatPerson(id: sender.id, name: sendsSenderName ? nil : sender.name)
         guard person.id != nil || person.name != nil else { return }
@@ -56,11 +56,11 @@ extension Room {
         accountPerson = guess.before
         if let id = guess.person.id {
             knownAccount.id = nil
-            dialectContext.selfIDs.remove(id)
+            lane.dialectContext.selfIDs.remove(id)
         }
         if let name = guess.person.name {
             knownAccount.name = nil
-            dialectContext.selfNames.remove(name)
+            lane.dialectContext.selfNames.remove(name)
         }
         context.note(
             .info, "account-doubted", "no message of ours comes back from what was taken for our account",
@@ -130,7 +130,7 @@ extension Room {
     /// that is, and not the account renamed.
     func personBehind(_ sender: ChatPerson) -> ChatPerson {
         guard settings.identity == .single, sendsSenderName, let name = sender.name, name != accountPerson.name,
-            dialectContext.isSelf(sender)
+            lane.dialectContext.isSelf(sender)
         else { return sender }
         return ChatPerson(name: name)
     }
@@ -158,55 +158,55 @@ extension Room {
                 .min(by: { $0.client.rawValue < $1.client.rawValue }),
             let person = context.identities[member.person]
         else { return }
-        pendingReceipts.append((upstreamPerson(person, member.puppet), id, .delivered))
-        trimReceipts()
-        pumpOutbox(context)
-    }
-
-    /// More than this waits only when the rate is far exceeded; the newest say most.
-    func trimReceipts() {
-        let most = 4 * Self.maxReceiptsPerMarker
-        if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }
+        lane.addReceipts([(upstreamPerson(person, member.puppet), id, .delivered)])
+        pump(lane, context)
     }
 
     /// Tells the backend what an IRC user has read, oldest first, in the way that the wire knows.
-    func reportReading(_ entries: [RecentMessages.Entry], reader: ChatPerson, _ context: BridgeContext) {
+    func reportReading(
+        _ entries: [RecentMessages.Entry], reader: ChatPerson, over lane: SendLane, _ context: BridgeContext
+    ) {
+        guard lane.canSpeak || traits.readReport == .call else { return }
         var unread = entries
-        if settings.identity == .single {
+        if lane !== self.lane || settings.identity == .single {
             // The account has read what any of its users has; its own messages need no reading.
             unread = unread.filter { entry in
-                let isOurs = entry.puppet.map { puppet in !ownLinks.contains { $0.value.puppet == puppet } } ?? false
-                return !isOurs && entry.sequence > accountReadSequence
+                entry.sequence > lane.readSequence && !(entry.puppet.map { isSpeaker($0, over: lane) } ?? false)
             }
-            accountReadSequence = max(accountReadSequence, entries.last?.sequence ?? -1)
+            lane.readSequence = max(lane.readSequence, entries.last?.sequence ?? -1)
         }
         switch traits.readReport {
         case .none: break
         case .eachMessage:
-            guard link.isUp else { return }
-            for entry in unread {
-                if let id = entry.upstreamID { pendingReceipts.append((reader, id, .read)) }
-            }
+            lane.addReceipts(unread.compactMap { entry in entry.upstreamID.map { (reader, $0, .read) } })
         case .upTo:
-            guard link.isUp, let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
-            pendingReceipts.removeAll { $0.reader == reader }
-            pendingReceipts.append((reader, newest, .read))
+            guard let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
+            lane.pendingReceipts.removeAll { $0.reader == reader }
+            lane.addReceipts([(reader, newest, .read)])
         case .call:
             guard !unread.isEmpty else { return }
-            if context.timers[.markRead(id)] != nil { isMarkReadDue = true } else { callMarkRead(context) }
+            if context.timers[.markRead(lane.id)] != nil {
+                lane.isMarkReadDue = true
+            } else {
+                callMarkRead(lane, context)
+            }
         }
+    }
+
+    private func isSpeaker(_ puppet: ChatID, over lane: SendLane) -> Bool {
+        (ownLinks.values.first { $0.puppet == puppet } ?? self.lane) === lane
     }
 
     /// Calls that mark a room as read keep this distance: a reader who scrolls moves the marker with every line.
     static let markReadInterval: Duration = .seconds(2)
 
-    private func callMarkRead(_ context: BridgeContext) {
-        isMarkReadDue = false
-        context.requestMarkRead(id)
-        context.timers.set(.markRead(id), at: context.now.monotonic + Self.markReadInterval)
+    private func callMarkRead(_ lane: SendLane, _ context: BridgeContext) {
+        lane.isMarkReadDue = false
+        context.requestMarkRead(lane.id)
+        context.timers.set(.markRead(lane.id), at: context.now.monotonic + Self.markReadInterval)
     }
 
-    func markReadTimerFired(_ context: BridgeContext) {
-        if isMarkReadDue { callMarkRead(context) }
+    func markReadTimerFired(_ lane: SendLane, _ context: BridgeContext) {
+        if lane.isMarkReadDue { callMarkRead(lane, context) }
     }
 }

@@ -102,7 +102,7 @@ extension Room {
             older.state = .asked(ref: ref)
             let command = ChatCommand.fetch(
                 room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: nil)
-            if sendCommand(command, context) { return true }
+            if send(command, over: lane, context) { return true }
             older.state = .idle
             return false
         }
@@ -111,7 +111,8 @@ extension Room {
         context.requestOlder(
             id,
             HistoryQuery(
-                room: dialectContext.announcedRoom ?? settings.upstreamRoom, before: before, beforeID: mark?.upstreamID,
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, before: before,
+                beforeID: mark?.upstreamID,
                 limit: takesBefore ? limit : nil))
         return true
     }

@@ -104,11 +104,7 @@ extension Room {
         case .reaction(let reaction, let original):
             tellAuthor(of: action, ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "Not sent, \(why)"), context)
             guard action.isShown else { return }
-            if let own = ownLinks.values.first(where: { $0.id == action.link }) {
-                own.reactions.remove(reaction)
-            } else {
-                ownReactions.remove(reaction)
-            }
+            lanes.first { $0.id == action.link }?.reactions.remove(reaction)
             showUndone(reaction, on: original, action, context)
         }
     }

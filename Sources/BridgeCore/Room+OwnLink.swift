@@ -33,6 +33,14 @@ extension Room {
         return own.person
     }
 
+    /// Over which what an IRC user says goes up.
+    func lane(of person: Person) -> SendLane { ownLink(of: person) ?? lane }
+
+    /// All of them, the room's first.
+    var lanes: [SendLane] {
+        ownLinks.isEmpty ? [lane] : [lane] + ownLinks.values.sorted { $0.account < $1.account }
+    }
+
     // MARK: - Clients come and go
 
     /// A client of an account entered, or one that is here logged in.
@@ -58,7 +66,7 @@ extension Room {
         OwnLink(
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
             login: login, puppet: puppet, person: person,
-            sendBudget: SendBudget(rate: sendBudget.rate, burst: sendBudget.burst),
+            sendBudget: SendBudget(rate: lane.sendBudget.rate, burst: lane.sendBudget.burst),
             outbox: takeRestingOutbox(of: account))
     }
 
@@ -150,9 +158,9 @@ extension Room {
         let isRoomsIDKnown =
             accountPerson.id != context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
         // Two people may have one name where there are ids.
-        let isSameName = !own.dialectContext.selfNames.isDisjoint(with: dialectContext.selfNames)
+        let isSameName = !own.dialectContext.selfNames.isDisjoint(with: lane.dialectContext.selfNames)
         let isShared =
-            !own.dialectContext.selfIDs.isDisjoint(with: dialectContext.selfIDs)
+            !own.dialectContext.selfIDs.isDisjoint(with: lane.dialectContext.selfIDs)
             || isSameName && !(own.isIDKnown && isRoomsIDKnown)
         guard isShared else { return false }
         own.isBarred = true
@@ -193,7 +201,7 @@ extension Room {
             // The room's link counts what is not understood, and fetches what was missed.
             case .loginRenewed: pump(own, context)
             case .dropped: break
-            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, own, context)
+            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, over: own, context)
             case .stopped: ownStopped(own, context)
             }
         }
@@ -228,13 +236,8 @@ extension Room {
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms",
                 "failures": String(own.link.failures),
             ])
-        keepWithdrawals(own.outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
-        own.delivery.linkLost()
-        giveUpUntellable(own, context)
-        own.pendingReceipts = []
-        openActionsLinkLost(own.id, context)
+        lost(own, context)
         context.timers.cancel(.ownIdentity(own.id))
-        arm(own, context)
         // A first refusal is followed by another try at once, with what is read anew.
         guard wasUp || retryIn > .zero else { return }
         let isRefused = retryIn >= ReconnectPolicy.refusedDelay
@@ -283,8 +286,12 @@ extension Room {
         switch event {
         case .ready(let ready): if let room = ready.room { own.dialectContext.announcedRoom = room }
         case .message(let message): _ = takeOwn(message, overOwnLink: own, isHistory: false, context)
-        case .receipt(let receipt): confirmByReceipt(receipt, own, context)
-        case .error(let error): errorReceived(error, own, context)
+        case .receipt(let receipt): confirmByReceipt(receipt, over: own, context)
+        case .error(let error):
+            context.note(
+                .warn, "own-link-error", own.link.told(error.text),
+                ["room": settings.name, "account": own.account, "code": own.link.told(error.code)])
+            errorReceived(error, over: own, context)
         case .auth(let auth) where auth.state != .ok:
             context.note(
                 .error, "own-link-auth", "login on the socket: \(auth.state.rawValue)",
@@ -324,7 +331,7 @@ extension Room {
         _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
         if link == nil { saw(message, context) }
         if let entry = own.outbox.confirm(id: id, sender: nil) {
-            if link === own, entry.state != .unsettled { answered(own, context) }
+            if link === own, entry.state != .unsettled { own.answered(context) }
             confirmed(entry, upstreamID: id, at: message.at, own, context)
         } else if let entry = own.outbox.takeLate(ref: id) {
             tellLateArrival(entry, context)
@@ -361,7 +368,7 @@ extension Room {
             if link == nil { saw(message, context) }
             if late != nil { tellLateArrival(entry, context) }
             // The room's link shows it to everybody; only what comes over the own link is an answer.
-            if link === own, late == nil, entry.state != .unsettled { answered(own, context) }
+            if link === own, late == nil, entry.state != .unsettled { own.answered(context) }
             confirmed(entry, upstreamID: message.id, at: message.at, own, context)
             return true
         }
@@ -378,7 +385,7 @@ extension Room {
         guard !isHistory, let sent = own.sent.takeEchoed(text: message.text, now: context.now.monotonic) else {
             return false
         }
-        if link == nil { saw(message, context) } else { answered(own, context) }
+        if link == nil { saw(message, context) } else { own.answered(context) }
         learn(message.id, of: sent, own, context)
         return true
     }
@@ -412,179 +419,11 @@ extension Room {
         }
     }
 
-    private func confirmByReceipt(_ receipt: ChatReceipt, _ own: OwnLink, _ context: BridgeContext) {
-        if answersDelete(receipt, context) { return }
-        let isServerID = traits.messageIDOrigin == .server
-        if let ref = receipt.ref.map({ ChatID($0) }) {
-            let late = own.outbox.contains(id: ref) ? nil : own.outbox.takeLate(ref: ref)
-            if let late { tellLateArrival(late, context) }
-            guard let entry = late ?? own.outbox.confirm(id: ref, sender: nil) else { return }
-            if late == nil, entry.state != .unsettled { answered(own, context) }
-            let upstreamID = isServerID ? receipt.ids.first : entry.message.id
-            guard isServerID else { return confirmed(entry, upstreamID: upstreamID, at: receipt.at, own, context) }
-            return arrived(entry, upstreamID: upstreamID, at: receipt.at, own, context)
-        }
-        guard receipt.state == .sent || traits.confirmation == .receipt else { return }
-        for messageID in receipt.ids {
-            guard let entry = own.outbox.confirm(id: messageID, sender: nil) else { continue }
-            answered(own, context)
-            _ = duplicates.insert(duplicateKey(messageID, own.speaker(nick: "").id))
-            confirmed(entry, upstreamID: messageID, at: receipt.at, own, context)
-        }
-    }
-
-    private func errorReceived(_ error: ChatError, _ own: OwnLink, _ context: BridgeContext) {
-        context.note(
-            .warn, "own-link-error", own.link.told(error.text),
-            ["room": settings.name, "account": own.account, "code": own.link.told(error.code)])
-        guard own.canSpeak else { return }
-        let words = own.link.told(error.text.isEmpty ? error.code : error.text)
-        if putOff(error, own, words, context) { return }
-        var entry: OutboxEntry?
-        if let ref = error.ref {
-            let bare = Self.bare(ref)
-            entry = own.outbox.refuse(id: ChatID(ref)) ?? own.outbox.refuse(id: ChatID(bare))
-            if entry == nil, !actionRefused(ref: ref, over: own.id, words, context) {
-                _ = actionRefused(ref: bare, over: own.id, words, context)
-            }
-        } else if !error.isFatal {
-            entry = takeOnlyInFlight(own, words, context)
-        }
-        guard let entry else { return }
-        failed(entry, why: "the backend refused it (\(words))", own, context)
-        arm(own, context)
-        releaseDecided(context)
-    }
-
-    // MARK: - Sending
-
-    /// Writes what may be written over an own link, and arms the timer for what may not yet.
-    func pump(_ own: OwnLink, _ context: BridgeContext) {
-        let now = context.now.monotonic
-        let keepsIntentions = keepsIntentions(context)
-        if keepsIntentions { writeIntended(own, context) }
-        while own.maySend, !keepsIntentions || own.outbox.mayIntend(now), let entry = own.outbox.next,
-            own.sendBudget.take(now: now)
-        {
-            stopTyping(entry.origin, context)
-            var message = entry.message
-            message.sender = own.speaker(nick: entry.origin.nick)
-            let encoded = settings.dialect.encode(.message(message), context: own.dialectContext)
-            switch encoded {
-            case .frame(let frame) where keepsIntentions: intend(entry, [frame], own, context)
-            case .several(let frames) where keepsIntentions: intend(entry, frames, own, context)
-            case .frame, .several:
-                guard own.link.send(encoded.frames ?? [], context) else { return arm(own, context) }
-                if mayRepeatMessages, let id = message.id { ownMessageIDs.insert(id, of: own.account) }
-                own.outbox.markNextWritten(at: now, frameCount: own.link.frameCount)
-            case .unsupported(.tooLong) where splitNext(entry, own, context): continue
-            case .unsupported(let reason):
-                if let refused = own.outbox.removeNext() {
-                    failed(
-                        refused, why: "the backend's format cannot carry it (\(reason.rawValue))", own, context)
-                }
-            }
-        }
-        while own.maySend, !own.outbox.hasQueued, let receipt = own.pendingReceipts.first,
-            own.sendBudget.take(now: now)
-        {
-            own.pendingReceipts.removeFirst()
-            send(
-                .receipt(
-                    ChatReceipt(
-                        state: .read, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
-                        room: settings.upstreamRoom)), over: own, context)
-        }
-        probe(own, context)
-        arm(own, context)
-    }
-
-    private func intend(
-        _ entry: OutboxEntry, _ frames: [EncodedFrame], _ own: OwnLink, _ context: BridgeContext
-    ) {
-        own.outbox.markNextIntending(context.ledger.next, frames)
-        keepIntention(entry, own.outbox, context)
-        context.awaitStore(own.id)
-    }
-
-    private func writeIntended(_ own: OwnLink, _ context: BridgeContext) {
-        while own.maySend, let entry = own.outbox.nextIntended(through: context.ledger.settled),
-            own.link.send(entry.frames, context)
-        {
-            own.outbox.markIntendedWritten(at: context.now.monotonic, frameCount: own.link.frameCount)
-        }
-    }
-
-    func arm(_ own: OwnLink, _ context: BridgeContext) {
-        var due = own.outbox.nextDeadline(maxAge: settings.queueMaxAge)
-        if own.maySend,
-            own.outbox.mayIntend(context.now.monotonic) && own.outbox.hasQueued
-                || !own.pendingReceipts.isEmpty
-        {
-            let grant = own.sendBudget.nextGrant(now: context.now.monotonic)
-            due = due.map { min($0, grant) } ?? grant
-        }
-        if let due { context.timers.set(.outbox(own.id), at: due) } else { context.timers.cancel(.outbox(own.id)) }
-    }
-
-    func outboxTimerFired(_ own: OwnLink, _ context: BridgeContext) {
-        let now = context.now.monotonic
-        tellExpired(own.outbox.expire(maxAge: settings.queueMaxAge, now: now), own, context)
-        tellWaiting(own.outbox.takeWaitAnnouncements(now: now), isUp: own.link.isUp, context)
-        _ = own.outbox.mayIntend(now)
-        leaveOutbox(own.outbox.delivered.takeDue(now: now), own, context)
-        if own.outbox.takeDoubtful(now: now) { doubt(own, context) }
-        pump(own, context)
-    }
-
-    /// Sends a command whose loss does no harm; true when it went to the socket.
-    @discardableResult
-    func send(_ command: ChatCommand, over own: OwnLink, _ context: BridgeContext) -> Bool {
-        guard own.canSpeak, let frames = settings.dialect.encode(command, context: own.dialectContext).frames else {
-            return false
-        }
-        return own.link.send(frames, context)
-    }
-
     // MARK: - After a lost link
 
     /// The link is back: a history that is asked for now tells what became of what was written over the lost one.
     private func settleOwn(_ own: OwnLink, _ context: BridgeContext) {
         guard own.isIdentified, own.outbox.hasUnsettled, traits.history != .none else { return }
         if !askAgain(context) { armSettling(context) }
-    }
-
-    // MARK: - Reading
-
-    func reportOwnReading(
-        _ entries: [RecentMessages.Entry], reader: ChatPerson, _ own: OwnLink, _ context: BridgeContext
-    ) {
-        let unread = entries.filter { $0.puppet != own.puppet && $0.sequence > own.readSequence }
-        guard let newest = unread.last, own.canSpeak else { return }
-        own.readSequence = newest.sequence
-        switch traits.readReport {
-        case .none: return
-        case .eachMessage: own.pendingReceipts += unread.compactMap { entry in entry.upstreamID.map { (reader, $0) } }
-        case .upTo:
-            guard let id = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
-            own.pendingReceipts = [(reader, id)]
-        case .call:
-            if context.timers[.markRead(own.id)] != nil { own.isMarkReadDue = true } else { callMarkRead(own, context) }
-            return
-        }
-        let most = 4 * Self.maxReceiptsPerMarker
-        if own.pendingReceipts.count > most { own.pendingReceipts.removeFirst(own.pendingReceipts.count - most) }
-        pump(own, context)
-    }
-
-    private func callMarkRead(_ own: OwnLink, _ context: BridgeContext) {
-        own.isMarkReadDue = false
-        guard own.login.backend != nil else { return }
-        context.requestMarkRead(own.id)
-        context.timers.set(.markRead(own.id), at: context.now.monotonic + Self.markReadInterval)
-    }
-
-    func markReadTimerFired(_ own: OwnLink, _ context: BridgeContext) {
-        if own.isMarkReadDue { callMarkRead(own, context) }
     }
 }

@@ -70,7 +70,7 @@ extension Room {
     func reportPresence(of puppet: ChatID, _ context: BridgeContext) {
         guard settings.identity == .puppet, link.isUp, !presenceWords.isEmpty else { return }
         presenceReport.note(puppet)
-        pumpOutbox(context)
+        pump(lane, context)
     }
 
     func awayChanged(of person: PersonID, _ context: BridgeContext) {
@@ -89,10 +89,10 @@ extension Room {
             }
         }
         let now = context.now.monotonic
-        while link.isUp, presenceReport.isPending, sendBudget.nextGrant(now: now) <= now {
+        while link.isUp, presenceReport.isPending, lane.sendBudget.nextGrant(now: now) <= now {
             guard let command = nextPresence(context) else { continue }
-            _ = sendBudget.take(now: now)
-            sendCommand(command, context)
+            _ = lane.sendBudget.take(now: now)
+            send(command, over: lane, context)
         }
     }
 
@@ -102,7 +102,7 @@ extension Room {
             if presenceReport.hasBegun { presenceReport = PresenceReport() }
             return nil
         }
-        return isLive && presenceReport.isPending ? sendBudget.nextGrant(now: context.now.monotonic) : nil
+        return isLive && presenceReport.isPending ? lane.sendBudget.nextGrant(now: context.now.monotonic) : nil
     }
 
     /// The next difference between who is here and what the backend was told; nil when the one looked at was none.
@@ -149,7 +149,7 @@ extension Room {
     /// no news.
     func presenceReceived(_ presence: ChatPresence, _ context: BridgeContext) {
         // Ours are told about by themselves.
-        guard !dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil,
+        guard !lane.dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil,
             let personID = present(presence.user, mayWait: true, context),
             let person = context.identities[personID]
         else { return }

@@ -315,9 +315,8 @@ extension Room {
         guard let person = context.identities[member.person] else { return }
         let reader = upstreamPerson(person, member.puppet)
         tellAuthors(of: Array(unread), reader: member.person, state: .read, context)
-        if let own = ownLink(of: person) { return reportOwnReading(Array(unread), reader: reader, own, context) }
-        reportReading(Array(unread), reader: reader, context)
-        trimReceipts()
-        pumpOutbox(context)
+        let lane = lane(of: person)
+        reportReading(Array(unread), reader: reader, over: lane, context)
+        pump(lane, context)
     }
 }

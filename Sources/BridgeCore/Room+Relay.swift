@@ -28,12 +28,12 @@ extension Room {
         _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
-        let own = ownLink(of: person)
-        guard (own?.outbox ?? outbox).count < settings.queueMaxMessages else { return .queueFull }
+        let lane = lane(of: person)
+        guard lane.outbox.count < settings.queueMaxMessages else { return .queueFull }
         context.noteChat("up", room: settings.name, nick: name, text)
         let puppet = context.identities.puppetID(nick: name, backend: settings.backend)
-        let (sender, prefix) = relayedSender(name, puppet, own, person)
-        if settings.identity == .puppet, own == nil { remember(author: puppet) }
+        let (sender, prefix) = relayedSender(name, puppet, over: lane, person)
+        if settings.identity == .puppet, lane === self.lane { remember(author: puppet) }
         // An action names its author already.
         let action = MessageRendering.action(text)
         let words = MessageRendering.withoutFormatting(action.map { "* \(name) \($0)" } ?? text)
@@ -52,22 +52,17 @@ extension Room {
         entry.line = .relay(person.nick)
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)
-            accept(entry, over: own, context)
+            accept(entry, over: lane, context)
         }
-        if let own {
-            own.outbox.append(entry)
-            pump(own, context)
-        } else {
-            outbox.append(entry)
-            pumpOutbox(context)
-        }
+        lane.outbox.append(entry)
+        pump(lane, context)
         return nil
     }
 
     private func relayedSender(
-        _ name: String, _ puppet: ChatID, _ own: OwnLink?, _ person: Person
+        _ name: String, _ puppet: ChatID, over lane: SendLane, _ person: Person
     ) -> (sender: ChatPerson, prefix: String) {
-        if let own { return (own.speaker(nick: person.nick), "<\(name)> ") }
+        if lane !== self.lane { return (upstreamPerson(person, puppet), "<\(name)> ") }
         guard settings.identity == .single else { return (ChatPerson(id: puppet, name: name), "") }
         if traits.sendsSenderName { return (ChatPerson(id: accountPerson.id, name: name), "") }
         let prefix = settings.singlePrefix.replacing("{nick}", with: name)

@@ -50,8 +50,8 @@ extension Room {
 
     func submit(_ submission: Submission, from client: ClientID, _ context: BridgeContext) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
-        let own = ownLink(of: person)
-        guard (own?.outbox ?? outbox).count < settings.queueMaxMessages else { return .queueFull }
+        let lane = lane(of: person)
+        guard lane.outbox.count < settings.queueMaxMessages else { return .queueFull }
         spoke(client, context)
         context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
         let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
@@ -76,67 +76,75 @@ extension Room {
         entry.line = submission.network.map { .network($0) }
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)
-            accept(entry, over: own, context)
+            accept(entry, over: lane, context)
         }
-        if let own {
-            own.outbox.append(entry)
-            pump(own, context)
-        } else {
-            outbox.append(entry)
-            pumpOutbox(context)
-        }
+        lane.outbox.append(entry)
+        pump(lane, context)
         return nil
     }
 
     /// Writes what may be written, and arms the timer for what may not yet.
-    func pumpOutbox(_ context: BridgeContext) {
+    func pump(_ lane: SendLane, _ context: BridgeContext) {
+        let now = context.now.monotonic
         let keepsIntentions = keepsIntentions(context)
-        if keepsIntentions { writeIntended(context) }
-        while maySend, !keepsIntentions || outbox.mayIntend(context.now.monotonic), let entry = outbox.next,
-            sendBudget.take(now: context.now.monotonic)
+        if keepsIntentions { writeIntended(lane, context) }
+        while maySend(lane), !keepsIntentions || lane.outbox.mayIntend(now), let entry = lane.outbox.next,
+            lane.sendBudget.take(now: now)
         {
             stopTyping(entry.origin, context)
-            let encoded = settings.dialect.encode(.message(entry.message), context: dialectContext)
+            var message = entry.message
+            message.sender = lane.sender(of: entry)
+            let encoded = settings.dialect.encode(.message(message), context: lane.dialectContext)
             switch encoded {
-            case .frame(let frame) where keepsIntentions: intend(entry, [frame], context)
-            case .several(let frames) where keepsIntentions: intend(entry, frames, context)
+            case .frame(let frame) where keepsIntentions: intend(entry, [frame], lane, context)
+            case .several(let frames) where keepsIntentions: intend(entry, frames, lane, context)
             case .frame, .several:
-                guard link.send(encoded.frames ?? [], context) else { return }
-                outbox.markNextWritten(at: context.now.monotonic, frameCount: link.frameCount)
-            case .unsupported(.tooLong) where splitNext(entry, context): continue
+                guard lane.link.send(encoded.frames ?? [], context) else { return arm(lane, context) }
+                if lane !== self.lane, mayRepeatMessages, let id = message.id {
+                    ownMessageIDs.insert(id, of: lane.account)
+                }
+                lane.outbox.markNextWritten(at: now, frameCount: lane.link.frameCount)
+            case .unsupported(.tooLong) where splitNext(entry, lane): continue
             case .unsupported(let reason):
-                if let refused = outbox.removeNext() {
-                    failed(refused, why: "the backend's format cannot carry it (\(reason.rawValue))", context)
+                if let refused = lane.outbox.removeNext() {
+                    failed(refused, why: "the backend's format cannot carry it (\(reason.rawValue))", lane, context)
                 }
             }
         }
-        while maySend, !outbox.hasQueued, let receipt = pendingReceipts.first,
-            sendBudget.take(now: context.now.monotonic)
+        while maySend(lane), !lane.outbox.hasQueued, let receipt = lane.pendingReceipts.first,
+            lane.sendBudget.take(now: now)
         {
-            pendingReceipts.removeFirst()
-            sendCommand(
+            lane.pendingReceipts.removeFirst()
+            send(
                 .receipt(
                     ChatReceipt(
                         state: receipt.state, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
-                        room: settings.upstreamRoom)), context)
+                        room: settings.upstreamRoom)), over: lane, context)
         }
-        if !outbox.hasQueued, pendingReceipts.isEmpty { sayPresence(context) }
-        probe(nil, context)
-        armOutbox(context)
+        if lane === self.lane, !lane.outbox.hasQueued, lane.pendingReceipts.isEmpty { sayPresence(context) }
+        lane.probe(context)
+        arm(lane, context)
+    }
+
+    /// The backend takes what it is told.
+    func maySend(_ lane: SendLane) -> Bool {
+        lane.canSpeak && !lane.link.isRenewing && (lane !== self.lane || catchUp.state == .live)
     }
 
     /// The next entry is written when it is on disk that it may have been.
-    private func intend(_ entry: OutboxEntry, _ frames: [EncodedFrame], _ context: BridgeContext) {
-        outbox.markNextIntending(context.ledger.next, frames)
-        keepIntention(entry, outbox, context)
-        context.awaitStore(id)
+    private func intend(
+        _ entry: OutboxEntry, _ frames: [EncodedFrame], _ lane: SendLane, _ context: BridgeContext
+    ) {
+        lane.outbox.markNextIntending(context.ledger.next, frames)
+        keepIntention(entry, lane.outbox, context)
+        context.awaitStore(lane.id)
     }
 
-    private func writeIntended(_ context: BridgeContext) {
-        while maySend, let entry = outbox.nextIntended(through: context.ledger.settled),
-            link.send(entry.frames, context)
+    private func writeIntended(_ lane: SendLane, _ context: BridgeContext) {
+        while maySend(lane), let entry = lane.outbox.nextIntended(through: context.ledger.settled),
+            lane.link.send(entry.frames, context)
         {
-            outbox.markIntendedWritten(at: context.now.monotonic, frameCount: link.frameCount)
+            lane.outbox.markIntendedWritten(at: context.now.monotonic, frameCount: lane.link.frameCount)
         }
     }
 
@@ -145,35 +153,48 @@ extension Room {
         if let client = origin.client, locals[client]?.person == origin.person { stopTyping(client, context) }
     }
 
-    func armOutbox(_ context: BridgeContext) {
-        var due = outbox.nextDeadline(maxAge: settings.queueMaxAge)
-        if maySend, outbox.mayIntend(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty {
-            let grant = sendBudget.nextGrant(now: context.now.monotonic)
+    func arm(_ lane: SendLane, _ context: BridgeContext) {
+        var due = lane.outbox.nextDeadline(maxAge: settings.queueMaxAge)
+        if maySend(lane),
+            lane.outbox.mayIntend(context.now.monotonic) && lane.outbox.hasQueued
+                || !lane.pendingReceipts.isEmpty
+        {
+            let grant = lane.sendBudget.nextGrant(now: context.now.monotonic)
             due = due.map { min($0, grant) } ?? grant
         }
-        if let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
-        if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
+        if lane === self.lane, let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
+        if let due { context.timers.set(.outbox(lane.id), at: due) } else { context.timers.cancel(.outbox(lane.id)) }
     }
 
-    func outboxTimerFired(_ context: BridgeContext) {
+    func outboxTimerFired(_ lane: SendLane, _ context: BridgeContext) {
         let now = context.now.monotonic
-        tellExpired(outbox.expire(maxAge: settings.queueMaxAge, now: now), nil, context)
-        tellWaiting(outbox.takeWaitAnnouncements(now: now), isUp: link.isUp, context)
+        tellExpired(lane.outbox.expire(maxAge: settings.queueMaxAge, now: now), lane, context)
+        tellWaiting(lane.outbox.takeWaitAnnouncements(now: now), isUp: lane.link.isUp, context)
         // Whether or not anything can be written now, the timer must not come due for the same reason again.
-        _ = outbox.mayIntend(now)
-        leaveOutbox(outbox.delivered.takeDue(now: now), nil, context)
-        if outbox.takeDoubtful(now: now) {
-            if confirmation != .none { doubtAccount(context) }
-            doubt(nil, context)
+        _ = lane.outbox.mayIntend(now)
+        leaveOutbox(lane.outbox.delivered.takeDue(now: now), lane, context)
+        if lane.outbox.takeDoubtful(now: now) {
+            if lane === self.lane, lane.delivery.confirmation != .none { doubtAccount(context) }
+            doubt(lane, context)
         }
-        pumpOutbox(context)
+        pump(lane, context)
+    }
+
+    /// The link is gone, and with it what was on its way.
+    func lost(_ lane: SendLane, _ context: BridgeContext) {
+        keepWithdrawals(lane.outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
+        lane.delivery.linkLost()
+        giveUpUntellable(lane, context)
+        lane.pendingReceipts = []
+        openActionsLinkLost(lane.id, context)
+        arm(lane, context)
     }
 
     /// Tells authors of what grew too old; once for all pieces of a message.
-    func tellExpired(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
+    func tellExpired(_ entries: [OutboxEntry], _ lane: SendLane, _ context: BridgeContext) {
         var told: Set<UInt64> = []
         for entry in entries where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-            failed(entry, why: Self.reasonOfExpiry(entry), own, context)
+            failed(entry, why: Self.reasonOfExpiry(entry), lane, context)
         }
     }
 
@@ -205,11 +226,6 @@ extension Room {
         }
     }
 
-    /// The backend has it: now the others see it, and the author gets the echo.
-    func confirmed(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ context: BridgeContext) {
-        confirmed(entry, upstreamID: upstreamID, at: at, nil, context)
-    }
-
     /// By what it is known that a message arrived.
     enum ArrivalProof {
         /// The backend said so, or shows it.
@@ -218,15 +234,15 @@ extension Room {
         case connection
     }
 
-    /// - Parameter own: the account's own link, where the message went over that.
+    /// The backend has it: now the others see it, and the author gets the echo.
     func confirmed(
         _ entry: OutboxEntry, by proof: ArrivalProof = .backend, upstreamID: ChatID?, at: ChatTimestamp?,
-        _ own: OwnLink?, _ context: BridgeContext
+        _ lane: SendLane, _ context: BridgeContext
     ) {
-        defer { if let own { arm(own, context) } else { armOutbox(context) } }
+        defer { arm(lane, context) }
         // IRC said it once, so it is shown once: with the last piece, and not again after it was shown.
-        guard keepArrival(entry, by: proof, own, context) else { return }
-        if entry.isShown { return learnShown(entry, upstreamID, own, context) }
+        guard keepArrival(entry, by: proof, lane, context) else { return }
+        if entry.isShown { return learnShown(entry, upstreamID, lane, context) }
         let origin = entry.origin
         let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
@@ -235,8 +251,7 @@ extension Room {
         let msgid = shownID(of: entry, upstreamID: isOurs ? nil : upstreamID, context)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
         if !isIDKnown {
-            let sent = SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic)
-            if let own { own.sent.append(sent) } else { sentMessages.append(sent) }
+            lane.sent.append(SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
         // Under the nick of now: nobody is called by the old one any more.
         let person = (origin.person ?? puppets[origin.puppet]?.person).flatMap { context.identities[$0] }
@@ -248,7 +263,7 @@ extension Room {
             let sentAs = entry.message.text
             return StoredMessage(
                 sequence: sequence, msgid: msgid, upstreamID: isIDKnown ? id : nil,
-                sender: own?.speaker(nick: origin.nick) ?? entry.message.sender, at: shownAt, backendAt: at,
+                sender: lane.sender(of: entry), at: shownAt, backendAt: at,
                 nick: person?.nick ?? origin.nick, source: source, account: origin.account, text: origin.text,
                 sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
                 replyTo: origin.replyTo,
@@ -285,7 +300,7 @@ extension Room {
     /// The process ends: what waits goes after the restart, and whoever said it hears that.
     private func tellKept(_ context: BridgeContext) {
         var waiting: [ClientID: [OutboxEntry]] = [:]
-        for entry in ([outbox] + ownLinks.values.map(\.outbox)).flatMap(\.entries)
+        for entry in lanes.flatMap(\.outbox.entries)
         where entry.part.map({ $0.index == 0 }) ?? true {
             if let client = authorClient(entry.origin, context) { waiting[client, default: []].append(entry) }
         }
@@ -318,17 +333,12 @@ extension Room {
     func failEverything(why: String, _ context: BridgeContext) {
         if context.isDurable { return tellKept(context) }
         var told: Set<UInt64> = []
-        for entry in outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-            failed(entry, why: entry.isArrivalOpen ? why + Self.arrivalOpen : why, context)
-        }
-        pendingReceipts = []
-        armOutbox(context)
-        for own in ownLinks.values.sorted(by: { $0.account < $1.account }) {
-            for entry in own.outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-                failed(entry, why: entry.isArrivalOpen ? why + Self.arrivalOpen : why, own, context)
+        for lane in lanes {
+            for entry in lane.outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
+                failed(entry, why: entry.isArrivalOpen ? why + Self.arrivalOpen : why, lane, context)
             }
-            own.pendingReceipts = []
-            arm(own, context)
+            lane.pendingReceipts = []
+            arm(lane, context)
         }
     }
 
@@ -347,11 +357,11 @@ extension Room {
 
     /// Sends a command whose loss does no harm; true when it went to the socket.
     @discardableResult
-    func sendCommand(_ command: ChatCommand, _ context: BridgeContext) -> Bool {
-        guard link.isUp, let frames = settings.dialect.encode(command, context: dialectContext).frames else {
-            return false
-        }
-        return link.send(frames, context)
+    func send(_ command: ChatCommand, over lane: SendLane, _ context: BridgeContext) -> Bool {
+        guard lane.canSpeak,
+            let frames = settings.dialect.encode(command, context: lane.dialectContext).frames
+        else { return false }
+        return lane.link.send(frames, context)
     }
 
     // MARK: - What only IRC users see
@@ -450,16 +460,12 @@ extension Room {
         guard wanted != .none, state == .start || wanted == .startStop,
             let person = context.identities[member.person]
         else { return false }
-        let own = ownLink(of: person)
-        if let own {
-            guard own.canSpeak, own.typingBudget.take(now: context.now.monotonic) else { return false }
-        } else {
-            guard link.isUp, typingBudget.take(now: context.now.monotonic) else { return false }
-        }
+        let lane = lane(of: person)
+        guard lane.canSpeak, lane.typingBudget.take(now: context.now.monotonic) else { return false }
         let command = ChatCommand.typing(
             ChatTyping(
                 state: state, sender: upstreamPerson(person, member.puppet), room: settings.upstreamRoom,
                 id: context.freshChatID(), at: context.now.wall))
-        return own.map { send(command, over: $0, context) } ?? sendCommand(command, context)
+        return send(command, over: lane, context)
     }
 }

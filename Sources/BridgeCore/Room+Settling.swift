@@ -43,8 +43,7 @@ extension Room {
     /// A message of somebody else's from before the oldest of ours that a history must tell of: there a question begins. Nil:
     /// nothing is to be told.
     private var ownAnchor: CatchUp.Mark? {
-        let boxes = [outbox] + ownLinks.values.map(\.outbox)
-        guard let place = boxes.flatMap(\.unsettled).map({ $0.saidAfter ?? -1 }).min() else { return nil }
+        guard let place = lanes.flatMap(\.outbox.unsettled).map({ $0.saidAfter ?? -1 }).min() else { return nil }
         return recent.newestNamed(upTo: place).map { CatchUp.Mark(id: $0.upstreamID, at: $0.saidNoEarlier) }
             ?? .beginning
     }
@@ -81,10 +80,8 @@ extension Room {
     /// Whether the history has, or would have, whatever of ours it is to tell of.
     func reachesOwn(_ rows: [ChatMessage], _ context: BridgeContext) -> Bool {
         let keys = Set(rows.lazy.map { SentMessages.key($0.text) })
-        return ([outbox] + ownLinks.values.map(\.outbox)).allSatisfy { box in
-            box.unsettled.allSatisfy {
-                keys.contains(SentMessages.key($0.message.text)) || isReached($0)
-            }
+        return lanes.flatMap(\.outbox.unsettled).allSatisfy {
+            keys.contains(SentMessages.key($0.message.text)) || isReached($0)
         }
     }
 
@@ -95,8 +92,7 @@ extension Room {
         ownRows = [:]
         guard !rows.isEmpty else { return }
         if traits.messageIDOrigin == .client {
-            confirmShown(rows, nil, context)
-            for own in ownLinks.values { confirmShown(rows, own, context) }
+            for lane in lanes { confirmShown(rows, lane, context) }
             return
         }
         let isNew = { (row: ChatMessage) in
@@ -111,12 +107,12 @@ extension Room {
         }
         for row in rows where bearsClientID(row) && isNew(row) { confirmNamed(row, context) }
         var unknown = rows.filter { !bearsClientID($0) && isNew($0) }
-        for index in unknown.indices where settings.identity == .single && dialectContext.isSelf(unknown[index].sender)
-        {
+        for index in unknown.indices
+        where settings.identity == .single && lane.dialectContext.isSelf(unknown[index].sender) {
             unknown[index].isSelf = true
         }
         let ours = unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }
-        pair(ours, firstBehind, nil, context)
+        pair(ours, firstBehind, lane, context)
         for own in ownLinks.values {
             pair(unknown.filter { ownLink(speaking: $0.sender) === own }, firstBehind, own, context)
             confirmRestored(rows, own, context)
@@ -147,43 +143,41 @@ extension Room {
     /// A row that names a message of ours which IRC has seen.
     private func confirmNamed(_ row: ChatMessage, _ context: BridgeContext) {
         guard let ours = row.ref.map({ ChatID($0) }) else { return }
-        for own in [nil] + ownLinks.values.map({ Optional($0) }) {
-            let box = own?.outbox ?? outbox
-            if let kept = own?.outbox.delivered.take(id: ours) ?? outbox.delivered.take(id: ours) {
-                leaveOutbox([kept], own, context)
-                return learnShown(kept, row.id, own, context)
+        for lane in lanes {
+            if let kept = lane.outbox.delivered.take(id: ours) {
+                leaveOutbox([kept], lane, context)
+                return learnShown(kept, row.id, lane, context)
             }
-            guard box.unsettled.contains(where: { $0.message.id == ours && $0.isShown }),
-                let entry = own?.outbox.confirm(id: ours, sender: nil) ?? outbox.confirm(id: ours, sender: nil)
+            guard lane.outbox.unsettled.contains(where: { $0.message.id == ours && $0.isShown }),
+                let entry = lane.outbox.confirm(id: ours, sender: nil)
             else { continue }
-            return confirmed(entry, upstreamID: row.id, at: row.at, own, context)
+            return confirmed(entry, upstreamID: row.id, at: row.at, lane, context)
         }
     }
 
     /// Where the ids are ours, a row names its message.
-    private func confirmShown(_ rows: [ChatMessage], _ own: OwnLink?, _ context: BridgeContext) {
-        let box = own?.outbox ?? outbox
-        guard !box.delivered.isEmpty || box.hasUnsettled else { return }
-        let waiting = Set((box.delivered.entries + box.unsettled).compactMap(\.message.id))
+    private func confirmShown(_ rows: [ChatMessage], _ lane: SendLane, _ context: BridgeContext) {
+        guard !lane.outbox.delivered.isEmpty || lane.outbox.hasUnsettled else { return }
+        let waiting = Set((lane.outbox.delivered.entries + lane.outbox.unsettled).compactMap(\.message.id))
         for case let id? in rows.map(\.id) where waiting.contains(id) {
-            if let kept = own?.outbox.delivered.take(id: id) ?? outbox.delivered.take(id: id) {
-                leaveOutbox([kept], own, context)
-            } else if let entry = own?.outbox.confirm(id: id, sender: nil) ?? outbox.confirm(id: id, sender: nil) {
-                confirmed(entry, upstreamID: id, at: nil, own, context)
+            if let kept = lane.outbox.delivered.take(id: id) {
+                leaveOutbox([kept], lane, context)
+            } else if let entry = lane.outbox.confirm(id: id, sender: nil) {
+                confirmed(entry, upstreamID: id, at: nil, lane, context)
             }
         }
     }
 
     /// - Parameter firstBehind: the first place of what the room knows behind each row, by the row's id.
     private func pair(
-        _ rows: [ChatMessage], _ firstBehind: [ChatID: Int], _ own: OwnLink?, _ context: BridgeContext
+        _ rows: [ChatMessage], _ firstBehind: [ChatID: Int], _ lane: SendLane, _ context: BridgeContext
     ) {
         // In flight too: the answer may come later than the row.
-        let unsettled = own?.outbox.unconfirmed ?? outbox.unconfirmed
+        let unsettled = lane.outbox.unconfirmed
         guard !unsettled.isEmpty, !rows.isEmpty else { return }
         let open = Set(unsettled.filter(\.isShown).map { shownID(of: $0, context) })
         // Where each IRC user has a name upstream, the words must be theirs too.
-        let isNamed = own == nil && settings.identity == .puppet
+        let isNamed = lane === self.lane && settings.identity == .puppet
         let hasIDs = rows.allSatisfy { $0.sender.id != nil }
         func key(_ words: Int, _ sender: ChatPerson?) -> Int {
             guard isNamed else { return words }
@@ -192,7 +186,7 @@ extension Room {
             hasher.combine(hasIDs ? sender?.id?.rawValue : sender?.name)
             return hasher.finalize()
         }
-        let sent = (own?.sent ?? sentMessages).all.filter { !open.contains($0.msgid) }
+        let sent = lane.sent.all.filter { !open.contains($0.msgid) }
         let ours =
             sent.map {
                 OwnRowMatching.Text(
@@ -216,21 +210,20 @@ extension Room {
             let row = rows[row]
             guard let id = row.id else { continue }
             if index < sent.count {
-                guard own != nil || isKnownOrPrefixedAsOurs(row) else { continue }
-                _ = own?.sent.take(msgid: sent[index].msgid) ?? sentMessages.take(msgid: sent[index].msgid)
-                learn(id, of: sent[index], own, context)
+                guard lane !== self.lane || isKnownOrPrefixedAsOurs(row) else { continue }
+                _ = lane.sent.take(msgid: sent[index].msgid)
+                learn(id, of: sent[index], lane, context)
                 catchUp.saw(id: id, at: row.at, wall: context.now.wall)
                 continue
             }
             let entry = unsettled[index - sent.count]
             guard let ours = entry.message.id else { continue }
             guard entry.isShown else {
-                ownRows[id] = (ours, own)
+                ownRows[id] = (ours, lane)
                 continue
             }
-            guard let arrived = own?.outbox.confirm(id: ours, sender: nil) ?? outbox.confirm(id: ours, sender: nil)
-            else { continue }
-            confirmed(arrived, upstreamID: id, at: row.at, own, context)
+            guard let arrived = lane.outbox.confirm(id: ours, sender: nil) else { continue }
+            confirmed(arrived, upstreamID: id, at: row.at, lane, context)
             catchUp.saw(id: id, at: row.at, wall: context.now.wall)
         }
     }
@@ -244,25 +237,23 @@ extension Room {
     /// A row of a history that is a message of ours: it is shown in its place. False: it is none.
     func takeOwnRow(_ row: ChatMessage, _ context: BridgeContext) -> Bool {
         guard !ownRows.isEmpty, let id = row.id, let ours = ownRows.removeValue(forKey: id) else { return false }
-        let entry = ours.own?.outbox.confirm(id: ours.id, sender: nil) ?? outbox.confirm(id: ours.id, sender: nil)
-        guard let entry else { return false }
+        guard let entry = ours.lane.outbox.confirm(id: ours.id, sender: nil) else { return false }
         _ = duplicates.insert(duplicateKey(id, nil))
-        if ours.own == nil { learnAccount(from: row, context) }
-        confirmed(entry, upstreamID: id, at: row.at, ours.own, context)
+        if ours.lane === lane { learnAccount(from: row, context) }
+        confirmed(entry, upstreamID: id, at: row.at, ours.lane, context)
         return true
     }
 
     /// The backend has a message that IRC has seen, under an id that is known only now, or is still to be learned.
     func learnShown(
-        _ entry: OutboxEntry, _ upstreamID: ChatID?, _ own: OwnLink?, _ context: BridgeContext
+        _ entry: OutboxEntry, _ upstreamID: ChatID?, _ lane: SendLane, _ context: BridgeContext
     ) {
         guard traits.messageIDOrigin == .server else { return }
         let msgid = shownID(of: entry, context)
-        _ = own?.sent.take(msgid: msgid) ?? sentMessages.take(msgid: msgid)
+        _ = lane.sent.take(msgid: msgid)
         if let upstreamID { return learn(upstreamID, of: msgid, context) }
         // What an earlier process sent was known by its words alone: who learns its id would not know what goes with it.
-        let sent = SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic)
-        if let own { own.sent.append(sent) } else { sentMessages.append(sent) }
+        lane.sent.append(SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
     }
 
     // MARK: - What is missing
@@ -276,36 +267,33 @@ extension Room {
         ownRows = [:]
         let asked = catchUp.askedAt ?? context.now.monotonic
         // At once: while they are gone through, nobody may ask for them.
-        let boxes = [outbox] + ownLinks.values.map(\.outbox)
         let within = Set(
-            boxes.flatMap(\.unsettled).filter { isReached($0) }.compactMap(\.message.id))
+            lanes.flatMap(\.outbox.unsettled).filter { isReached($0) }.compactMap(\.message.id))
         func reaches(_ entry: OutboxEntry) -> Bool { entry.message.id.map(within.contains) ?? false }
-        let given = outbox.settleMissing(
-            asked: asked, patience: CatchUp.patience, isOnce: confirmation == .none, reaches: reaches)
-        tellUnsettled(given, nil, context)
         // Before the backend has said who an account is, nobody knows which rows are its.
-        for own in ownLinks.values where own.outbox.hasUnsettled && own.isIdentified {
-            let given = own.outbox.settleMissing(
-                asked: asked, patience: CatchUp.patience, isOnce: own.delivery.confirmation == .none, reaches: reaches)
-            tellUnsettled(given, own, context)
-            pump(own, context)
+        for lane in lanes where lane.outbox.hasUnsettled && lane.isIdentified {
+            let given = lane.outbox.settleMissing(
+                asked: asked, patience: CatchUp.patience, isOnce: lane.delivery.confirmation == .none,
+                reaches: reaches)
+            tellUnsettled(given, lane, context)
+            if lane !== self.lane { pump(lane, context) }
         }
         armSettling(context)
     }
 
-    private func tellUnsettled(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
+    private func tellUnsettled(_ entries: [OutboxEntry], _ lane: SendLane, _ context: BridgeContext) {
         for entry in entries where entry.isRepeated {
             let said = entry.complaint.map { "the backend complained of something (\($0)), and its" }
-            failed(entry, why: "\(said ?? "the backend's") history does not have it", own, context)
+            failed(entry, why: "\(said ?? "the backend's") history does not have it", lane, context)
         }
-        tellExpired(entries.filter { !$0.isRepeated }, own, context)
+        tellExpired(entries.filter { !$0.isRepeated }, lane, context)
     }
 
     /// Asks once more for what a history lacked, or for the first time where a link of an account was lost alone.
     func armSettling(after pause: Duration = CatchUp.patience, _ context: BridgeContext) {
         var due: MonotonicInstant?
-        for box in [outbox] + ownLinks.values.map(\.outbox) where box.hasUnsettled {
-            let look = box.nextLook(patience: pause) ?? context.now.monotonic + pause
+        for lane in lanes where lane.outbox.hasUnsettled {
+            let look = lane.outbox.nextLook(patience: pause) ?? context.now.monotonic + pause
             due = due.map { min($0, look) } ?? look
         }
         guard traits.history != .none, link.isUp, let due else { return context.timers.cancel(.settling(id)) }
@@ -313,37 +301,27 @@ extension Room {
     }
 
     func settlingTimerFired(_ context: BridgeContext) {
-        guard link.isUp, outbox.hasUnsettled || ownLinks.contains(where: { $0.value.outbox.hasUnsettled }) else {
-            return
-        }
+        guard link.isUp, lanes.contains(where: \.outbox.hasUnsettled) else { return }
         if !askAgain(context) { context.timers.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
     }
 
     /// Messages went unanswered for long over a link that lives: a history may tell what became of them.
-    func lookForDoubtful(_ own: OwnLink?, _ context: BridgeContext) {
+    func lookForDoubtful(_ lane: SendLane, _ context: BridgeContext) {
         guard traits.history != .none, !mayRepeatMessages else { return }
-        let now = context.now.monotonic
-        if own?.outbox.unsettleDoubtful(now: now) ?? outbox.unsettleDoubtful(now: now), !askAgain(context) {
-            armSettling(context)
-        }
+        if lane.outbox.unsettleDoubtful(now: context.now.monotonic), !askAgain(context) { armSettling(context) }
     }
 
     /// The backend complained of something, and a pong confirmed messages a moment ago: a history is to tell whether it has
     /// them. They do not go again; the author of one that is missing hears that.
-    func lookForSuspects(_ own: OwnLink?, _ complaint: String, _ context: BridgeContext) {
+    func lookForSuspects(_ lane: SendLane, _ complaint: String, _ context: BridgeContext) {
         let now = context.now.monotonic
         let since = now + (.zero - SentMessages.complaintWindow)
-        let isSuspected =
-            own?.outbox.suspectDelivered(since: since, now: now, complaint)
-            ?? outbox.suspectDelivered(since: since, now: now, complaint)
-        if isSuspected, !askAgain(context) {
-            armSettling(context)
-        }
+        if lane.outbox.suspectDelivered(since: since, now: now, complaint), !askAgain(context) { armSettling(context) }
     }
 
     /// Nothing tells whether what was written over the lost link arrived, and nothing will.
-    func giveUpUntellable(_ own: OwnLink?, _ context: BridgeContext) {
-        guard traits.history == .none, own?.delivery.confirmation ?? confirmation == .none else { return }
-        tellExpired(own?.outbox.giveUpUnsettled() ?? outbox.giveUpUnsettled(), own, context)
+    func giveUpUntellable(_ lane: SendLane, _ context: BridgeContext) {
+        guard traits.history == .none, lane.delivery.confirmation == .none else { return }
+        tellExpired(lane.outbox.giveUpUnsettled(), lane, context)
     }
 }

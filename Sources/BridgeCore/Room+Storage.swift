@@ -20,7 +20,7 @@ extension Room {
         keepAwaiting(context)
         for member in locals.values { member.joinedAfter = recent.newest?.sequence ?? -1 }
         if locals.isEmpty { startForWaiting(context) } else { occupied(context) }
-        armOutbox(context)
+        arm(lane, context)
     }
 
 }

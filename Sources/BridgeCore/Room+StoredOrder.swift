@@ -250,7 +250,7 @@ extension Room {
     private func asFromWire(_ message: StoredMessage, text: String) -> ChatMessage {
         ChatMessage(
             id: message.upstreamID, sender: message.sender, text: text, at: message.backendAt,
-            attachments: message.attachments, isSelf: dialectContext.isSelf(message.sender))
+            attachments: message.attachments, isSelf: lane.dialectContext.isSelf(message.sender))
     }
 
     /// A message of ours whose id upstream nobody has told.
@@ -261,7 +261,7 @@ extension Room {
         }
         let (passed, over) = context.now.wall.milliseconds.subtractingReportingOverflow(message.at.milliseconds)
         let age = Duration.milliseconds(over ? 0 : max(passed, 0))
-        sentMessages.append(
+        lane.sent.append(
             SentMessages.Entry(
                 msgid: message.msgid, text: text,
                 writtenAt: context.now.monotonic + (.zero - min(age, .seconds(24 * 60 * 60)))))

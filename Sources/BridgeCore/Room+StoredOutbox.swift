@@ -22,10 +22,10 @@ extension Room {
 
     // MARK: - To the store
 
-    func accept(_ entry: OutboxEntry, over own: OwnLink?, _ context: BridgeContext) {
+    func accept(_ entry: OutboxEntry, over lane: SendLane, _ context: BridgeContext) {
         guard let id = entry.message.id else { return }
-        context.keep(.accept(stored(entry, id, link: own?.account ?? "")), about: id)
-        context.awaitStore(own?.id ?? self.id)
+        context.keep(.accept(stored(entry, id, link: lane.account)), about: id)
+        context.awaitStore(lane.id)
     }
 
     private func stored(_ entry: OutboxEntry, _ id: ChatID, link: String) -> StoredOutboxEntry {
@@ -57,32 +57,28 @@ extension Room {
     /// The backend has it, or its connection has read it: then it is kept for the time in which a history may have to tell.
     /// False while other pieces of the message are not confirmed.
     func keepArrival(
-        _ entry: OutboxEntry, by proof: ArrivalProof, _ own: OwnLink?, _ context: BridgeContext
+        _ entry: OutboxEntry, by proof: ArrivalProof, _ lane: SendLane, _ context: BridgeContext
     ) -> Bool {
-        let hasPieces = own?.outbox.hasPieces(of: entry) ?? outbox.hasPieces(of: entry)
+        let hasPieces = lane.outbox.hasPieces(of: entry)
         let isKept = proof == .connection && traits.history != .none
         if isKept {
             let until = context.now.monotonic + DeliveredMessages.processingTime + settings.ping + settings.pongTimeout
-            if let own {
-                own.outbox.delivered.append(entry, until: until)
-            } else {
-                outbox.delivered.append(entry, until: until)
-            }
+            lane.outbox.delivered.append(entry, until: until)
         }
         guard !entry.isShown else {
-            if !isKept { leaveOutbox([entry], own, context) }
+            if !isKept { leaveOutbox([entry], lane, context) }
             return true
         }
         guard let id = entry.storedID else { return !hasPieces }
         if hasPieces {
             // All pieces are looked for where one of them is.
             if context.isDurable, !isKept {
-                keep(entry, mayRepeatMessages ? .queued : .written, own?.outbox ?? outbox, reason: nil, context)
+                keep(entry, mayRepeatMessages ? .queued : .written, lane.outbox, reason: nil, context)
             }
             return false
         }
-        if let own { own.outbox.delivered.markShown(storedID: id) } else { outbox.delivered.markShown(storedID: id) }
-        let isLookedFor = own?.outbox.delivered.contains(storedID: id) ?? outbox.delivered.contains(storedID: id)
+        lane.outbox.delivered.markShown(storedID: id)
+        let isLookedFor = lane.outbox.delivered.contains(storedID: id)
         if context.isDurable {
             context.keep(
                 isLookedFor ? .outboxState(id, .delivered, confirmedPieces: 0, reason: nil) : .leaveOutbox(id),
@@ -92,11 +88,10 @@ extension Room {
     }
 
     /// Nothing more is to be learned about messages that IRC has seen.
-    func leaveOutbox(_ entries: [OutboxEntry], _ own: OwnLink?, _ context: BridgeContext) {
+    func leaveOutbox(_ entries: [OutboxEntry], _ lane: SendLane, _ context: BridgeContext) {
         for entry in entries {
             guard context.isDurable, let id = entry.storedID else { continue }
-            let box = own?.outbox ?? outbox
-            guard !box.hasPieces(of: entry), !box.delivered.contains(storedID: id) else { continue }
+            guard !lane.outbox.hasPieces(of: entry), !lane.outbox.delivered.contains(storedID: id) else { continue }
             context.keep(.leaveOutbox(id), about: id)
         }
     }
@@ -113,23 +108,19 @@ extension Room {
     // MARK: - From the store
 
     /// Acceptances are decided, intentions are on disk.
-    func storeSettled(_ own: OwnLink?, refused: Set<StoreTicket>, reason: String, _ context: BridgeContext) {
-        let settled = context.ledger.settled
-        let gone =
-            own?.outbox.settle(through: settled, refused: refused)
-            ?? outbox.settle(through: settled, refused: refused)
-        tellNotTaken(gone, reason, context)
-        if let own { pump(own, context) } else { pumpOutbox(context) }
-        if own?.outbox.waitsForStore ?? outbox.waitsForStore { context.awaitStore(own?.id ?? id) }
+    func storeSettled(
+        _ lane: SendLane, refused: Set<StoreTicket>, reason: String, _ context: BridgeContext
+    ) {
+        tellNotTaken(lane.outbox.settle(through: context.ledger.settled, refused: refused), reason, context)
+        pump(lane, context)
+        if lane.outbox.waitsForStore { context.awaitStore(lane.id) }
     }
 
     /// An order found no room.
-    func storeOverflowed(_ own: OwnLink?, _ ticket: StoreTicket, reason: String, _ context: BridgeContext) {
-        let now = context.now.monotonic
-        let gone = own?.outbox.overflowed(ticket, now: now) ?? outbox.overflowed(ticket, now: now)
-        tellNotTaken(gone, reason, context)
-        if let own { arm(own, context) } else { armOutbox(context) }
-        if own?.outbox.waitsForStore ?? outbox.waitsForStore { context.awaitStore(own?.id ?? id) }
+    func storeOverflowed(_ lane: SendLane, _ ticket: StoreTicket, reason: String, _ context: BridgeContext) {
+        tellNotTaken(lane.outbox.overflowed(ticket, now: context.now.monotonic), reason, context)
+        arm(lane, context)
+        if lane.outbox.waitsForStore { context.awaitStore(lane.id) }
     }
 
     private func tellNotTaken(_ entries: [OutboxEntry], _ reason: String, _ context: BridgeContext) {
@@ -153,19 +144,17 @@ extension Room {
         var left: [String: [StoredOutboxEntry]] = [:]
         for entry in stored.outbox.map(disowned) {
             // What was said while this was being read is here already.
-            guard !outbox.contains(id: entry.id), !outbox.failures.contains(id: entry.id) else { continue }
+            guard !lane.outbox.contains(id: entry.id), !lane.outbox.failures.contains(id: entry.id) else { continue }
             left[entry.link, default: []].append(entry)
             if settings.identity == .puppet { remember(author: entry.sender.id ?? entry.author) }
         }
-        if let ours = left.removeValue(forKey: "") { restore(ours, into: &outbox, context) }
+        if let ours = left.removeValue(forKey: "") { restore(ours, into: &lane.outbox, context) }
         for (account, entries) in left {
-            var box = restingOutboxes[account] ?? Outbox()
-            // What was written is found again by its text.
-            box.matchesTexts = traits.messageIDOrigin == .server
+            var box = restingOutboxes[account] ?? Outbox(traits)
             restore(entries, into: &box, context)
             restingOutboxes[account] = box
         }
-        armOutbox(context)
+        arm(lane, context)
     }
 
     private func restore(_ stored: [StoredOutboxEntry], into box: inout Outbox, _ context: BridgeContext) {
@@ -213,26 +202,26 @@ extension Room {
 
     /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went
     /// up before are recognised.
-    func cutRestored(_ own: OwnLink?, _ context: BridgeContext) {
-        let left = own?.outbox.takeUncut() ?? outbox.takeUncut()
-        for entry in left where entry.part == nil {
+    func cutRestored(_ lane: SendLane, _ context: BridgeContext) {
+        for entry in lane.outbox.takeUncut() where entry.part == nil {
             guard let id = entry.message.id,
                 case .unsupported(.tooLong) = settings.dialect.encode(
-                    .message(entry.message), context: own?.dialectContext ?? dialectContext),
+                    .message(entry.message), context: lane.dialectContext),
                 let pieces = pieces(of: entry)
             else { continue }
-            if let own { own.outbox.split(id: id, pieces) } else { outbox.split(id: id, pieces) }
+            lane.outbox.split(id: id, pieces)
         }
     }
 
     /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
     /// over a link before the last.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: BridgeContext) {
-        guard !outbox.isEmpty || !outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty else {
+        guard !lane.outbox.isEmpty || !lane.outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty
+        else {
             return
         }
         for var message in messages {
-            if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
+            if settings.identity == .single, lane.dialectContext.isSelf(message.sender) { message.isSelf = true }
             guard let id = message.id else { continue }
             let isServerID = traits.messageIDOrigin == .server
             guard !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else { continue }
@@ -240,11 +229,11 @@ extension Room {
             if let entry = takeConfirmed(message, isHistory: true) {
                 learnAccount(from: message, context)
                 _ = duplicates.insert(duplicateKey(id, message.sender.id))
-                confirmed(entry, upstreamID: id, at: message.at, context)
+                confirmed(entry, upstreamID: id, at: message.at, lane, context)
             } else if let entry = takeLate(message, id) {
                 _ = duplicates.insert(duplicateKey(id, message.sender.id))
                 tellLateArrival(entry, context)
-                confirmed(entry, upstreamID: id, at: message.at, context)
+                confirmed(entry, upstreamID: id, at: message.at, lane, context)
             }
         }
     }
@@ -263,21 +252,17 @@ extension Room {
 
     /// The outbox that an own link begins with.
     func takeRestingOutbox(of account: String) -> Outbox {
-        var box = restingOutboxes.removeValue(forKey: account) ?? Outbox()
-        box.matchesTexts = traits.messageIDOrigin == .server
-        box.historyTells = traits.history != .none
-        box.waitsForUnsettled = traits.history != .none
-        return box
+        restingOutboxes.removeValue(forKey: account) ?? Outbox(traits)
     }
 
     /// The account had a link of its own, by an earlier configuration: what waits for it cannot go.
     func giveUpResting(of account: String, _ context: BridgeContext) {
         guard var box = restingOutboxes.removeValue(forKey: account) else { return }
         for item in box.failures.takeAll() where !item.isTold {
-            _ = outbox.failures.remember(item.entry, reason: item.reason, isTold: false)
+            _ = lane.outbox.failures.remember(item.entry, reason: item.reason, isTold: false)
         }
         for entry in box.takeAll() {
-            recordFailure(entry, why: "your own login at \(settings.url.host) is not set up any more", nil, context)
+            recordFailure(entry, why: "your own login at \(settings.url.host) is not set up any more", lane, context)
         }
     }
 }

@@ -11,9 +11,9 @@ extension Room {
             return false
         }
         if let own = ownLink(speaking: message.sender) { return own.outbox.oldestWritten != nil }
-        guard outbox.oldestWritten != nil else { return false }
+        guard lane.outbox.oldestWritten != nil else { return false }
         if message.isSelf || message.sender.id == nil && message.sender.name == nil { return true }
-        return mayBeAccount(message.sender) && outbox.hasWritten(inFrontOf: message.text)
+        return mayBeAccount(message.sender) && lane.outbox.hasWritten(inFrontOf: message.text)
     }
 
     /// Whether an event waits behind a row that is undecided.
@@ -39,26 +39,25 @@ extension Room {
 
     /// Shows a message of ours that was answered: now, or in its place.
     func arrived(
-        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?, _ context: BridgeContext
+        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane, _ context: BridgeContext
     ) {
         guard undecided.isEmpty else {
-            undecided.arrived(entry, upstreamID: upstreamID, at: at, own)
+            undecided.arrived(entry, upstreamID: upstreamID, at: at, lane)
             return releaseDecided(context)
         }
-        show(entry, upstreamID: upstreamID, at: at, own, context)
+        show(entry, upstreamID: upstreamID, at: at, lane, context)
     }
 
     private func show(
-        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?, _ context: BridgeContext
+        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane, _ context: BridgeContext
     ) {
-        let key = upstreamID.map { duplicateKey($0, own == nil ? entry.message.sender.id : nil) }
+        let key = upstreamID.map { duplicateKey($0, lane.sender(of: entry).id) }
         // Shown already as somebody's, when its own event came long before and did not look like ours.
         if let key, !duplicates.insert(key) {
-            _ = keepArrival(entry, by: .backend, own, context)
-            if let own { arm(own, context) } else { armOutbox(context) }
-            return
+            _ = keepArrival(entry, by: .backend, lane, context)
+            return arm(lane, context)
         }
-        confirmed(entry, upstreamID: upstreamID, at: at, own, context)
+        confirmed(entry, upstreamID: upstreamID, at: at, lane, context)
     }
 
     /// Something was answered or refused, or time has passed: shows what is decided.
@@ -82,8 +81,8 @@ extension Room {
         defer { undecided.isReleasing = false }
         switch first {
         case .event(let event, _): chatReceived(event, context)
-        case .arrival(let entry, let upstreamID, let at, let own):
-            show(entry, upstreamID: upstreamID, at: at, own, context)
+        case .arrival(let entry, let upstreamID, let at, let lane):
+            show(entry, upstreamID: upstreamID, at: at, lane, context)
         }
     }
 

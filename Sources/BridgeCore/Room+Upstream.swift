@@ -15,8 +15,8 @@ extension Room {
                 linkWentDown(reason, wasUp, retryIn, context)
                 opened(context)
             case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
-            case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pumpOutbox(context) }
-            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, nil, context)
+            case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
+            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, over: lane, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -24,7 +24,7 @@ extension Room {
         }
         // Not before: what one read brought is only now kept in full.
         proof = link.proof
-        if delivery.doubtedAt != nil { settleDoubt(nil, context) }
+        if lane.delivery.doubtedAt != nil { settleDoubt(lane, context) }
     }
 
     private func linkCameUp(_ context: BridgeContext) {
@@ -33,7 +33,7 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         crowds.linkedAt = context.now.monotonic
         context.timers.cancel(.split(id))
-        cutRestored(nil, context)
+        cutRestored(lane, context)
         opened(context)
         beginCatchingUp(context)
     }
@@ -43,7 +43,8 @@ extension Room {
         guard let outage else { return }
         let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
         let waiting =
-            outbox.isEmpty ? "" : "; \(outbox.count) waiting message\(outbox.count == 1 ? " goes" : "s go") now"
+            lane.outbox.isEmpty
+            ? "" : "; \(lane.outbox.count) waiting message\(lane.outbox.count == 1 ? " goes" : "s go") now"
         notice(
             outage.wasUp
                 ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
@@ -74,9 +75,7 @@ extension Room {
         for (person, member) in remotes where member.isTypingShown {
             endTyping(person, announced: true, context)
         }
-        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
-        delivery.linkLost()
-        giveUpUntellable(nil, context)
+        lost(lane, context)
         context.timers.cancel(.settling(id))
         decideAll(context)
         if wasUp {
@@ -85,9 +84,6 @@ extension Room {
             context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
         }
         catchUpLinkLost(context)
-        openActionsLinkLost(id, context)
-        pendingReceipts = []
-        armOutbox(context)
         let isTold = outage != nil
         if !isTold { outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp) }
         let isFar = retryIn >= .seconds(60)
@@ -129,8 +125,12 @@ extension Room {
         case .edit(let edit): editReceived(edit, context)
         case .reaction(let reaction): reactionReceived(reaction, context)
         case .delete(let delete): deleteReceived(delete, context)
-        case .error(let error): errorReceived(error, context)
-        case .ready(let ready): if let room = ready.room { dialectContext.announcedRoom = room }
+        case .error(let error):
+            context.note(
+                error.isFatal ? .error : .warn, "backend-error", link.told(error.text),
+                ["room": settings.name, "code": link.told(error.code)])
+            errorReceived(error, over: lane, context)
+        case .ready(let ready): if let room = ready.room { lane.dialectContext.announcedRoom = room }
         // The link answers pings.
         case .ping, .pong: break
         case .auth(let auth):
@@ -151,7 +151,7 @@ extension Room {
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: BridgeContext) {
         var message = message
         // The account may have become known since the frame was read.
-        if settings.identity == .single, dialectContext.isSelf(message.sender) { message.isSelf = true }
+        if settings.identity == .single, lane.dialectContext.isSelf(message.sender) { message.isSelf = true }
         let isServerID = traits.messageIDOrigin == .server
         let isLateFrame =
             !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
@@ -168,15 +168,15 @@ extension Room {
             learnAccount(from: message, context)
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
             // What was written over an earlier link may come late; that is no echo.
-            if !isHistory, entry.state != .unsettled { answered(nil, context) }
-            confirmed(entry, upstreamID: message.id, at: message.at, context)
+            if !isHistory, entry.state != .unsettled { lane.answered(context) }
+            confirmed(entry, upstreamID: message.id, at: message.at, lane, context)
             return
         }
         if isServerID, isKnownOrPrefixedAsOurs(message),
-            let sent = takeSent(message, isHistory: isHistory, context)
+            let sent = lane.takeSent(message, isHistory: isHistory, context)
         {
             learnAccount(from: message, context)
-            learn(message.id, of: sent, nil, context)
+            learn(message.id, of: sent, lane, context)
             return
         }
         if !isHistory, !isLateFrame, !undecided.isReleasing, isUndecided(message) {
@@ -190,13 +190,13 @@ extension Room {
             }
             guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else {
                 // Confirmed by a pong, and here it is.
-                if message.isSelf, !isHistory { answered(nil, context) }
+                if message.isSelf, !isHistory { lane.answered(context) }
                 return
             }
             if let entry = takeLate(message, id) {
                 learnAccount(from: message, context)
                 tellLateArrival(entry, context)
-                confirmed(entry, upstreamID: id, at: message.at, context)
+                confirmed(entry, upstreamID: id, at: message.at, lane, context)
                 return
             }
         } else if isKnownByText(message, isHistory: isHistory, context) {
@@ -212,11 +212,11 @@ extension Room {
 
     func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
-        case .client: return outbox.takeLate(id: id, sender: echoSender(message))
+        case .client: return lane.outbox.takeLate(id: id, sender: echoSender(message))
         case .server:
-            if let ref = message.ref, let entry = outbox.takeLate(ref: ChatID(ref)) { return entry }
+            if let ref = message.ref, let entry = lane.outbox.takeLate(ref: ChatID(ref)) { return entry }
             guard !bearsClientID(message), message.isSelf || mayBeAccount(message.sender) else { return nil }
-            return outbox.takeLate(sender: echoSender(message), text: message.text)
+            return lane.outbox.takeLate(sender: echoSender(message), text: message.text)
         }
     }
 
@@ -227,22 +227,22 @@ extension Room {
     /// (``recogniseOwnRows(_:_:)``), unless it names ours.
     func takeConfirmed(_ message: ChatMessage, isHistory: Bool) -> OutboxEntry? {
         if let entry = takeResting(message) { return entry }
-        if let ref = message.ref, let entry = outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
-        switch confirmation {
+        if let ref = message.ref, let entry = lane.outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
+        switch lane.delivery.confirmation {
         case .echoByText: break
         // The answer may have been lost with the link, and the row come live.
         case .receipt where traits.messageIDOrigin == .server, .none where traits.messageIDOrigin == .server: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
-            return outbox.confirm(id: id, sender: echoSender(message))
+            return lane.outbox.confirm(id: id, sender: echoSender(message))
         }
         guard !bearsClientID(message), !isHistory || message.id == nil else { return nil }
         if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
-            return outbox.confirm(senderName: name, text: message.text)
+            return lane.outbox.confirm(senderName: name, text: message.text)
         }
         let isNamed = settings.identity == .puppet && message.sender.id != nil
         guard message.isSelf || mayBeAccount(message.sender) || isNamed else { return nil }
-        return outbox.confirm(sender: echoSender(message), text: message.text)
+        return lane.outbox.confirm(sender: echoSender(message), text: message.text)
     }
 
     /// By whom a message of ours must be: where one account speaks for all, its id is the backend's to know.
@@ -356,7 +356,7 @@ extension Room {
     // MARK: - Receipts
 
     private func receiptReceived(_ receipt: ChatReceipt, _ context: BridgeContext) {
-        confirmByReceipt(receipt, context)
+        confirmByReceipt(receipt, over: lane, context)
         if receipt.state == .sent { return }
         // Receipts reach everybody on some wires; only those for our own messages mean something here.
         guard !receipt.isSelf, receipt.by.id != nil || receipt.by.name != nil else { return }

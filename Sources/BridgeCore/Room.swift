@@ -146,7 +146,8 @@ final class Room {
 
     let id: RoomID
     let settings: RoomSettings
-    let link: UpstreamSession
+    /// For everybody who has no link of their own.
+    let lane: SendLane
     /// The dialect's, made once: a frame asks for them several times.
     let traits: DialectTraits
     unowned let door: any ClientDoor
@@ -158,9 +159,8 @@ final class Room {
     /// What of that stands on a text alone.
     var accountGuess: AccountGuess?
     /// Whether a frame can say which message it answers.
-    private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: dialectContext)
+    private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: lane.dialectContext)
 
-    var dialectContext: DialectContext
     var audience = Audience()
     /// Many who come or go at once.
     var crowds = Crowds()
@@ -181,11 +181,7 @@ final class Room {
     var archive = MemoryHistory()
     /// What the backend has from before the room's beginning here; nil: nobody asked for that of late.
     var older: OlderHistory?
-    var outbox = Outbox()
-    var sendBudget: SendBudget
-    var typingBudget = TokenBucket(rate: 10, burst: 20)
     var markers: [ChatID: ReadMarker] = [:]
-    var pendingReceipts: [(reader: ChatPerson, id: ChatID, state: ChatReceipt.State)] = []
     var receiptNotices = ReceiptNotices()
     var outage: Outage?
     /// When the last IRC user left, in a room that has a link only while somebody is there.
@@ -196,16 +192,14 @@ final class Room {
     /// The time that the newest line bears in front of the gap; nil: there is none, or no gap.
     var lastBeforeGap: ChatTimestamp?
     var textDuplicates = TextDuplicates()
-    var sentMessages = SentMessages()
     /// Names of people by their ids, for frames that give the id alone.
     var roster: [ChatID: String] = [:]
     /// Who waits for the backend's id of a message of ours, by its msgid.
     var idWaiters: [(msgid: String, found: (ChatID?) -> Void)] = []
     /// Not before this, people upstream make us look up ids again.
     var nextIDLookup = MonotonicInstant(nanoseconds: .min)
-    var delivery: DeliveryConfirmation
-    /// Rows of the history that is being taken in which are messages of ours, by the backend's ids; of whom: nil is the room.
-    var ownRows: [ChatID: (id: ChatID, own: OwnLink?)] = [:]
+    /// Rows of the history that is being taken in which are messages of ours, by the backend's ids.
+    var ownRows: [ChatID: (id: ChatID, lane: SendLane)] = [:]
     /// How far back it reaches.
     var ownReach = OwnReach()
     /// The place of the message behind which a history was asked for last; nil: it was not asked for like that.
@@ -219,12 +213,11 @@ final class Room {
     var lastPartGroup: UInt64 = 0
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
-    var ownReactions = OwnReactions()
     var openActions = OpenActions()
     var undecided = UndecidedRows()
     var presenceReport = PresenceReport()
     /// What the wire can say of IRC users' coming and going.
-    private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: dialectContext)
+    private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: lane.dialectContext)
     /// Lines about taken-back messages for clients that do not know REDACT.
     var takenBackBudget = Room.takenBackWords
     static let takenBackWords = TokenBucket(rate: 0.2, burst: 5)
@@ -232,15 +225,11 @@ final class Room {
     var reactionBudget = TokenBucket(rate: 0.2, burst: 5)
     /// When the backend was last told that the one account types.
     var accountTypingToldAt: MonotonicInstant?
-    /// Up to where the one account has read.
-    var accountReadSequence = -1
     /// Accounts that speak over links of their own, by name.
     var ownLinks: [String: OwnLink] = [:]
     /// As whom the backend shows them.
     var ownPeople: [OwnKey: String] = [:]
     var ownMessageIDs = OwnMessageIDs()
-    /// A marker moved since the backend was last called to mark the room as read.
-    var isMarkReadDue = false
     var cursorRound = CursorRound()
     /// Up to when everything that the backend sent over this link has come, and was handled; nil: there was no link.
     var proof: LinkProof?
@@ -269,7 +258,6 @@ final class Room {
     var restingOutboxes: [String: Outbox] = [:]
     /// Authors of earlier who are nobody's now, and as whom they are kept, while what is kept of the room is being read.
     var forgottenAuthors: [ChatID: ChatID] = [:]
-    let failureNotices = FailureNotices()
     var secrets = RoomSecrets()
     /// What IRC users may do here.
     var moderation = RoomModeration()
@@ -282,24 +270,22 @@ final class Room {
         }
         self.id = id
         self.settings = settings
-        self.link = UpstreamSession(room: id, settings: settings)
         self.traits = settings.dialect.traits
-        self.delivery = DeliveryConfirmation(traits)
         catchUp.sendersTellTime = traits.messageIDOrigin == .client
-        outbox.waitsForUnsettled = traits.history != .none
-        outbox.historyTells = traits.history != .none
-        outbox.matchesTexts = traits.messageIDOrigin == .server
         self.door = door
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
         self.accountPerson = ChatPerson(id: account, name: "chatbridge")
-        self.dialectContext = DialectContext(
-            selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom)
-        self.sendBudget = SendBudget(
-            rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst)
+        self.lane = SendLane(
+            id: id, account: "", settings: settings,
+            sendBudget: SendBudget(rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst),
+            outbox: Outbox(traits),
+            dialectContext: DialectContext(
+                selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom))
         if let account = settings.account { accountIdentified(account, context) }
     }
 
+    var link: UpstreamSession { lane.link }
     var channel: String { settings.channel }
     var memberCount: Int { slots.count }
     var host: String { IdentityMap.hostname(settings.backend) }
@@ -433,12 +419,12 @@ final class Room {
         let puppet = member.puppet
         puppets.insert(member)
         retiredPuppets.removeAll { $0 == puppet }
-        dialectContext.selfIDs.insert(puppet)
+        lane.dialectContext.selfIDs.insert(puppet)
     }
 
     /// Somebody spoke from here before this process began; what they said may come back.
     func remember(author puppet: ChatID) {
-        guard puppets[puppet] == nil, dialectContext.selfIDs.insert(puppet).inserted else { return }
+        guard puppets[puppet] == nil, lane.dialectContext.selfIDs.insert(puppet).inserted else { return }
         retire(puppet)
     }
 
@@ -450,7 +436,9 @@ final class Room {
 
     private func retire(_ puppet: ChatID) {
         retiredPuppets.append(puppet)
-        if retiredPuppets.count > Self.maxRetiredPuppets { dialectContext.selfIDs.remove(retiredPuppets.removeFirst()) }
+        if retiredPuppets.count > Self.maxRetiredPuppets {
+            lane.dialectContext.selfIDs.remove(retiredPuppets.removeFirst())
+        }
     }
 
     /// An IRC user leaves; the caller has told or will tell whoever must know.
@@ -460,10 +448,10 @@ final class Room {
         audience.remove(member) { locals[$0] }
         locals.remove(client)
         receiptNotices.forget(author: client)
-        let own = ownLink(of: member, context)
-        let wasTelling = failureNotices.isTelling(client) || own?.failureNotices.isTelling(client) == true
-        failureNotices.forget(client)
-        own?.failureNotices.forget(client)
+        let lanes =
+            context.identities[member.person].map { lane(of: $0) === lane ? [lane] : [lane, lane(of: $0)] } ?? [lane]
+        let wasTelling = lanes.contains { $0.failureNotices.isTelling(client) }
+        for lane in lanes { lane.failureNotices.forget(client) }
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
         // It may have been an old connection that hung, and what was told to it was told to nobody.

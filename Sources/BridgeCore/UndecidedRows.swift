@@ -22,7 +22,7 @@ struct UndecidedRows {
     enum Item {
         case event(ChatEvent, arrivedAt: MonotonicInstant)
         /// A message of ours that the backend has.
-        case arrival(OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, OwnLink?)
+        case arrival(OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, SendLane)
     }
 
     private(set) var items: [Item] = []
@@ -36,8 +36,8 @@ struct UndecidedRows {
     }
 
     /// A message of ours was answered: it takes the place of its row, or comes last.
-    mutating func arrived(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ own: OwnLink?) {
-        let arrival = Item.arrival(entry, upstreamID: upstreamID, at: at, own)
+    mutating func arrived(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane) {
+        let arrival = Item.arrival(entry, upstreamID: upstreamID, at: at, lane)
         let place = items.firstIndex { item in
             guard let upstreamID, case .event(.message(let message), _) = item else { return false }
             return message.id == upstreamID

@@ -91,7 +91,7 @@ struct AcceptanceTests {
         stage.say("two", bob)
         stage.run()
         #expect(stage.texts == ["two"])
-        #expect(stage.kept.isEmpty && stage.room.outbox.isEmpty)
+        #expect(stage.kept.isEmpty && stage.room.lane.outbox.isEmpty)
     }
 
     @Test("of several in one order all are refused")
@@ -102,7 +102,7 @@ struct AcceptanceTests {
         stage.harness.receive(bob, Array("PRIVMSG #lobby :one\r\nPRIVMSG #lobby :two\r\n".utf8))
         stage.commit()
         #expect(stage.isTold("one") && stage.isTold("two"))
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
     }
 
     @Test(
@@ -122,7 +122,7 @@ struct AcceptanceTests {
         stage.say("two", bob)
         stage.ping("x", bob)
         #expect(stage.isTold("one") && stage.isTold("two"))
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
         #expect(stage.hasPong("x", bob))
         stage.harness.store.failure = nil
         stage.say("three", bob)
@@ -158,7 +158,7 @@ struct AcceptanceTests {
         stage.harness.store.room = 0
         stage.commit()
         #expect(stage.wire.isEmpty)
-        #expect(stage.room.outbox.count == 2)
+        #expect(stage.room.lane.outbox.count == 2)
         stage.advance(.seconds(2))
         #expect(stage.wire.isEmpty)
         stage.harness.store.room = 100

@@ -58,7 +58,7 @@ struct AccountIdentificationTests {
         world.harness.send(1, "JOIN #General")
         #expect(world.harness.bridge.rooms.count == 2)
         #expect(world.account(1) == ChatPerson(id: ChatID("7"), name: "bridge"))
-        #expect(world.harness.bridge.rooms[1].dialectContext.isSelf(ChatPerson(id: ChatID("7"))))
+        #expect(world.harness.bridge.rooms[1].lane.dialectContext.isSelf(ChatPerson(id: ChatID("7"))))
     }
 
     @Test("an account that could not be asked for is asked for again, less and less often, until it is known")

@@ -129,7 +129,7 @@ struct AccountLearningTests {
         harness.advance(by: .seconds(30))
         for frame in example.opening { harness.sendFrame(0, frame) }
         #expect(Self.seen(harness, 1).frames.filter(example.isMessage).isEmpty)
-        #expect(harness.bridge.rooms[0].outbox.isEmpty)
+        #expect(harness.bridge.rooms[0].lane.outbox.isEmpty)
         #expect(harness.violations == [])
     }
 
@@ -165,7 +165,7 @@ struct AccountLearningTests {
         #expect(stage.said(2) == ["ann: hello"], "somebody who says the same")
         stage.backend(Self.message("2", "hello", #""name":"bob""#))
         #expect(stage.said(2) == ["bob: hello"])
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
     }
 
     @Test("once the account is known, what others repeat confirms nothing")
@@ -179,7 +179,7 @@ struct AccountLearningTests {
         stage.harness.send(1, "PRIVMSG #lobby :two")
         stage.backend(Self.message("2", "<bob> two", #""id":"u7","name":"ann""#))
         #expect(stage.said(2) == ["ann: <bob> two"])
-        #expect(!stage.room.outbox.isEmpty)
+        #expect(!stage.room.lane.outbox.isEmpty)
         stage.backend(Self.message("3", "<bob> two", #""id":"u9","name":"relay""#))
         #expect(stage.said(2) == ["bob: two"])
     }
@@ -194,7 +194,7 @@ struct AccountLearningTests {
         stage.backend(Self.message("2", "<bob> two", #""id":"u9","name":"relay""#))
         stage.harness.advance(by: .seconds(11))
         #expect(stage.notes("account-doubted").count == 1)
-        #expect(!stage.room.dialectContext.isSelf(ChatPerson(id: ChatID("u7"))))
+        #expect(!stage.room.lane.dialectContext.isSelf(ChatPerson(id: ChatID("u7"))))
         stage.harness.send(1, "PRIVMSG #lobby :three")
         stage.backend(Self.message("3", "<bob> three", #""id":"u9","name":"relay""#))
         #expect(stage.said(2).last == "bob: three")
@@ -227,7 +227,7 @@ struct AccountLearningTests {
         stage.harness.send(1, "PRIVMSG #lobby :one")
         let id = stage.sent().last?["id"]?.string ?? ""
         stage.harness.advance(by: stage.room.settings.queueMaxAge)
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
         stage.backend(Self.message(isByID ? id : "1", "<bob> one", #""id":"u9""#))
         #expect(stage.said(2) == ["bob: one"])
         #expect(stage.room.accountPerson.id == ChatID("u9"))

@@ -158,7 +158,7 @@ struct AckPatternTests {
                 #expect(stage.session.room.recent.entry(upstreamID: ChatID("71"))?.excerpt == "one")
                 // Nothing of it is news to the next outage.
                 stage.outage { stage.log.append(stage.row("72", of: two, cid: two["cid"]?.string)) }
-                #expect(stage.said(2) == [] && stage.session.sent() == [] && stage.session.room.outbox.isEmpty)
+                #expect(stage.said(2) == [] && stage.session.sent() == [] && stage.session.room.lane.outbox.isEmpty)
             }
         }
     }
@@ -188,7 +188,7 @@ struct AckPatternTests {
         // Older than the newest that is known, by more than clocks differ.
         stage.outage { stage.log.insert(stage.row("71", of: sent, at: -1200, cid: sent["cid"]?.string), at: 1) }
         #expect(stage.said(2) == ["bob: hello"])
-        #expect(stage.session.sent() == [] && stage.session.room.outbox.isEmpty)
+        #expect(stage.session.sent() == [] && stage.session.room.lane.outbox.isEmpty)
     }
 
     @Test("without a history the author is told that it is not known, and nothing is sent twice")

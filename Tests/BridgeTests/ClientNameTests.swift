@@ -112,7 +112,7 @@ struct ClientNameTests {
         let stage = try BacklogStage { $0.confirmation = .echoByID }
         stage.enter(1, "alice@phone")
         stage.harness.send(1, "PRIVMSG #lobby :hello")
-        #expect(stage.room.outbox.entries.first?.origin.clientName == "phone")
+        #expect(stage.room.lane.outbox.entries.first?.origin.clientName == "phone")
     }
 
     @Test("who logs in later has a name from then on")
@@ -126,7 +126,7 @@ struct ClientNameTests {
         stage.harness.send(1, "AUTHENTICATE PLAIN")
         stage.harness.send(1, "AUTHENTICATE " + IRCSASLExchange.chunks(of: Array("\0alice@phone\0pw".utf8))[0])
         stage.harness.send(1, "PRIVMSG #lobby :hello")
-        #expect(stage.room.outbox.entries.first?.origin.clientName == "phone")
+        #expect(stage.room.lane.outbox.entries.first?.origin.clientName == "phone")
         #expect(stage.cursor("alice", "phone") == -1)
     }
 }

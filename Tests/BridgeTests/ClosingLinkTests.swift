@@ -63,7 +63,7 @@ struct ClosingLinkTests {
         harness.endTransport(link, reason: "the connection ended")
         harness.advance(by: .seconds(10))
         #expect(messages(harness) == ["meanwhile"])
-        #expect(room.outbox.isEmpty)
+        #expect(room.lane.outbox.isEmpty)
         harness.advance(by: Room.linger + .seconds(60))
         #expect(room.link.state == .stopped)
         #expect(harness.bridge.rooms.isEmpty == isTemplate)

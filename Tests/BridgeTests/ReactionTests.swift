@@ -206,7 +206,7 @@ struct ReactionTests {
         stage.harness.send(1, "@+reply=\(msgid) PRIVMSG #lobby :more")
         stage.harness.send(1, "@+reply=nosuch PRIVMSG #lobby :again")
         #expect(stage.happened().filter { $0.hasPrefix("U0") }.map { $0.contains("|reply=m1") } == [carried, false])
-        let texts = stage.harness.bridge.rooms[0].outbox.entries.map(\.message)
+        let texts = stage.harness.bridge.rooms[0].lane.outbox.entries.map(\.message)
         #expect(texts.map(\.replyTo) == [carried ? ChatID("m1") : nil, nil])
         #expect(texts.map(\.text) == [carried ? "more" : "<Remy> soup\nmore", "again"])
     }

@@ -53,7 +53,7 @@ struct RestartedOutboxTests {
     func ages(age: Int, rest: Int) throws {
         let stage = try DurableStage(Self.echoing)
         stage.restart(on: disk(stage, [left("ab", stage, age: .seconds(age))]))
-        let outbox = stage.room.outbox
+        let outbox = stage.room.lane.outbox
         guard let entry = outbox.entries.first else {
             #expect(rest == 0, "given up at the first look")
             return
@@ -73,10 +73,10 @@ struct RestartedOutboxTests {
                     left("a1", stage, .written, age: .seconds(10)), left("a2", stage, .written, age: .seconds(50)),
                     left("a3", stage, .written, age: .seconds(-9)),
                 ]))
-        let times = stage.room.outbox.entries.map(\.acceptedAt)
+        let times = stage.room.lane.outbox.entries.map(\.acceptedAt)
         #expect(times == times.sorted())
-        #expect(stage.room.outbox.entries.map(\.message.text) == ["a1", "a2", "a3"])
-        #expect(stage.room.outbox.entries.allSatisfy { $0.state == .unsettled })
+        #expect(stage.room.lane.outbox.entries.map(\.message.text) == ["a1", "a2", "a3"])
+        #expect(stage.room.lane.outbox.entries.allSatisfy { $0.state == .unsettled })
     }
 
     @Test("a message too old after the restart is never sent, and its author hears it when they come, for certain once")
@@ -201,7 +201,7 @@ struct RestartedOutboxTests {
         stage.advance(CatchUp.patience)
         stage.run()
         #expect(stage.texts == ["one"])
-        #expect(stage.kept.isEmpty && stage.room.outbox.isEmpty)
+        #expect(stage.kept.isEmpty && stage.room.lane.outbox.isEmpty)
     }
 
     @Test("what a pong confirmed, and was not kept, bears the same msgid when the next process shows it")
@@ -385,7 +385,7 @@ struct RestartedOwnOutboxTests {
         #expect(said(first).map(\.link) == ["alice"])
         let stage = try OwnLinkStage(
             OwnLinkStage.echoing(), store: first.harness.store.afterCrash, startingAt: first.harness.clock)
-        #expect(stage.room.outbox.isEmpty && stage.own?.outbox.count == 1)
+        #expect(stage.room.lane.outbox.isEmpty && stage.own?.outbox.count == 1)
         stage.enter("bob", 2)
         stage.enter("alice", 1, account: "alice")
         stage.harness.advance(by: .seconds(1))

@@ -149,7 +149,7 @@ struct SecretLinkTests {
         let sender = try #require(stage.sent().first?["sender"]?["id"]?.string)
         stage.backend(
             #"{"kind":"message","id":"9","sender":{"id":"\#(sender)","name":"bob"},"text":"is it \#(Self.secret)?"}"#)
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
         #expect(stage.said().count == 1)
     }
 

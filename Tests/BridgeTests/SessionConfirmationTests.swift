@@ -140,7 +140,7 @@ struct SessionConfirmationTests {
         #expect(stage.said(2) == [], "one id is one message")
         stage.backend(Self.echo(frame, id: "72"))
         #expect(stage.said(2) == ["bob: ok"])
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
         #expect(stage.room.recent.entry(upstreamID: ChatID("72")) != nil)
     }
 
@@ -221,7 +221,7 @@ struct SessionConfirmationTests {
         _ = Self.say("one", stage)
         stage.backend(Self.own("<bob> one", id: "8"))
         #expect(stage.said(2) == ["bob: one"])
-        #expect(stage.room.confirmation == .echoByText)
+        #expect(stage.room.lane.delivery.confirmation == .echoByText)
         _ = Self.say("two", stage)
         #expect(stage.said(2) == [])
         stage.backend(Self.own("<bob> two", id: "9"))
@@ -229,7 +229,7 @@ struct SessionConfirmationTests {
         _ = Self.say("three", stage)
         stage.harness.advance(by: .seconds(10))
         #expect(stage.said(2) == ["bob: three"])
-        #expect(stage.room.confirmation == .none)
+        #expect(stage.room.lane.delivery.confirmation == .none)
         #expect(stage.seen().contains("0 [ping]"), "a dead link would have carried nothing")
     }
 
@@ -240,7 +240,7 @@ struct SessionConfirmationTests {
         stage.harness.advance(by: .seconds(61))
         _ = stage.said(2)
         stage.backend(Self.own("<bob> one", id: "8"))
-        #expect(stage.room.confirmation == .none)
+        #expect(stage.room.lane.delivery.confirmation == .none)
         #expect(stage.room.recent.entry(upstreamID: ChatID("8"))?.puppet == nil)
     }
 
@@ -293,7 +293,7 @@ struct SessionConfirmationTests {
         stage.loseLink()
         stage.harness.advance(by: .seconds(2))
         _ = Self.say("later", stage)
-        #expect(stage.room.outbox.count == 2)
+        #expect(stage.room.lane.outbox.count == 2)
         stage.harness.advance(by: .seconds(897))
         #expect(stage.sent().isEmpty)
         stage.harness.advance(by: .seconds(2))
@@ -317,7 +317,7 @@ struct SessionConfirmationTests {
         stage.backend(#"{"kind":"pong"}"#)
         stage.harness.advance(by: .seconds(60))
         #expect(stage.seen() == [], "the link lives: the message waits")
-        #expect(stage.room.outbox.entries.first?.state == .doubtful)
+        #expect(stage.room.lane.outbox.entries.first?.state == .doubtful)
     }
 
     @Test(
@@ -358,7 +358,7 @@ struct SessionConfirmationTests {
         #expect(stage.room.link.demand == nil)
         stage.harness.advance(by: .seconds(40))
         #expect(stage.harness.upstreams[0].state == .open)
-        #expect(stage.room.outbox.entries.first?.state == .doubtful)
+        #expect(stage.room.lane.outbox.entries.first?.state == .doubtful)
     }
 
     @Test("a ping that was open before the one that must be answered keeps its own time")
@@ -489,7 +489,7 @@ struct SessionConfirmationTests {
         let frames = stage.sent()
         stage.backend("{\"kind\":\"error\",\"ref\":\"\(Self.id(frames[1]))\",\"text\":\"no\"}")
         #expect(Self.failures(stage).count == 1)
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
     }
 
     @Test("pieces that nobody confirms are told as one when their time is over")
@@ -513,7 +513,7 @@ struct SessionConfirmationTests {
         let stage = try Self.stage(.receipt, .client) { $0.maxFrameBytes = 60 }
         _ = Self.say("hello", stage)
         #expect(Self.failures(stage).first?.contains("too-long") == true)
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
     }
 
     // MARK: - Typing

@@ -239,7 +239,7 @@ struct SessionLawTests {
         }
         seen += stage.said(2)
         #expect(stage.harness.violations == [])
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
 
         let expected = world.expected(seen)
         for kind in 0...3 {

@@ -30,7 +30,7 @@ struct SessionOpeningTests {
         #expect(stage.harness.bridge.roomStates[0].link == .connecting)
         stage.backend(#"{"kind":"ready","room":"17"}"#)
         #expect(stage.harness.bridge.roomStates[0].isUp)
-        #expect(stage.room.dialectContext.announcedRoom == "17")
+        #expect(stage.room.lane.dialectContext.announcedRoom == "17")
         #expect(stage.sent().map { $0["text"]?.string } == ["hello"])
     }
 

@@ -98,7 +98,7 @@ struct UndecidedRowTests {
         #expect(stage.said(2) == ["acct: ONE", "ann: after it"])
         stage.backend(Self.answer(ref, "5"))
         #expect(stage.said(2) == [])
-        #expect(stage.room.outbox.isEmpty)
+        #expect(stage.room.lane.outbox.isEmpty)
     }
 
     @Test("a refusal decides too, and a lost link ends the waiting", arguments: [true, false])
