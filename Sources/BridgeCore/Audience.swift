@@ -23,6 +23,11 @@ struct Audience {
         var held: [ClientID] = []
 
         var isEmpty: Bool { clients.isEmpty && held.isEmpty }
+
+        mutating func remove(_ others: Set<ClientID>) {
+            clients.removeAll { others.contains($0) }
+            held.removeAll { others.contains($0) }
+        }
     }
 
     private(set) var groups: [Group] = []

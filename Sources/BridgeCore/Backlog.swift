@@ -180,7 +180,7 @@ struct BacklogRenderer {
         case .event: return []
         case .gap:
             if let from = message.gapFrom {
-                tags.append(Room.gapTag(from, message.backendAt ?? message.at))
+                tags.append(Channel.gapTag(from, message.backendAt ?? message.at))
             }
             let text = message.text.hasPrefix("*** ") ? message.text : "*** " + message.text
             return [

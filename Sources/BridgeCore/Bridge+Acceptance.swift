@@ -83,8 +83,8 @@ extension Bridge {
 
     func untoldStep(_ id: RoomID, _ after: UInt64, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
         guard let (room, lane) = lane(id),
-            let (line, number) = room.tellUntold(session.id, lane, after: after, context)
+            let (answer, number) = room.tellUntold(session.id, lane, after: after, context)
         else { return (nil, nil) }
-        return (line, .untold(id, after: number))
+        return (channel(of: room).line(answer, in: room), .untold(id, after: number))
     }
 }

@@ -34,7 +34,8 @@ extension Bridge {
         else { return false }
         answer("TAGMSG", room, target, session) { label in
             room.react(
-                tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target, clientTags: clientTags,
+                tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target,
+                annotations: clientTags.annotations,
                 from: session.id, label: label, context)
         }
         return true

@@ -41,7 +41,7 @@ extension Bridge {
             guard let session = sessions[client], following(session)?.rooms[room.id] == nil else { continue }
             let backlog = backlog(of: room, session)
             if backlog != nil {
-                room.setHeld(client, true)
+                setHeld(client, true, in: room)
                 session.appendLongAnswer(.backlog(room.id))
             }
             follow(room, session, from: Int64(room.recent.lastSequence), backlog)
@@ -242,7 +242,7 @@ extension Bridge {
         _ backlog: Backlog, _ room: Room, _ session: IRCSession, _ following: Following
     ) {
         following.backlogs.removeAll { $0 === backlog }
-        room.setHeld(session.id, false)
+        setHeld(session.id, false, in: room)
         // Whoever could not get what it missed gets it again from there, with what is said now.
         if !backlog.hasFailed || backlog.kind == .lastLines { following.rooms[room.id]?.isLive = true }
         if phase == .asking { stopShowing(session, following) }
@@ -305,7 +305,7 @@ extension Bridge {
             following.heldByteCount -= line.count
             if !session.hasNoReader { context.emit(.send(session.id, line)) }
         }
-        room(id)?.setHeld(session.id, false)
+        if let room = room(id) { setHeld(session.id, false, in: room) }
         setTimer(session, following)
         forgetIdleFollowing(session)
     }

@@ -248,7 +248,7 @@ extension Bridge {
         for (id, followed) in following.rooms where followed.isLive {
             following.rooms[id]?.written = written(id, followed)
             following.rooms[id]?.isLive = false
-            room(id)?.setHeld(session.id, true)
+            if let room = room(id) { setHeld(session.id, true, in: room) }
         }
     }
 

@@ -4,7 +4,19 @@ import WireBytes
 
 // The exit door: the only place that makes bytes for one client.
 
-extension Bridge: ClientDoor {
+extension Bridge {
+    /// A room as IRC sees it.
+    func channel(of room: Room) -> Channel { channels[room.id] ?? Channel(self) }
+
+    /// Lines for the client wait, or no longer.
+    func setHeld(_ client: ClientID, _ isHeld: Bool, in room: Room) {
+        if let member = room.locals[client] { channels[room.id]?.setHeld(member, isHeld, in: room) }
+    }
+
+    func broadcast(_ line: IRCMessage, in room: Room, except: ClientID? = nil) {
+        channels[room.id]?.broadcast(line, except: except, in: room)
+    }
+
     func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
         guard let session = sessions[client] else { return }
         if session.response != nil, label == nil {
@@ -44,7 +56,7 @@ extension Bridge: ClientDoor {
     func tellWatchers(of person: PersonID, _ line: IRCMessage) {
         defer { tellMonitors(of: person, line) }
         let places = rooms.filter { $0.remotes[person] != nil && $0.slots.contains(person) }
-        if places.count == 1 { return places[0].broadcast(line, context) }
+        if places.count == 1 { return broadcast(line, in: places[0]) }
         var watchers: Set<ClientID> = []
         for room in places { watchers.formUnion(room.locals.keys) }
         let ids = places.map(\.id)

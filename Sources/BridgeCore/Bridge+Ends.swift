@@ -71,7 +71,7 @@ extension Bridge {
     func tellPeers(of session: IRCSession, _ line: IRCMessage) {
         defer { tellMonitors(of: session.person, line) }
         if session.rooms.count == 1, let room = room(session.rooms[0]) {
-            return room.broadcast(line, except: session.id, context)
+            return broadcast(line, in: room, except: session.id)
         }
         var peers: Set<ClientID> = []
         for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }

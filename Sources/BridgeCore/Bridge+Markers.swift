@@ -74,7 +74,7 @@ extension Bridge {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         if target.hasPrefix("#"), let room = room(channel: target, for: session) {
             guard !session.rooms.contains(room.id) else {
-                return reply(room.markerMessage(of: session.id, context), session)
+                return reply(markerMessage(room.channel, room.marker(of: session.id)), session)
             }
             let puppet = context.identities.puppetID(of: person, backend: room.settings.backend)
             return reply(markerMessage(room.channel, room.markers[puppet]?.at), session)
@@ -93,7 +93,7 @@ extension Bridge {
                 return refuseMarker(target, "INVALID_PARAMS", "You are not in that room", session)
             }
             let moved = room.moveMarker(of: session.id, to: at, context)
-            tellMarker(room.markerMessage(of: session.id, context), moved: moved, session)
+            tellMarker(markerMessage(room.channel, room.marker(of: session.id)), moved: moved, session)
         } else {
             movePrivateMarker(target, to: at, session)
         }
@@ -126,7 +126,7 @@ extension Bridge {
         for other in sessions(of: session.person) where other !== session { reply(line, other) }
     }
 
-    private func markerMessage(_ target: String, _ at: ChatTimestamp?) -> IRCMessage {
+    func markerMessage(_ target: String, _ at: ChatTimestamp?) -> IRCMessage {
         let value = at.map { "timestamp=" + IRCServerTime.format(milliseconds: $0.milliseconds) } ?? "*"
         return IRCMessage(source: settings.serverName, command: "MARKREAD", params: [target, value])
     }

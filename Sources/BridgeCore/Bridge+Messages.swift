@@ -65,11 +65,12 @@ extension Bridge {
         }
         switch verb {
         case .tagmsg: tagMessage(clientTags, room, session)
-        case .notice: _ = room.sendLocally("NOTICE", words, clientTags: clientTags, from: session.id, context)
+        case .notice:
+            _ = room.showLocally(words, isNotice: true, annotations: clientTags.annotations, from: session.id, context)
         case .privmsg:
             let words = words ?? SpokenText(text: "")
             if MessageRendering.isForeignCTCP(words.text) {
-                _ = room.sendLocally("PRIVMSG", words, clientTags: clientTags, from: session.id, context)
+                _ = room.showLocally(words, annotations: clientTags.annotations, from: session.id, context)
             } else if MessageRendering.withoutFormatting(words.text).isEmpty {
                 reply(session.numeric(.errNoTextToSend, "No text to send"), session)
             } else {
@@ -87,7 +88,7 @@ extension Bridge {
         if waitsForEcho { session.response?.isDeferred = true }
         let refusal = room.submit(
             Submission(
-                words: words, clientTags: clientTags, replyTo: replyTo, label: waitsForEcho ? label : nil,
+                words: words, annotations: clientTags.annotations, replyTo: replyTo, label: waitsForEcho ? label : nil,
                 network: session.account == nil ? network(of: session.origin) : nil),
             from: session.id, context)
         if refusal == nil, context.isDurable {
@@ -109,8 +110,8 @@ extension Bridge {
             room.typed(session.id, isTyping: state == "active", context)
         }
         if react(clientTags, room, session) { return }
-        _ = room.sendLocally(
-            "TAGMSG", nil, clientTags: clientTags, from: session.id,
+        _ = room.showLocally(
+            nil, annotations: clientTags.annotations, from: session.id,
             isEvent: clientTags.contains { $0.name == IRCClientTags.persist }, context)
     }
 

@@ -49,17 +49,18 @@ extension Bridge {
         let now = context.now.wall
         let msgid = context.messageID(
             backend: room.settings.backend, room: room.settings.upstreamRoom, sender: nil, id: nil)
+        let who = RoomSpeaker(person)
         let line = IRCMessage(
-            tags: room.tags(of: person, at: now, msgid: msgid), source: person.source, command: command,
+            tags: Channel.tags(of: who, at: now, msgid: msgid), source: person.source, command: command,
             params: [room.channel] + params)
         tellRoom(room, line, by: session)
-        room.enterEvent(line, at: now, context)
+        room.enterEvent([command] + params, msgid: msgid, by: who, at: now, context)
     }
 
     /// The line is told to everybody in the room, the client included.
     private func tellRoom(_ room: Room, _ line: IRCMessage, by session: IRCSession) {
         reply(line, session)
-        room.broadcast(line, except: session.id, context)
+        broadcast(line, in: room, except: session.id)
     }
 
     /// Tags of a line about something that an IRC user does now.
@@ -269,7 +270,7 @@ extension Bridge {
         let told = IRCMessage(
             tags: stamp(person), source: person.source, command: "INVITE", params: [target.nick, room.channel])
         for client in guests { deliver(told, to: client.id, label: nil) }
-        room.broadcast(told, except: session.id, context)
+        broadcast(told, in: room, except: session.id)
     }
 
     /// The rooms that the client's user was invited to and has not entered.
@@ -367,7 +368,7 @@ extension Bridge {
         guard isFirst || operators.contains(personID), room.moderation.setOperator(personID, true), !isFirst,
             let person = context.identities[personID]
         else { return }
-        room.broadcast(promotion(of: person, in: room), except: session.id, context)
+        broadcast(promotion(of: person, in: room), in: room, except: session.id)
     }
 }
 

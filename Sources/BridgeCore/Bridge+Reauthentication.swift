@@ -101,7 +101,7 @@ extension Bridge {
     private func showStaying(_ oldID: PersonID, _ rooms: ShortList<RoomID>, _ session: IRCSession) {
         guard let old = context.identities[oldID] else { return }
         for id in rooms where session.rooms.contains(id) {
-            if let room = room(id) { reply(room.joinMessage(old, context), session) }
+            if let room = room(id) { reply(Channel.join(RoomSpeaker(old), old.realname, in: room, context), session) }
         }
     }
 

@@ -41,9 +41,9 @@ extension Bridge {
         case .query(let command, let server): if isThisServer(server, session) { query(command, session) }
         case .capabilitiesChanged:
             for id in session.rooms {
-                room(id)?.profileChanged(
-                    session.id, profile: session.caps.renderingProfile,
-                    hasReadMarker: session.caps.contains(.readMarker))
+                guard let room = room(id), let member = room.locals[session.id] else { continue }
+                channels[id]?.profileChanged(member, session.caps.renderingProfile, in: room)
+                member.hasReadMarker = session.caps.contains(.readMarker)
             }
         case .ping(let token): answerPing(token, session)
         case .pong(let token): pongReceived(token, session)
@@ -232,7 +232,7 @@ extension Bridge {
         let newest = Int64(room.recent.lastSequence)
         let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
         room.join(
-            session.id, person: personID, clientName: session.clientName, profile: session.caps.renderingProfile,
+            session.id, person: personID, clientName: session.clientName,
             hasReadMarker: session.caps.contains(.readMarker), receipts: receiptsChoice(of: session),
             isHeld: backlog != nil, context)
         if templateRooms[room.id] != nil, room.locals.count == 1 { templateOpeners[room.id] = personID }
@@ -241,15 +241,15 @@ extension Bridge {
         if !room.isLoading { follow(room, session, from: newest, backlog) }
         if isNew { entered(personID, room, isFirst: isFirst, session) }
         guard !isSilent, let person = context.identities[personID] else { return }
-        reply(room.joinMessage(person, context), session)
+        reply(Channel.join(RoomSpeaker(person), person.realname, in: room, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }
-        reply(room.markerMessage(of: session.id, context), session)
+        reply(markerMessage(room.channel, room.marker(of: session.id)), session)
         if !session.caps.contains(.noImplicitNames) { session.appendLongAnswer(.names(room.id, cursor: 0)) }
         syncMetadata(of: room, session)
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         for notice in room.statusNotices(context) + [room.ownStatusNotice(personID, context)].compactMap(\.self) {
-            session.appendLongAnswer(.entryNotice(room.id, notice))
+            session.appendLongAnswer(.entryNotice(room.id, Channel.notice(notice, in: room, context)))
         }
         if backlog != nil { session.appendLongAnswer(.backlog(room.id)) }
         tellUntold(room, session)
@@ -288,7 +288,7 @@ extension Bridge {
             forgetMembership(of: account, in: room.storedKey, for: session)
         }
         reply(line, session)
-        room.broadcast(line, except: session.id, context)
+        broadcast(line, in: room, except: session.id)
         for client in sessions(of: personID) { leave(room, client) }
         session.lastLeft = room.id
     }

@@ -265,15 +265,3 @@ extension Bridge {
         say("You hear \(Self.quoted(nick)) again.", to: session)
     }
 }
-
-extension Room {
-    /// Clients that do not hear what somebody says or does; hardly ever any.
-    func deaf(to person: PersonID?, _ context: BridgeContext) -> Set<ClientID> {
-        guard context.choices.hasMutes, let person = person.flatMap({ context.identities[$0] }) else { return [] }
-        return door.clientsMuting(person)
-    }
-
-    func deaf(to person: Person, _ context: BridgeContext) -> Set<ClientID> {
-        context.choices.hasMutes ? door.clientsMuting(person) : []
-    }
-}

@@ -140,9 +140,9 @@ extension Bridge {
             let dropped = room.droppedFrames.values.reduce(0, +)
             if dropped > 0 { text += " \(Self.counted(dropped, "frame was", "frames were")) not understood." }
         }
-        let own = session.person.flatMap { room.ownStatusNotice($0, context)?.params.last }
+        let own = session.person.flatMap { room.ownStatusNotice($0, context) }
         return ["\(room.channel): \(text)"]
-            + (own.map { ["\(room.channel): \($0.drop { $0 == "*" || $0 == " " })"] } ?? [])
+            + (own.map { ["\(room.channel): \($0)"] } ?? [])
     }
 
     // MARK: - who

@@ -45,12 +45,12 @@ extension Bridge {
         case .sound:
             context.ledger.repay()
             context.note(.info, "store-sound", "what is said is kept again")
-            for room in rooms { room.notice("What is said is kept again.", context) }
+            for room in rooms { room.notice("What is said is kept again.") }
             makeUpForLosses()
             offersChanged()
         case .failing(let reason):
             context.note(.error, "store-failing", "nothing can be kept: \(reason)", ["reason": reason])
-            for room in rooms { room.notice(Room.unkeptSentence(reason), context) }
+            for room in rooms { room.notice(Room.unkeptSentence(reason)) }
             registrationsFailed()
             offersChanged()
             releasePongs()

@@ -358,7 +358,7 @@ extension Bridge {
     private func open(_ settings: RoomSettings) -> Room {
         lastRoomIndex += 1
         let id = RoomID(index: lastRoomIndex)
-        let room = Room(id: id, settings: settings, limits: self.settings.limits, door: self, context)
+        let room = makeRoom(id, settings)
         if case .known(let person)? = backend(named: settings.backend)?.identification {
             room.accountIdentified(person, context)
         }
@@ -422,6 +422,7 @@ extension Bridge {
             context.timers.cancel(timer)
         }
         templateRooms[id] = nil
+        channels[id] = nil
         templateOpeners[id] = nil
         rooms.removeAll { $0.id == id }
         context.roomsWithAccount.remove(id)

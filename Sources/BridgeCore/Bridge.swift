@@ -29,6 +29,8 @@ public final class Bridge {
     let context: BridgeContext
     let settings: BridgeSettings
     var rooms: [Room] = []
+    /// What IRC sees of them.
+    var channels: [RoomID: Channel] = [:]
     var roomsByChannel: [String: RoomID] = [:]
     /// Those of ``rooms`` that the template opened; they come after the configured ones and go again.
     var templateRooms: [RoomID: Room] = [:]
@@ -175,7 +177,7 @@ public final class Bridge {
         }
         for (index, room) in settings.rooms.enumerated() {
             let id = RoomID(index: index)
-            rooms.append(Room(id: id, settings: room, limits: settings.limits, door: self, context))
+            rooms.append(makeRoom(id, room))
             roomsByChannel[settings.casemapping.fold(room.channel)] = id
         }
         context.identities.presenceChanged = { [unowned self] in
@@ -424,6 +426,12 @@ public final class Bridge {
         context.now = now
         drive(room) { link, _ in link.transportClosed(reason: reason, context) }
         finishIfIdle()
+    }
+
+    func makeRoom(_ id: RoomID, _ room: RoomSettings) -> Room {
+        let channel = Channel(self)
+        channels[id] = channel
+        return Room(id: id, settings: room, limits: settings.limits, frontEnd: channel, context)
     }
 
     func room(_ id: RoomID) -> Room? {

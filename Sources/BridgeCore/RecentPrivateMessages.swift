@@ -66,7 +66,7 @@ struct RecentPrivateMessages {
     /// Whether a client may be told in words that something was taken back: as many as in a room, so that somebody who clears
     /// out a conversation does not push it off the other's screen.
     mutating func takeWord(for client: ClientID, now: MonotonicInstant) -> Bool {
-        budgets[client, default: Room.takenBackWords].take(now: now)
+        budgets[client, default: Channel.takenBackWords].take(now: now)
     }
 
     /// The client is gone.

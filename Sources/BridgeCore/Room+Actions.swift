@@ -1,7 +1,6 @@
 import ChatModel
 import Dialects
 import HTTPProtocol
-import IRCProtocol
 import WireBytes
 
 // What is done to messages that are there already: edits, taking back, reactions.
@@ -78,16 +77,6 @@ struct ActionRefusal: Equatable {
     /// A sentence without a full stop.
     var text: String
 
-    /// The answer to `verb`, about a message in a room.
-    func line(_ verb: String, _ channel: String, _ msgid: String, from server: String) -> IRCMessage {
-        .fail(verb, code, channel, Self.word(msgid), text: text, source: server)
-    }
-
-    /// What a client named, fit to be one parameter of an answer.
-    static func word(_ text: String) -> String {
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(text), maxBytes: 100)
-        return shown.isEmpty || shown.contains(" ") || shown.hasPrefix(":") ? "*" : shown
-    }
 }
 
 extension ActionRefusal {
@@ -141,7 +130,7 @@ extension Room {
                     code: "CANNOT_DELIVER",
                     text: "\(settings.url.host) was asked already to take it back, and has not answered yet"))
         }
-        return onceKnown(entry, "REDACT", client, label, context) { id, laterLabel in
+        return onceKnown(entry, .takeBack, client, label, context) { id, laterLabel in
             self.redact(
                 entry, id, reason: reason, from: client, label: laterLabel,
                 answerLabel: self.traits.answersDeletes ? label : nil, context)
@@ -217,13 +206,10 @@ extension Room {
         _ context: BridgeContext
     ) -> [StoredMessage] {
         let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        let line = IRCMessage(
-            tags: tags(of: person, at: context.now.wall, msgid: own), source: person.source, command: "REDACT",
-            params: [channel, entry.msgid] + (reason.map { [$0] } ?? []))
         let before = takeBack(entry, context)
-        broadcast(line, except: client, context)
-        door.echo([line], to: client, label: label)
-        tellTakenBack([entry], by: person.nick, reason: reason, except: client, context)
+        show(
+            .takenBack([entry], by: RoomSpeaker(person), msgid: own, reason: reason),
+            to: RoomAudience(author: client, label: label))
         return before
     }
 
@@ -246,41 +232,7 @@ extension Room {
         }
         guard !known.isEmpty else { return }
         let deleter = actor(delete.sender, of: known, context).flatMap { context.identities[$0] }
-        let source = deleter?.source ?? context.settings.serverName
-        for entry in known {
-            var tags = [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))]
-            if let account = deleter?.account { tags.append(IRCTag("account", account)) }
-            broadcast(
-                IRCMessage(tags: tags, source: source, command: "REDACT", params: [channel, entry.msgid]), context)
-        }
-        tellTakenBack(known, by: deleter?.nick, reason: nil, except: nil, context)
-    }
-
-    /// A word for clients without `draft/message-redaction`.
-    ///
-    /// They have the message on their screens, so that it no longer holds is worth a line. The line does not repeat what
-    /// was said: whoever takes words back does not want to read them again, and logs would have them twice. Somebody who
-    /// clears out a whole room gets one line, and a few of those a minute.
-    ///
-    /// Source: IRCv3 message-redaction, "Fallback".
-    private func tellTakenBack(
-        _ entries: [RecentMessages.Entry], by nick: String?, reason: String?, except: ClientID?,
-        _ context: BridgeContext
-    ) {
-        let groups = audience.groups.filter { !$0.profile.contains(.messageRedaction) && !$0.isEmpty }
-        guard let first = entries.first, !groups.isEmpty, takenBackBudget.take(now: context.now.monotonic) else {
-            return
-        }
-        var what = "\(entries.count) messages"
-        if entries.count == 1 {
-            let seconds = Int(max(0, context.now.wall.milliseconds - first.at.milliseconds) / 1000)
-            what = "a message from \(Self.spoken(seconds: seconds)) ago"
-        }
-        let authors = Set(entries.map(\.nick))
-        if authors.count == 1, first.nick != nick { what += " by \(first.nick)" }
-        let sentence = nick.map { "\($0) took back \(what)" } ?? "\(settings.url.host) took back \(what)"
-        let line = noticeMessage(sentence + (reason.map { ": " + $0 } ?? "."), context)
-        for group in groups { send(line, to: group, except: except, context) }
+        show(.takenBack(known, by: deleter.map { RoomSpeaker($0) }, msgid: nil, reason: nil))
     }
 
     // MARK: - Reactions
@@ -288,10 +240,10 @@ extension Room {
     /// An IRC user puts an emoji on a message or takes it off. One that the backend cannot carry stays among the IRC users.
     ///
     /// - Parameters:
-    ///   - clientTags: what the other IRC users get of it.
+    ///   - annotations: what the other IRC users get of it.
     ///   - label: for an answer that comes later; nil when there is nothing to answer.
     func react(
-        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, clientTags: [IRCTag],
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, annotations: [StoredTag],
         from client: ClientID, label: String?, _ context: BridgeContext
     ) -> ActionResult {
         guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
@@ -303,17 +255,17 @@ extension Room {
             target: Self.anyID, emoji: choices.first ?? "+", operation: operation, sender: accountPerson,
             room: settings.upstreamRoom, at: context.now.wall)
         guard canSay(.reaction(probe)) else {
-            return react(emoji, operation, to: entry, clientTags, from: client, since: "no reactions", context)
+            return react(emoji, operation, to: entry, annotations, from: client, since: "no reactions", context)
         }
         let choice =
             choices.isEmpty ? emoji : choices.first { OwnReactions.plain($0) == OwnReactions.plain(emoji) }
         guard let choice else {
             let known = "only \(choices.joined(separator: " "))"
-            return react(emoji, operation, to: entry, clientTags, from: client, since: known, context)
+            return react(emoji, operation, to: entry, annotations, from: client, since: known, context)
         }
-        return onceKnown(entry, "TAGMSG", client, label, context) { id, label in
+        return onceKnown(entry, .reaction, client, label, context) { id, label in
             let reaction = ChatReaction(target: id, emoji: choice, operation: operation)
-            return self.react(reaction, to: entry, clientTags, from: client, label: label, context)
+            return self.react(reaction, to: entry, annotations, from: client, label: label, context)
         }
     }
 
@@ -321,27 +273,25 @@ extension Room {
     ///
     /// - Parameter limit: what the backend knows instead.
     private func react(
-        _ emoji: String, _ operation: ChatReaction.Operation, to entry: RecentMessages.Entry, _ clientTags: [IRCTag],
+        _ emoji: String, _ operation: ChatReaction.Operation, to entry: RecentMessages.Entry,
+        _ annotations: [StoredTag],
         from client: ClientID, since limit: String, _ context: BridgeContext
     ) -> ActionResult {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .refused(.unknownMessage)
         }
         // Without the label: what the author hears belongs to the same answer.
-        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, isEvent: true, context)
-        tellReaction(emoji, operation, to: entry, by: person, except: client, context)
+        show(
+            emoji, operation, on: entry, by: person, annotations, from: client, author: member.puppet,
+            at: context.now.wall, context)
         guard !member.knowsReactionsStay else { return .done }
         member.knowsReactionsStay = true
-        door.deliver(
-            .note(
-                "TAGMSG", "REACTION_NOT_RELAYED", channel,
-                text: "\(settings.url.host) knows \(limit), so people there do not see yours; IRC users do",
-                source: context.settings.serverName), to: client, label: nil)
+        frontEnd.tell(.reactionStays(why: limit), in: self, to: client, label: nil)
         return .done
     }
 
     private func react(
-        _ reaction: ChatReaction, to entry: RecentMessages.Entry, _ clientTags: [IRCTag], from client: ClientID,
+        _ reaction: ChatReaction, to entry: RecentMessages.Entry, _ annotations: [StoredTag], from client: ClientID,
         label: String?, _ context: BridgeContext
     ) -> ActionResult {
         guard let member = locals[client], let person = context.identities[member.person] else {
@@ -361,8 +311,9 @@ extension Room {
             return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not sent, \(why)"))
         }
         lane.reactions.append(reaction, of: member.puppet, at: context.now.monotonic)
-        _ = sendLocally("TAGMSG", nil, clientTags: clientTags, from: client, label: label, isEvent: true, context)
-        tellReaction(reaction.emoji, reaction.operation, to: entry, by: person, except: client, context)
+        show(
+            reaction.emoji, reaction.operation, on: entry, by: person, annotations, from: client, label: label,
+            author: member.puppet, at: context.now.wall, context)
         opened(
             OpenActions.Action(
                 link: lane.id, target: reaction.target, deed: .reaction(reaction, to: entry), client: client,
@@ -397,22 +348,39 @@ extension Room {
         guard let person = reactor ?? present(reaction.sender, context).flatMap({ context.identities[$0] }) else {
             return
         }
-        let name = reaction.operation == .add ? "+draft/react" : "+draft/unreact"
         let at = shownTime(reaction.at, context)
-        let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        var tags = tags(of: person, at: at, msgid: own)
-        tags += [
-            IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid), IRCTag(name, reaction.emoji),
-        ]
-        let line = IRCMessage(tags: tags, source: person.source, command: "TAGMSG", params: [channel])
         if case .remote(let key) = person.kind {
-            enterEvent(line, by: key.person, at: at, context)
+            show(
+                reaction.emoji, reaction.operation, on: original, by: person, sender: key.person, at: at, context)
         } else {
-            let author = context.identities.puppetID(of: person, backend: settings.backend)
-            enterEvent(line, author: author, at: at, context)
+            show(
+                reaction.emoji, reaction.operation, on: original, by: person,
+                author: context.identities.puppetID(of: person, backend: settings.backend), at: at, context)
         }
-        broadcast(line, and: deaf(to: person, context), context)
-        tellReaction(reaction.emoji, reaction.operation, to: original, by: person, except: nil, context)
+    }
+
+    /// Shows that somebody put an emoji on a message or took it off, and keeps that.
+    ///
+    /// - Parameters:
+    ///   - annotations: the same as a client gave it for other clients; nil: none did.
+    ///   - client: whose client did it, and `author` the upstream id of its user; else `sender` did, upstream.
+    func show(
+        _ emoji: String, _ operation: ChatReaction.Operation, on original: RecentMessages.Entry, by person: Person,
+        _ annotations: [StoredTag]? = nil, from client: ClientID? = nil, label: String? = nil,
+        sender: ChatPerson = ChatPerson(), author: ChatID? = nil, at: ChatTimestamp, _ context: BridgeContext
+    ) {
+        let annotations =
+            annotations ?? replyTags(original)
+            + [StoredTag(name: operation == .add ? "+draft/react" : "+draft/unreact", value: emoji)]
+        let who = RoomSpeaker(person)
+        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        enterEvent(["TAGMSG"], msgid: msgid, by: who, annotations, sender: sender, author: author, at: at, context)
+        show(
+            .reacted(
+                RoomReaction(
+                    msgid: msgid, at: at, emoji: emoji, operation: operation, original: original,
+                    isOnOwn: isAuthor(person, of: original, context), annotations: annotations), by: who),
+            to: RoomAudience(author: client, label: label, by: person))
     }
 
     // MARK: - Edits
@@ -451,13 +419,23 @@ extension Room {
         }
         let change = before.flatMap { Self.substitution(from: $0, to: edit.text) }
         show(
-            change ?? "* " + withNicks(edit.text, context), of: edit, msgid: original.msgid,
-            tags: tags(of: person, at: shownTime(edit.at, context)) + replyTags(original),
-            source: person.source, command: "PRIVMSG", deaf: deaf(to: author, context), context)
+            .said(
+                RoomMessage(
+                    at: shownTime(edit.at, context), speaker: RoomSpeaker(person),
+                    words: words(change ?? "* " + withNicks(edit.text, context), of: edit, context),
+                    whole: original.msgid, replyTo: original.msgid)), to: RoomAudience(by: person))
     }
 
-    private func replyTags(_ original: RecentMessages.Entry) -> [IRCTag] {
-        [IRCTag(StoredMessage.replyTag, original.msgid), IRCTag("+draft/reply", original.msgid)]
+    private func replyTags(_ original: RecentMessages.Entry) -> [StoredTag] {
+        [
+            StoredTag(name: StoredMessage.replyTag, value: original.msgid),
+            StoredTag(name: "+draft/reply", value: original.msgid),
+        ]
+    }
+
+    private func words(_ text: String, of edit: ChatEdit, _ context: BridgeContext) -> RoomMessage.Words {
+        .upstream(
+            text, attachments: edit.attachments, files: edit.attachments.isEmpty ? nil : fileLinks(context))
     }
 
     /// A message was changed by somebody else than its author, or nobody knows by whom.
@@ -471,7 +449,7 @@ extension Room {
         var edit = edit
         edit.attachments = keepingFiles(edit.attachments, context)
         let text = sentence + withNicks(edit.text, context)
-        let (server, at, tags) = (context.settings.serverName, lineTime(nil, context), replyTags(original))
+        let (server, at) = (context.settings.serverName, lineTime(nil, context))
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("change"),
             id: ChatID("\(recent.nextSequence) \(original.msgid)"))
@@ -482,24 +460,13 @@ extension Room {
                 kind: .change, sequence: Int64(sequence), msgid: msgid,
                 sender: editor == nil ? ChatPerson() : edit.sender, at: at, nick: server, source: server, text: text,
                 sentAs: edit.text, attachments: edit.attachments,
-                clientTags: tags.map { StoredTag(name: $0.name, value: $0.value) }), context)
-        let time = IRCServerTime.format(milliseconds: at.milliseconds)
+                clientTags: replyTags(original)), context)
         show(
-            text, of: edit, msgid: msgid, tags: [IRCTag("time", time), IRCTag("msgid", msgid)] + tags, source: server,
-            command: "NOTICE", deaf: editor.map { deaf(to: $0, context) } ?? [], context)
-    }
-
-    private func show(
-        _ text: String, of edit: ChatEdit, msgid: String, tags: [IRCTag], source: String, command: String,
-        deaf: Set<ClientID>, _ context: BridgeContext
-    ) {
-        let lines = MessageRendering.lines(
-            text: text, attachments: edit.attachments, isEncrypted: false,
-            budget: IRCTextSplitter.budget(source: source, command: command, target: channel),
-            limits: context.settings.limits, msgid: msgid,
-            files: edit.attachments.isEmpty ? nil : fileLinks(context))
-        let head = IRCMessage(tags: tags, source: source, command: command, params: [channel])
-        broadcast(IRCUtterance(head: head, lines: lines), and: deaf, context)
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: at, isNotice: true, words: words(text, of: edit, context), whole: msgid,
+                    replyTo: original.msgid)),
+            to: RoomAudience(by: editor.flatMap { context.identities[$0] }))
     }
 
     /// The author of a message, where an edit is their own, as far as the wire tells; nil: it is not.
@@ -520,7 +487,8 @@ extension Room {
 
     /// Carries out an action on a message when the backend's id of it is known, which may be now or after asking for it.
     private func onceKnown(
-        _ entry: RecentMessages.Entry, _ verb: String, _ client: ClientID, _ label: String?, _ context: BridgeContext,
+        _ entry: RecentMessages.Entry, _ action: RefusedAction, _ client: ClientID, _ label: String?,
+        _ context: BridgeContext,
         _ body: @escaping (_ id: ChatID, _ label: String?) -> ActionResult
     ) -> ActionResult {
         guard locals[client] != nil else { return .refused(.unknownMessage) }
@@ -538,9 +506,8 @@ extension Room {
                 return
             }
             guard case .refused(let refusal) = outcome, self.locals[client] != nil else { return }
-            self.door.deliver(
-                refusal.line(verb, self.channel, entry.msgid, from: context.settings.serverName), to: client,
-                label: label)
+            self.frontEnd.tell(
+                .actionRefused(refusal, action, msgid: entry.msgid), in: self, to: client, label: label)
         }
         isLater = true
         return result ?? .later

@@ -1,5 +1,4 @@
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // Many who come or go at once.
@@ -114,18 +113,10 @@ extension Room {
         announce(person, context)
     }
 
-    private func announce(_ personID: PersonID, batch: String? = nil, _ context: BridgeContext) {
+    private func announce(_ personID: PersonID, _ context: BridgeContext) {
         guard let person = context.identities[personID] else { return }
-        defer { door.personEntered(personID, self) }
         slots.insert(personID)
-        var line = joinMessage(person, context)
-        if let batch { line.setTag("batch", batch) }
-        broadcast(line, context)
-        if let away = person.away {
-            var line = IRCMessage(source: person.source, command: "AWAY", params: [away])
-            if let batch { line.setTag("batch", batch) }
-            broadcast(line, context)
-        }
+        show(.entered(RoomArrival(person, upstream: personID)))
     }
 
     // MARK: - Going
@@ -185,49 +176,27 @@ extension Room {
         switch kind {
         case .arrival:
             let isReturn = crowds.linkedAt.map { context.now.monotonic - $0 < Crowds.returnTime } ?? false
-            let batch = isReturn ? beginBatch("netjoin", context) : nil
-            for person in people { announce(person, batch: batch, context) }
-            if let batch { endBatch(batch, context) }
+            guard isReturn else {
+                for person in people { announce(person, context) }
+                break
+            }
+            for person in people { slots.insert(person) }
+            show(
+                .returned(
+                    people.compactMap { id in context.identities[id].map { RoomArrival($0, upstream: id) } }))
         case .idle:
             for person in people { departed(person, reason: "idle", context) }
         case .split:
-            let batch = beginBatch("netsplit", context)
-            for person in people { tellSplit(of: person, batch, context) }
-            endBatch(batch, context)
+            show(
+                .separated(
+                    people.compactMap { context.identities[$0] }.map {
+                        (RoomSpeaker($0), isSeenElsewhere: $0.roomCount > 1)
+                    }))
+            for person in people {
+                slots.remove(person)
+                context.identities.left(person, now: context.now.monotonic)
+            }
         }
         armCrowds(context)
-    }
-
-    /// The two ends of what came apart or together, as these batches name them.
-    private func ends(_ context: BridgeContext) -> [String] { [context.settings.serverName, host] }
-
-    private func beginBatch(_ type: String, _ context: BridgeContext) -> String {
-        let reference = door.nextBatchReference()
-        broadcast(
-            IRCMessage(
-                source: context.settings.serverName, command: "BATCH",
-                params: ["+" + reference, type] + ends(context)), context)
-        return reference
-    }
-
-    private func endBatch(_ reference: String, _ context: BridgeContext) {
-        broadcast(
-            IRCMessage(source: context.settings.serverName, command: "BATCH", params: ["-" + reference]), context)
-    }
-
-    private func tellSplit(of personID: PersonID, _ batch: String, _ context: BridgeContext) {
-        if let person = context.identities[personID] {
-            var line = IRCMessage(tags: tags(of: person, at: context.now.wall), source: person.source, command: "PART")
-            if person.roomCount > 1 {
-                line.params = [channel, ends(context).joined(separator: " ")]
-            } else {
-                line.command = "QUIT"
-                line.params = [ends(context).joined(separator: " ")]
-            }
-            line.setTag("batch", batch)
-            broadcast(line, context)
-        }
-        slots.remove(personID)
-        context.identities.left(personID, now: context.now.monotonic)
     }
 }

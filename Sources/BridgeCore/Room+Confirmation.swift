@@ -1,7 +1,6 @@
 import ChatModel
 import Dialects
 import Digests
-import IRCProtocol
 import WireBytes
 
 // What became of messages that were written: confirmed, refused, or nobody knows.

@@ -39,7 +39,7 @@ extension Room {
 
     /// Somebody wants in: opens the link, where there is one only while somebody is here.
     ///
-    /// - Returns: they are to wait until ``ClientDoor/roomOpened(_:)``.
+    /// - Returns: they are to wait until ``RoomFrontEnd/roomOpened(_:)``.
     func opensForEntry(_ context: BridgeContext) -> Bool {
         // They will be told what is missing, from then on.
         guard missingSince == nil else { return false }
@@ -59,7 +59,7 @@ extension Room {
         guard isOpening else { return }
         opensUntil = nil
         context.timers.cancel(.opening(id))
-        door.roomOpened(id)
+        frontEnd.roomOpened(id)
     }
 
     /// Somebody entered.
@@ -116,6 +116,6 @@ extension Room {
         outage = nil
         forgetPeople(context)
         // Somebody came meanwhile; what they said goes up, even if they are gone again.
-        if isWanted { link.start(context) } else { door.roomFellSilent(id) }
+        if isWanted { link.start(context) } else { frontEnd.roomFellSilent(id) }
     }
 }

@@ -1,5 +1,4 @@
 import ChatModel
-import IRCProtocol
 import WireBytes
 
 // Messages that were given up, and their authors.
@@ -29,7 +28,7 @@ final class FailureNotices {
 extension Room {
     /// The client through which an IRC user said something, or the same one after it came again.
     func authorClient(_ origin: OutboxEntry.Origin, _ context: BridgeContext) -> ClientID? {
-        if let client = origin.client, !context.isDurable || door.isHere(client) { return client }
+        if let client = origin.client, !context.isDurable || frontEnd.isHere(client) { return client }
         guard let author = puppets[origin.puppet]?.person else { return nil }
         return clients(of: author, context).first {
             TwinName.isSame(locals[$0]?.clientName, origin.clientName)
@@ -49,16 +48,8 @@ extension Room {
 
     /// Whoever should hear what became of a message.
     private func authorClients(_ origin: OutboxEntry.Origin, _ context: BridgeContext) -> [ClientID] {
-        if let client = origin.client, door.isHere(client) { return [client] }
+        if let client = origin.client, frontEnd.isHere(client) { return [client] }
         return (puppets[origin.puppet]?.person).map { clients(of: $0, context) } ?? []
-    }
-
-    func failure(_ code: String, _ text: String, _ context: BridgeContext) -> IRCMessage {
-        IRCMessage(source: context.settings.serverName, command: "FAIL", params: ["PRIVMSG", code, channel, text])
-    }
-
-    private func notDelivered(_ entry: OutboxEntry, _ why: String, _ context: BridgeContext) -> IRCMessage {
-        failure("CANNOT_DELIVER", "Not delivered, \(why): " + MessageRendering.excerpt(entry.origin.text), context)
     }
 
     // MARK: - Giving up
@@ -67,8 +58,8 @@ extension Room {
         let number = recordFailure(entry, why: why, lane, context)
         let clients = context.isDurable ? authorClients(entry.origin, context) : entry.origin.client.map { [$0] } ?? []
         for client in clients {
-            door.deliver(
-                notDelivered(entry, why, context), to: client,
+            frontEnd.tell(
+                .notDelivered(entry.origin.text, why: why), in: self, to: client,
                 label: client == entry.origin.client ? entry.origin.label : nil)
             if let number {
                 lane.failureNotices.shown[client, default: []].insert(number)
@@ -110,7 +101,7 @@ extension Room {
         let notices = lane.failureNotices
         guard notices.asked[client] == nil, let numbers = notices.shown.removeValue(forKey: client) else { return }
         notices.asked[client] = numbers
-        door.whenReceived(by: client) { [weak self] in
+        frontEnd.whenReceived(by: client) { [weak self] in
             guard let self, notices.asked.removeValue(forKey: client) != nil else { return }
             markTold(numbers, lane, context)
             askWhetherTold(client, lane, context)
@@ -141,7 +132,7 @@ extension Room {
     /// got those before.
     func tellUntold(
         _ client: ClientID, _ lane: SendLane, after number: UInt64, _ context: BridgeContext
-    ) -> (line: IRCMessage, number: UInt64)? {
+    ) -> (answer: RoomAnswer, number: UInt64)? {
         guard let member = locals[client] else { return nil }
         let notices = lane.failureNotices
         var last = number
@@ -149,7 +140,7 @@ extension Room {
             last = item.number
             guard !notices.isShown(item.number, to: client) else { continue }
             notices.shown[client, default: []].insert(item.number)
-            return (notDelivered(item.entry, item.reason, context), item.number)
+            return (.notDelivered(item.entry.origin.text, why: item.reason), item.number)
         }
         askWhetherTold(client, lane, context)
         return nil

@@ -1,5 +1,4 @@
 import ChatModel
-import IRCProtocol
 
 // What clients are told in words because they cannot be told by tags.
 
@@ -14,32 +13,8 @@ extension Room {
         return text.hasPrefix("@" + original.nick) ? nil : original.nick + ": "
     }
 
-    /// A reaction, for clients without tags.
-    ///
-    /// A line of the server's, since nobody said it; a few a minute, since a message that many like would push the talk
-    /// off their screens.
-    func tellReaction(
-        _ emoji: String, _ operation: ChatReaction.Operation, to original: RecentMessages.Entry, by person: Person,
-        except: ClientID?, _ context: BridgeContext
-    ) {
-        let groups = audience.groups.filter { !$0.profile.contains(.messageTags) && !$0.isEmpty }
-        guard !groups.isEmpty, reactionBudget.take(now: context.now.monotonic) else { return }
-        let author = isAuthor(person, of: original, context) ? "their own" : "\(original.nick)'s"
-        let shown = UpstreamSession.printable(emoji)
-        let deed = operation == .add ? "reacted with \(shown) to" : "took \(shown) back from"
-        let line = noticeMessage("\(person.nick) \(deed) \(author): \(original.excerpt)", context)
-        let deaf = deaf(to: person, context)
-        for var group in groups {
-            if !deaf.isEmpty {
-                group.clients.removeAll { deaf.contains($0) }
-                group.held.removeAll { deaf.contains($0) }
-            }
-            send(line, to: group, except: except, context)
-        }
-    }
-
     /// Whether somebody said this; the nick alone may be another's by now.
-    private func isAuthor(_ person: Person, of original: RecentMessages.Entry, _ context: BridgeContext) -> Bool {
+    func isAuthor(_ person: Person, of original: RecentMessages.Entry, _ context: BridgeContext) -> Bool {
         switch person.kind {
         case .local: original.puppet == context.identities.puppetID(of: person, backend: settings.backend)
         case .remote(let key):

@@ -58,15 +58,10 @@ extension Room {
             StoredMessage(
                 kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: moment, gapFrom: from,
                 nick: server, source: server, text: text), context)
-        let time = IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))
-        let tags = [time, IRCTag("msgid", msgid)] + (from.map { [Self.gapTag($0, moment)] } ?? [])
-        broadcast(IRCMessage(tags: tags, source: server, command: "NOTICE", params: [channel, text]), context)
-    }
-
-    static func gapTag(_ from: ChatTimestamp, _ to: ChatTimestamp) -> IRCTag {
-        IRCTag(
-            "chatbridge/gap",
-            [from, to].map { IRCServerTime.format(milliseconds: $0.milliseconds) }.joined(separator: ","))
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: at, isNotice: true, words: .upstream(text), gap: from.map { ($0, moment) })))
     }
 
     /// `between 12:03:10 and 12:03:55 UTC (45 s)`; with the dates when it is more than a day.

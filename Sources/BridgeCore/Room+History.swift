@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // Catching up with what was said while nobody listened. The states are at the head of CatchUp.swift.
@@ -178,7 +177,7 @@ extension Room {
 
     /// The link was lost again before a history came; what came over it waits no longer for what was said before it.
     private func showHeld(_ context: BridgeContext) {
-        if historySource != .none, let text = delayNotice() { notice(text, context) }
+        if historySource != .none, let text = delayNotice() { notice(text) }
         releaseHeld(context)
     }
 
@@ -191,7 +190,7 @@ extension Room {
         context.timers.cancel(.catchUp(id))
         catchUp.becameLive()
         tellLinkIsBack(context)
-        if let text { notice(text, context) }
+        if let text { notice(text) }
         if isUnfetchable { tellUnfetched(context) }
         if historySource == .none { tellUnheard(context) }
         if catchUp.gap == nil { missingSince = nil }

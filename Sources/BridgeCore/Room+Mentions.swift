@@ -1,5 +1,3 @@
-import IRCProtocol
-
 // Who is addressed or mentioned, in the words of either side: IRC users write nicks, people upstream display names.
 //
 // `nick: …` and `nick, …` at the front, and `@nick` anywhere, are a person's when that person is in the room and the word is

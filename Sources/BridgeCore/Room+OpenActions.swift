@@ -1,6 +1,5 @@
 import ChatModel
 import HTTPProtocol
-import IRCProtocol
 import WireBytes
 
 // What became of what IRC users did to messages. The table is at the head of OpenActions.swift.
@@ -41,14 +40,16 @@ extension Room {
 
     private func tellAuthor(of action: OpenActions.Action, _ refusal: ActionRefusal, _ context: BridgeContext) {
         guard locals[action.client] != nil else { return }
-        let (verb, msgid) =
-            switch action.deed {
-            case .takeBack(let entry, _, _): ("REDACT", entry.msgid)
-            case .reaction(_, let entry): ("TAGMSG", entry.msgid)
-            }
-        door.deliver(
-            refusal.line(verb, channel, msgid, from: context.settings.serverName), to: action.client,
-            label: action.isShown ? nil : action.label)
+        switch action.deed {
+        case .takeBack(let entry, _, _):
+            frontEnd.tell(
+                .actionRefused(refusal, .takeBack, msgid: entry.msgid), in: self, to: action.client,
+                label: action.isShown ? nil : action.label)
+        case .reaction(_, let entry):
+            frontEnd.tell(
+                .actionRefused(refusal, .reaction, msgid: entry.msgid), in: self, to: action.client,
+                label: action.isShown ? nil : action.label)
+        }
     }
 
     // MARK: - Done
@@ -100,7 +101,7 @@ extension Room {
             let seconds = Int(max(0, context.now.wall.milliseconds - entry.at.milliseconds) / 1000)
             notice(
                 "\(why), so a message of \(entry.nick)'s from \(Self.spoken(seconds: seconds)) ago is not taken back: "
-                    + entry.excerpt, context)
+                    + entry.excerpt)
         case .reaction(let reaction, let original):
             tellAuthor(of: action, ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "Not sent, \(why)"), context)
             guard action.isShown else { return }
@@ -115,16 +116,8 @@ extension Room {
         _ context: BridgeContext
     ) {
         let opposite: ChatReaction.Operation = reaction.operation == .add ? .remove : .add
-        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        let tags =
-            tags(of: action.person, at: context.now.wall, msgid: msgid) + [
-                IRCTag("+reply", original.msgid), IRCTag("+draft/reply", original.msgid),
-                IRCTag(opposite == .add ? "+draft/react" : "+draft/unreact", reaction.emoji),
-            ]
-        let line = IRCMessage(tags: tags, source: action.person.source, command: "TAGMSG", params: [channel])
-        enterEvent(line, author: action.puppet, at: context.now.wall, context)
-        broadcast(line, except: action.client, and: deaf(to: action.personID, context), context)
-        door.echo([line], to: action.client, label: nil)
-        tellReaction(reaction.emoji, opposite, to: original, by: action.person, except: action.client, context)
+        show(
+            reaction.emoji, opposite, on: original, by: action.person, from: action.client, author: action.puppet,
+            at: context.now.wall, context)
     }
 }

@@ -1,7 +1,6 @@
 import ChatModel
 import Dialects
 import HTTPProtocol
-import IRCProtocol
 import WireBytes
 
 // Accounts with a link of their own in this room. The states are at the head of OwnLink.swift.
@@ -266,19 +265,18 @@ extension Room {
     }
 
     /// What a client of the account that enters must know of its own link.
-    func ownStatusNotice(_ person: PersonID, _ context: BridgeContext) -> IRCMessage? {
+    func ownStatusNotice(_ person: PersonID, _ context: BridgeContext) -> String? {
         guard let known = context.identities[person], let own = ownLink(of: known), let outage = own.outage else {
             return nil
         }
-        return noticeMessage(
-            ownOutageText(own, isRefused: outage.isRefusalTold, wasUp: outage.wasUp), context)
+        return ownOutageText(own, isRefused: outage.isRefusalTold, wasUp: outage.wasUp)
     }
 
     /// Tells the clients of the account, and nobody else.
     private func tell(_ own: OwnLink, _ text: String, _ context: BridgeContext) {
         guard own.emptySince == nil else { return }
         for client in clients(of: own.person, context) {
-            door.deliver(noticeMessage(text, context), to: client, label: nil)
+            frontEnd.tell(.notice(text), in: self, to: client, label: nil)
         }
     }
 

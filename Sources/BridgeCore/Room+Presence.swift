@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // Who is here, told both ways.
@@ -156,7 +155,6 @@ extension Room {
         let away = presence.state == .online ? nil : presence.state.rawValue
         guard person.away != away else { return }
         context.identities.modify(personID) { $0.away = away }
-        door.tellWatchers(
-            of: personID, IRCMessage(source: person.source, command: "AWAY", params: away.map { [$0] } ?? []))
+        frontEnd.changed(personID, .away(RoomSpeaker(person), away))
     }
 }

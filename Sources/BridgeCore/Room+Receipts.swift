@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // Receipts and read markers.
@@ -217,20 +216,11 @@ extension Room {
         guard let due = receiptNotices.takeDue(key, now: context.now.monotonic),
             let person = context.identities[key.reader]
         else { return }
-        func tell(_ tag: String, _ msgid: String) {
-            door.deliver(
-                IRCMessage(
-                    tags: tags(of: person, at: context.now.wall) + [IRCTag(tag, msgid)], source: person.source,
-                    command: "TAGMSG", params: [channel]), to: key.author, label: nil)
-        }
-        if let delivered = due.delivered { tell("+draft/delivered", delivered.msgid) }
-        if let read = due.read { tell("+draft/read", read.msgid) }
-        // For clients that show none of this; who wants it is seldom anybody.
-        if context.choices.hasNotices, let mark = due.read ?? due.delivered {
-            let words = recent.entry(msgid: mark.msgid).map { " \"\($0.excerpt)\"" } ?? " what you said"
-            let deed = due.read == nil ? "got" : "read"
-            door.tellReader("\(person.nick) \(deed)\(words) in \(channel).", to: key.author)
-        }
+        let newest = due.read ?? due.delivered
+        frontEnd.tell(
+            RoomReading(
+                reader: RoomSpeaker(person), delivered: due.delivered?.msgid, read: due.read?.msgid,
+                newest: newest.flatMap { recent.entry(msgid: $0.msgid) }), in: self, to: key.author)
         if context.isDurable { keepTold(key, context) }
     }
 
@@ -267,11 +257,6 @@ extension Room {
     // MARK: - Read markers
 
     func marker(of client: ClientID) -> ChatTimestamp? { locals[client].flatMap { markers[$0.puppet]?.at } }
-
-    func markerMessage(of client: ClientID, _ context: BridgeContext) -> IRCMessage {
-        let value = marker(of: client).map { "timestamp=" + IRCServerTime.format(milliseconds: $0.milliseconds) }
-        return IRCMessage(source: context.settings.serverName, command: "MARKREAD", params: [channel, value ?? "*"])
-    }
 
     /// The client read up to `at`. Markers only move forward and never into the future; but where a line bears that time,
     /// it was read, and what stands in front of it, though it may not be later than what was read before. True when the

@@ -24,7 +24,7 @@ enum RelayedName {
 extension Room {
     /// Takes a message for the backend under a name that is nobody's nick.
     func submitRelayed(
-        _ name: String, _ text: String, clientTags: [IRCTag], label: String?, from client: ClientID,
+        _ name: String, _ text: String, annotations: [StoredTag], label: String?, from client: ClientID,
         _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
@@ -40,7 +40,7 @@ extension Room {
         let message = ChatMessage(
             id: context.freshChatID(), room: settings.upstreamRoom, sender: sender,
             text: action == nil ? prefix + words : words, at: context.now.wall)
-        let tags = [IRCTag(RelayedName.tag, person.nick)] + clientTags
+        let tags = [StoredTag(name: RelayedName.tag, value: person.nick)] + annotations
         var entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
@@ -101,7 +101,7 @@ extension Bridge {
         let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
         if label != nil { session.response?.isDeferred = true }
         let refusal = room.submitRelayed(
-            name, text, clientTags: IRCClientTags.relayed(tags), label: label,
+            name, text, annotations: IRCClientTags.relayed(tags).annotations, label: label,
             from: session.id, context)
         if refusal == nil, context.isDurable {
             session.lastKept = context.ledger.next

@@ -33,8 +33,8 @@ enum SubmitRefusal: Equatable {
 /// A PRIVMSG to the room, checked by the session.
 struct Submission: Equatable {
     var words: SpokenText
-    /// Client-only tags that other IRC users get with it.
-    var clientTags: [IRCTag]
+    /// What the client gave with it for other clients.
+    var annotations: [StoredTag]
     /// The msgid that it answers.
     var replyTo: String?
     /// To be answered by the echo; nil when there is nothing to answer.
@@ -69,7 +69,7 @@ extension Room {
             origin: OutboxEntry.Origin(
                 client: client, person: member.person, puppet: member.puppet, source: person.source,
                 nick: person.nick, account: person.account, text: submission.text, cuts: submission.words.cuts,
-                clientTags: submission.clientTags.map { ($0.name, $0.value) }, label: submission.label,
+                clientTags: submission.annotations.map { ($0.name, $0.value) }, label: submission.label,
                 clientName: member.clientName),
             acceptedAt: context.now.monotonic)
         entry.saidAfter = recent.lastSequence
@@ -213,16 +213,7 @@ extension Room {
     func tellWaiting(_ entries: [OutboxEntry], isUp: Bool, _ context: BridgeContext) {
         for entry in entries {
             guard let client = authorClient(entry.origin, context) else { continue }
-            door.deliver(
-                IRCMessage(
-                    source: context.settings.serverName, command: "NOTE",
-                    params: [
-                        "PRIVMSG", "QUEUED", channel,
-                        isUp
-                            ? "Your message has not been confirmed yet: " + MessageRendering.excerpt(entry.origin.text)
-                            : "Your message is kept and goes when the link is back: "
-                                + MessageRendering.excerpt(entry.origin.text),
-                    ]), to: client, label: nil)
+            frontEnd.tell(.queued(entry.origin.text, isUp: isUp), in: self, to: client, label: nil)
         }
     }
 
@@ -270,23 +261,21 @@ extension Room {
                 clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
                 author: origin.puppet, client: origin.clientName)
         }
-        var tags = [
-            IRCTag("time", IRCServerTime.format(milliseconds: shownAt.milliseconds)), IRCTag("msgid", msgid),
-        ]
-        if let account = origin.account { tags.append(IRCTag("account", account)) }
-        if person?.isBot == true { tags.append(IRCTag("bot")) }
-        for tag in origin.clientTags { tags.append(IRCTag(tag.name, tag.value)) }
-        let said = MessageRendering.utterance(
-            IRCMessage(tags: tags, source: source, command: "PRIVMSG", params: [channel]),
-            SpokenText(text: origin.text, cuts: origin.cuts),
-            address: address(ofReplyTo: origin.replyTo, by: origin.nick, origin.text))
         recent.went(up: entry.message.text, msgid: msgid)
         let client = authorClient(origin, context)
-        let twins = twins(of: client, origin, context)
-        let speaker = origin.person ?? puppets[origin.puppet]?.person
-        broadcast(said, except: client, and: deaf(to: speaker, context).union(twins), context)
-        if let client { door.echo(said, to: client, label: origin.label) }
-        for twin in twins { door.echo(said, to: twin, label: nil) }
+        let speaker = (origin.person ?? puppets[origin.puppet]?.person).flatMap { context.identities[$0] }
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: shownAt,
+                    speaker: RoomSpeaker(
+                        nick: person?.nick ?? origin.nick, source: source, account: origin.account,
+                        isBot: person?.isBot == true),
+                    words: .typed(SpokenText(text: origin.text, cuts: origin.cuts)),
+                    address: address(ofReplyTo: origin.replyTo, by: origin.nick, origin.text),
+                    annotations: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })),
+            to: RoomAudience(
+                author: client, label: origin.label, twins: twins(of: client, origin, context), by: speaker))
     }
 
     /// The id under which IRC is shown a message of ours.
@@ -308,24 +297,15 @@ extension Room {
             // What the disk has not taken is not accepted, but may still be.
             let (entries, open) = (all.filter { !$0.isAccepting }, all.filter(\.isAccepting))
             for entry in open {
-                door.deliver(
-                    failure(
-                        "CANNOT_STORE",
-                        "The bridge stops and the disk has not taken it yet, so it may be lost: "
-                            + MessageRendering.excerpt(entry.origin.text), context), to: client, label: nil)
+                frontEnd.tell(
+                    .notStored(
+                        entry.origin.text,
+                        why: "The bridge stops and the disk has not taken it yet, so it may be lost"), in: self,
+                    to: client, label: nil)
             }
             guard let first = entries.first else { continue }
-            let excerpt = MessageRendering.excerpt(first.origin.text)
-            door.deliver(
-                IRCMessage(
-                    source: context.settings.serverName, command: "NOTE",
-                    params: [
-                        "PRIVMSG", "QUEUED", channel,
-                        entries.count == 1
-                            ? "Your message is kept and goes after the restart: " + excerpt
-                            : "\(entries.count) messages of yours are kept and go after the restart, the first: "
-                                + excerpt,
-                    ]), to: client, label: nil)
+            frontEnd.tell(
+                .kept(first.origin.text, count: entries.count), in: self, to: client, label: nil)
         }
     }
 
@@ -345,13 +325,7 @@ extension Room {
     func tellLateArrival(_ entry: OutboxEntry, _ context: BridgeContext) {
         guard let author = puppets[entry.origin.puppet]?.person else { return }
         for client in clients(of: author, context) {
-            door.deliver(
-                IRCMessage(
-                    source: context.settings.serverName, command: "NOTE",
-                    params: [
-                        "PRIVMSG", "DELIVERED_LATE", channel,
-                        "It arrived after all: " + MessageRendering.excerpt(entry.origin.text),
-                    ]), to: client, label: nil)
+            frontEnd.tell(.deliveredLate(entry.origin.text), in: self, to: client, label: nil)
         }
     }
 
@@ -366,25 +340,33 @@ extension Room {
 
     // MARK: - What only IRC users see
 
-    /// Delivers a line that the backend cannot carry to the IRC users of the room.
-    func sendLocally(
-        _ command: String, _ words: SpokenText?, clientTags: [IRCTag], from client: ClientID, label: String? = nil,
-        isEvent: Bool = false, _ context: BridgeContext
+    /// Shows to the IRC users of the room alone what the backend cannot carry.
+    ///
+    /// - Parameters:
+    ///   - words: nil: only what the client gave for other clients.
+    ///   - isEvent: it has its place in the room's order.
+    func showLocally(
+        _ words: SpokenText?, isNotice: Bool = false, annotations: [StoredTag],
+        from client: ClientID, label: String? = nil, isEvent: Bool = false, _ context: BridgeContext
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        let head = IRCMessage(
-            tags: tags(of: person, at: context.now.wall, msgid: msgid) + clientTags, source: person.source,
-            command: command, params: [channel])
+        let readers = RoomAudience(author: client, label: label, by: person)
         guard let words else {
-            if isEvent { enterEvent(head, author: member.puppet, at: context.now.wall, context) }
-            broadcast(head, except: client, and: deaf(to: member.person, context), context)
-            door.echo([head], to: client, label: label)
+            let who = RoomSpeaker(person)
+            if isEvent {
+                enterEvent(
+                    ["TAGMSG"], msgid: msgid, by: who, annotations, author: member.puppet, at: context.now.wall, context
+                )
+            }
+            show(.passed(annotations, by: who, msgid: msgid), to: readers)
             return nil
         }
-        let said = MessageRendering.utterance(head, words)
-        broadcast(said, except: client, and: deaf(to: member.person, context), context)
-        door.echo(said, to: client, label: label)
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: context.now.wall, speaker: RoomSpeaker(person), isNotice: isNotice,
+                    words: .typed(words), annotations: annotations)), to: readers)
         return nil
     }
 

@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // The room's order, and what of it outlasts the process.

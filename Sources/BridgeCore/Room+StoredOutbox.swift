@@ -130,10 +130,9 @@ extension Room {
             ["room": settings.name, "messages": String(entries.count)])
         for entry in entries {
             guard let client = authorClient(entry.origin, context) else { continue }
-            door.deliver(
-                failure(
-                    "CANNOT_STORE", "Not taken, \(reason): " + MessageRendering.excerpt(entry.origin.text), context),
-                to: client, label: entry.origin.label)
+            frontEnd.tell(
+                .notStored(entry.origin.text, why: "Not taken, \(reason)"), in: self, to: client,
+                label: entry.origin.label)
         }
     }
 

@@ -48,7 +48,7 @@ extension Room {
         notice(
             outage.wasUp
                 ? "The link to \(settings.url.host) is back after \(Self.spoken(seconds: seconds))" + waiting + "."
-                : "This room is linked to \(settings.url.host) now" + waiting + ".", context)
+                : "This room is linked to \(settings.url.host) now" + waiting + ".")
         self.outage = nil
     }
 
@@ -91,14 +91,14 @@ extension Room {
         if link.isRefused, outage?.isRefusalTold == false {
             outage?.isRefusalTold = true
             outage?.reason = reason
-            return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)", context)
+            return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)")
         }
         guard !isTold else { return }
         notice(
             wasUp
                 ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
                     + "What you write is kept and sent when it is back."
-                : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.", context)
+                : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.")
     }
 
     func chatReceived(_ event: ChatEvent, _ context: BridgeContext) {
@@ -120,7 +120,7 @@ extension Room {
                 text: link.scrubbed(system.text), attachments: [], isEncrypted: false, budget: 400,
                 limits: context.settings.limits)
             {
-                notice(body, context)
+                notice(body)
             }
         case .edit(let edit): editReceived(edit, context)
         case .reaction(let reaction): reactionReceived(reaction, context)
@@ -280,13 +280,7 @@ extension Room {
         let at = remembered?.at ?? lineTime(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
         let address = address(ofReplyTo: original?.msgid, by: person.nick, text)
-        let lines = MessageRendering.lines(
-            text: text, attachments: message.attachments, isEncrypted: message.isEncrypted,
-            budget: IRCTextSplitter.budget(source: person.source, command: "PRIVMSG", target: channel)
-                - (address?.utf8.count ?? 0),
-            limits: context.settings.limits, msgid: msgid,
-            files: message.attachments.isEmpty ? nil : fileLinks(context))
-        guard !lines.isEmpty else { return }
+        guard !message.isEmpty else { return }
         context.noteChat("down", room: settings.name, nick: person.nick, text)
         if remembered == nil {
             enter(
@@ -300,14 +294,15 @@ extension Room {
                     account: person.account, text: shownText)
             }
         }
-        var tags = tags(of: person, at: at, msgid: msgid)
-        if let original {
-            tags.append(IRCTag("+reply", original.msgid))
-            tags.append(IRCTag("+draft/reply", original.msgid))
-        }
-        let head = IRCMessage(tags: tags, source: person.source, command: "PRIVMSG", params: [channel])
-        broadcast(
-            IRCUtterance(head: head, lines: lines, address: address), and: deaf(to: speaker, context), context)
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: at, speaker: RoomSpeaker(person),
+                    words: .upstream(
+                        text, attachments: message.attachments, isEncrypted: message.isEncrypted,
+                        files: message.attachments.isEmpty ? nil : fileLinks(context)),
+                    whole: msgid, replyTo: original?.msgid, address: address)),
+            to: RoomAudience(by: person))
         reportDelivery(of: message, context)
     }
 
@@ -333,7 +328,7 @@ extension Room {
             if let told = remotes[personID]?.typingToldAt, now - told < Self.typingNoticeInterval { return }
             remotes[personID]?.typingToldAt = now
             remotes[personID]?.isTypingShown = true
-            announceTyping(personID, "active", context)
+            announceTyping(personID, true, context)
         }
     }
 
@@ -342,15 +337,12 @@ extension Room {
         context.timers.cancel(.typingIn(personID, id))
         guard remotes[personID]?.isTypingShown == true else { return }
         remotes[personID]?.isTypingShown = false
-        if announced { announceTyping(personID, "done", context) }
+        if announced { announceTyping(personID, false, context) }
     }
 
-    private func announceTyping(_ personID: PersonID, _ state: String, _ context: BridgeContext) {
+    private func announceTyping(_ personID: PersonID, _ isTyping: Bool, _ context: BridgeContext) {
         guard let person = context.identities[personID] else { return }
-        broadcast(
-            IRCMessage(
-                tags: tags(of: person, at: context.now.wall) + [IRCTag("+typing", state)], source: person.source,
-                command: "TAGMSG", params: [channel]), and: deaf(to: personID, context), context)
+        show(.typing(RoomSpeaker(person), isTyping: isTyping), to: RoomAudience(by: person))
     }
 
     // MARK: - Receipts

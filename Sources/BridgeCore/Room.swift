@@ -1,7 +1,6 @@
 import ChatModel
 import Dialects
 import HTTPProtocol
-import IRCProtocol
 import WireBytes
 
 // One room: the people on both sides, the order of what they say, and the link between them.
@@ -9,40 +8,6 @@ import WireBytes
 // A message of an IRC user becomes visible to the others when the backend has confirmed it, in the order in which the
 // backend sent it round; so all members, on both sides, see one order. What the backend cannot carry is delivered at once
 // to the IRC users of the room.
-
-/// The one way by which a line reaches a client: reduction to its capabilities, label and bytes happen behind it.
-protocol ClientDoor: AnyObject {
-    func deliver(_ message: IRCMessage, to client: ClientID, label: String?)
-    /// The client's own message comes back, in as many lines as it takes, if it asked for that. A label waits for it
-    /// only then.
-    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?)
-    /// The same of what may take several lines, and then be one batch.
-    func echo(_ said: IRCUtterance, to client: ClientID, label: String?)
-    /// A name for a batch that no other has.
-    func nextBatchReference() -> String
-    /// A line for everybody who sees this upstream person in any room, each once.
-    func tellWatchers(of person: PersonID, _ line: IRCMessage)
-    /// A line of the room for a client that still gets what was said before it came.
-    func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID)
-    /// Calls back when the client has certainly got everything that was written to it before this.
-    func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
-    /// Tells these clients, after what they are being told already, what failed of their messages in a room.
-    func tellUntold(in room: Room, to clients: [ClientID])
-    /// Whether the client is connected, in whatever rooms.
-    func isHere(_ client: ClientID) -> Bool
-    /// The room's link is gone because nobody is there any more.
-    func roomFellSilent(_ room: RoomID)
-    /// Whoever waits for the room's link may enter.
-    func roomOpened(_ room: RoomID)
-    /// Somebody upstream came into the room, after everybody there was told.
-    func personEntered(_ person: PersonID, _ room: Room)
-    /// A word about a reader for a client that asked for such.
-    func tellReader(_ text: String, to client: ClientID)
-    /// The clients of those who do not want to hear somebody.
-    func clientsMuting(_ person: Person) -> Set<ClientID>
-    /// Somebody upstream has another display name.
-    func displayNameChanged(of person: PersonID)
-}
 
 final class Room {
     /// A person upstream stops typing after this without another frame that says so.
@@ -150,7 +115,7 @@ final class Room {
     let lane: SendLane
     /// The dialect's, made once: a frame asks for them several times.
     let traits: DialectTraits
-    unowned let door: any ClientDoor
+    let frontEnd: any RoomFrontEnd
     let createdAt: ChatTimestamp
     /// Who speaks upstream where one account speaks for all.
     var accountPerson: ChatPerson
@@ -161,7 +126,6 @@ final class Room {
     /// Whether a frame can say which message it answers.
     private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: lane.dialectContext)
 
-    var audience = Audience()
     /// Many who come or go at once.
     var crowds = Crowds()
     var slots = MemberSlots()
@@ -218,11 +182,6 @@ final class Room {
     var presenceReport = PresenceReport()
     /// What the wire can say of IRC users' coming and going.
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: lane.dialectContext)
-    /// Lines about taken-back messages for clients that do not know REDACT.
-    var takenBackBudget = Room.takenBackWords
-    static let takenBackWords = TokenBucket(rate: 0.2, burst: 5)
-    /// Lines about reactions for clients without tags.
-    var reactionBudget = TokenBucket(rate: 0.2, burst: 5)
     /// When the backend was last told that the one account types.
     var accountTypingToldAt: MonotonicInstant?
     /// Accounts that speak over links of their own, by name.
@@ -262,7 +221,9 @@ final class Room {
     /// What IRC users may do here.
     var moderation = RoomModeration()
 
-    init(id: RoomID, settings: RoomSettings, limits: LimitSettings, door: any ClientDoor, _ context: BridgeContext) {
+    init(
+        id: RoomID, settings: RoomSettings, limits: LimitSettings, frontEnd: any RoomFrontEnd, _ context: BridgeContext
+    ) {
         var settings = settings
         if context.backendsWithLogin.contains(settings.backend) {
             settings.authenticates = true
@@ -272,7 +233,7 @@ final class Room {
         self.settings = settings
         self.traits = settings.dialect.traits
         catchUp.sendersTellTime = traits.messageIDOrigin == .client
-        self.door = door
+        self.frontEnd = frontEnd
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
         self.accountPerson = ChatPerson(id: account, name: "chatbridge")
@@ -290,124 +251,34 @@ final class Room {
     var memberCount: Int { slots.count }
     var host: String { IdentityMap.hostname(settings.backend) }
 
-    // MARK: - Lines to everybody
+    /// Tells the people of the room what happened.
+    func show(_ event: RoomEvent, to readers: RoomAudience = .everybody) { frontEnd.show(event, in: self, to: readers) }
 
-    /// Sends a line to every IRC user in the room, built once for each way of showing it.
-    ///
-    /// - Parameter others: who does not get it either; hardly ever anybody.
-    func broadcast(
-        _ message: IRCMessage, except: ClientID? = nil, and others: Set<ClientID> = [], _ context: BridgeContext
-    ) {
-        for var group in audience.groups where !group.isEmpty {
-            if !others.isEmpty {
-                group.clients.removeAll { others.contains($0) }
-                group.held.removeAll { others.contains($0) }
-                if group.isEmpty { continue }
-            }
-            send(message, to: group, except: except, context)
-        }
-        if context.isDurable { linesWritten(context) }
-    }
-
-    func send(_ message: IRCMessage, to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
-        guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
-        IRCEncoder.append(reduced, to: &context.writer)
-        let line = context.writer.take()
-        if !group.clients.isEmpty { context.emit(.fanOut(line, group.clients, except: except)) }
-        for client in group.held where client != except { door.hold(line, for: client, in: id) }
-    }
-
-    /// Sends what somebody said to every IRC user in the room, built once for each way of showing it.
-    func broadcast(
-        _ said: IRCUtterance, except: ClientID? = nil, and others: Set<ClientID> = [], _ context: BridgeContext
-    ) {
-        if said.isPlain {
-            for line in said.messages(for: [], reference: { "" }) {
-                broadcast(line, except: except, and: others, context)
-            }
-            return
-        }
-        var reference: String?
-        for var group in audience.groups where !group.isEmpty {
-            if !others.isEmpty {
-                group.clients.removeAll { others.contains($0) }
-                group.held.removeAll { others.contains($0) }
-                if group.isEmpty { continue }
-            }
-            let lines = said.messages(for: group.profile) {
-                let name = reference ?? door.nextBatchReference()
-                reference = name
-                return name
-            }
-            send(lines, to: group, except: except, context)
-        }
-        if context.isDurable { linesWritten(context) }
-    }
-
-    /// Lines that nothing may come between.
-    private func send(_ lines: [IRCMessage], to group: Audience.Group, except: ClientID?, _ context: BridgeContext) {
-        for line in lines {
-            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
-            IRCEncoder.append(reduced, to: &context.writer)
-        }
-        guard context.writer.count > 0 else { return }
-        let lines = context.writer.take()
-        if !group.clients.isEmpty { context.emit(.fanOut(lines, group.clients, except: except)) }
-        for client in group.held where client != except { door.hold(lines, for: client, in: id) }
-    }
-
-    func notice(_ text: String, _ context: BridgeContext) {
-        broadcast(noticeMessage(text, context), context)
-    }
-
-    func noticeMessage(_ text: String, _ context: BridgeContext) -> IRCMessage {
-        IRCMessage(
-            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
-            source: context.settings.serverName, command: "NOTICE", params: [channel, "*** " + text])
-    }
-
-    /// Tags that every line of `person` carries.
-    func tags(of person: Person, at: ChatTimestamp, msgid: String? = nil) -> [IRCTag] {
-        var tags = [IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))]
-        if let msgid { tags.append(IRCTag("msgid", msgid)) }
-        if let account = person.account { tags.append(IRCTag("account", account)) }
-        if person.isBot { tags.append(IRCTag("bot")) }
-        return tags
-    }
-
-    func joinMessage(_ person: Person, _ context: BridgeContext) -> IRCMessage {
-        IRCMessage(
-            tags: tags(of: person, at: context.now.wall), source: person.source, command: "JOIN",
-            params: [channel, person.account ?? "*", person.realname])
-    }
+    func notice(_ text: String) { show(.notice(text)) }
 
     // MARK: - IRC users come and go
 
     /// An IRC user enters. The caller answers their JOIN; the others are told here.
     ///
-    /// - Parameter isHeld: lines for the client go to ``ClientDoor/hold(_:for:in:)`` for the time being.
+    /// - Parameter isHeld: the client is given what was said before it came; what happens now waits for that.
     func join(
-        _ client: ClientID, person personID: PersonID, clientName: String? = nil, profile: IRCCapabilitySet,
+        _ client: ClientID, person personID: PersonID, clientName: String? = nil,
         hasReadMarker: Bool, receipts: ReceiptPolicy? = nil, isHeld: Bool = false, _ context: BridgeContext
     ) {
         guard let person = context.identities[personID] else { return }
         // One more client of somebody who is here is no news.
         if !slots.contains(personID) {
-            broadcast(joinMessage(person, context), context)
-            if person.away != nil {
-                broadcast(
-                    IRCMessage(source: person.source, command: "AWAY", params: [person.away ?? ""]), context)
-            }
+            show(.entered(RoomArrival(person)))
         }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         let member = LocalMember(
             client: client, person: personID, clientName: clientName, puppet: puppet,
             joinedAfter: recent.newest?.sequence ?? -1, hasReadMarker: hasReadMarker,
             receipts: receipts ?? settings.receipts)
-        if let old = locals[client] { audience.remove(old) { locals[$0] } }
+        if let old = locals[client] { frontEnd.leave(old, in: self) }
         locals.insert(member)
         adopt(member)
-        audience.add(member, profile: profile, isHeld: isHeld) { locals[$0] }
+        frontEnd.enter(member, isHeld: isHeld, in: self)
         slots.insert(personID)
         awaitLink(context)
         occupied(context)
@@ -445,7 +316,7 @@ final class Room {
     func leave(_ client: ClientID, _ context: BridgeContext) {
         guard let member = locals[client] else { return }
         stopTyping(client, context)
-        audience.remove(member) { locals[$0] }
+        frontEnd.leave(member, in: self)
         locals.remove(client)
         receiptNotices.forget(author: client)
         let lanes =
@@ -455,7 +326,7 @@ final class Room {
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
         // It may have been an old connection that hung, and what was told to it was told to nobody.
-        if wasTelling { door.tellUntold(in: self, to: clients(of: member.person, context)) }
+        if wasTelling { frontEnd.tellUntold(in: self, to: clients(of: member.person, context)) }
         if let other = clients(of: member.person, context).first.flatMap({ locals[$0] }) {
             // Whoever stays speaks for the person.
             if puppets[member.puppet] === member { puppets.insert(other) }
@@ -499,25 +370,13 @@ final class Room {
         reportPresence(of: puppet, context)
     }
 
-    /// Lines for the client wait, or no longer.
-    func setHeld(_ client: ClientID, _ isHeld: Bool) {
-        guard let member = locals[client] else { return }
-        audience.setHeld(member, isHeld) { locals[$0] }
-    }
-
-    func profileChanged(_ client: ClientID, profile: IRCCapabilitySet, hasReadMarker: Bool) {
-        guard let member = locals[client] else { return }
-        audience.add(member, profile: profile, isHeld: member.isHeld) { locals[$0] }
-        member.hasReadMarker = hasReadMarker
-    }
-
     static func unkeptSentence(_ reason: String) -> String {
         "What is said cannot be kept at the moment (\(reason)): what you write is not taken, and what others write may be "
             + "missing later."
     }
 
     /// What a client that enters while something is out of order must know.
-    func statusNotices(_ context: BridgeContext) -> [IRCMessage] {
+    func statusNotices(_ context: BridgeContext) -> [String] {
         var sentences: [String] = []
         if case .failing(let reason) = context.ledger.condition { sentences.append(Self.unkeptSentence(reason)) }
         if let outage {
@@ -526,7 +385,7 @@ final class Room {
                     + "What you write is kept and sent when it is there.")
         }
         if historySource != .none, catchUp.mayFillLate { sentences.append(Self.delaySentence) }
-        return sentences.map { noticeMessage($0, context) }
+        return sentences
     }
 
     // MARK: - People upstream come and go
@@ -563,13 +422,10 @@ final class Room {
             sender, backend: settings.backend, authenticated: traits.authenticatesSenders,
             now: context.now.monotonic)
         if let renamed = resolution.renamed {
-            door.tellWatchers(
-                of: resolution.id, IRCMessage(source: renamed.from, command: "NICK", params: [renamed.to]))
+            frontEnd.changed(resolution.id, .nick(from: renamed.from, to: renamed.to))
         }
         if resolution.realnameChanged, let person = context.identities[resolution.id] {
-            door.tellWatchers(
-                of: resolution.id, IRCMessage(source: person.source, command: "SETNAME", params: [person.realname]))
-            door.displayNameChanged(of: resolution.id)
+            frontEnd.changed(resolution.id, .realname(RoomSpeaker(person), person.realname))
         }
         return resolution.id
     }
@@ -586,10 +442,7 @@ final class Room {
     /// Somebody is gone; nobody is told who was not told that they came.
     func departed(_ personID: PersonID, reason: String?, isTold: Bool = false, _ context: BridgeContext) {
         if slots.contains(personID), let person = context.identities[personID] {
-            broadcast(
-                IRCMessage(
-                    tags: tags(of: person, at: context.now.wall), source: person.source, command: "PART",
-                    params: reason.map { [channel, $0] } ?? [channel]), context)
+            show(.left(RoomSpeaker(person), reason: reason))
         }
         slots.remove(personID)
         context.identities.left(personID, isTold: isTold, now: context.now.monotonic)
@@ -643,7 +496,9 @@ final class Room {
         context.identities.entered(resolution.id)
         overflowMember = (resolution.id, context.now.monotonic)
         slots.insert(resolution.id)
-        if let person = context.identities[resolution.id] { broadcast(joinMessage(person, context), context) }
+        if let person = context.identities[resolution.id] {
+            show(.entered(RoomArrival(person)))
+        }
         context.note(
             .warn, "room-full", "more people than limits.members_per_room; the rest speak through one nick",
             ["room": settings.name])

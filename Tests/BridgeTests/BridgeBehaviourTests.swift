@@ -299,7 +299,7 @@ struct BridgeBehaviourTests {
             Array(lines.utf8).withUnsafeBytes { bridge.clientReceived(id, $0, now: harness.clock.now) }
             _ = bridge.takeActions()
         }
-        #expect(bridge.rooms[0].audience.count == 2000)
+        #expect(bridge.channel(of: bridge.rooms[0]).audience.count == 2000)
         let frame = ScriptedUpstream().frame(Array(Self.message(1).utf8), isBinary: false)
         frame.withUnsafeBytes { bridge.upstreamReceived(RoomID(index: 0), $0, now: harness.clock.now) }
         let fanOuts = bridge.takeActions().compactMap { action -> Int? in

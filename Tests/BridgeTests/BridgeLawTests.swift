@@ -403,7 +403,9 @@ private final class RandomConversation {
         look()
         let bridge = harness.bridge
         if !bridge.sessions.isEmpty { problems.append("\(bridge.sessions.count) sessions are left") }
-        if bridge.rooms[0].audience.count > 0 { problems.append("somebody is left in the audience") }
+        if bridge.channel(of: bridge.rooms[0]).audience.count > 0 {
+            problems.append("somebody is left in the audience")
+        }
         if !bridge.rooms[0].lane.outbox.isEmpty { problems.append("messages are left in the outbox") }
         if !bridge.rooms[0].remotes.isEmpty {
             problems.append("\(bridge.rooms[0].remotes.count) silent people are left")
