@@ -33,37 +33,6 @@ public enum IRCCasemapping: String, Sendable, CaseIterable {
     }
 }
 
-/// A person as the source of a line: `nick!user@host`.
-///
-/// Source: modern.ircdocs.horse, "Source".
-public struct IRCSource: Hashable, Sendable {
-    public var nick: String
-    public var user: String
-    public var host: String
-
-    public init(nick: String, user: String, host: String) {
-        self.nick = nick
-        self.user = user
-        self.host = host
-    }
-
-    /// `nick!user@host`
-    public var text: String { "\(nick)!\(user)@\(host)" }
-
-    /// Takes `nick!user@host` apart; nil unless all three parts are there. The user ends at the last `@`.
-    public init?(parsing text: String) {
-        let bytes = text.utf8
-        guard let bang = bytes.firstIndex(of: UInt8(ascii: "!")),
-            let at = bytes[bytes.index(after: bang)...].lastIndex(of: Byte.at)
-        else { return nil }
-        let nick = bytes[..<bang]
-        let user = bytes[bytes.index(after: bang)..<at]
-        let host = bytes[bytes.index(after: at)...]
-        guard !nick.isEmpty, !user.isEmpty, !host.isEmpty else { return nil }
-        self.init(nick: String(Substring(nick)), user: String(Substring(user)), host: String(Substring(host)))
-    }
-}
-
 /// Which names may stand in a line.
 ///
 /// Source: modern.ircdocs.horse, "Clients" and "Channels".
@@ -88,18 +57,6 @@ public enum IRCNames {
         // A combining mark at the front would join whatever the client shows before the nick.
         if let scalar = nick.unicodeScalars.first, isMark(scalar) { return false }
         return nick.unicodeScalars.allSatisfy(isVisible)
-    }
-
-    /// Whether `name` may name a channel: `#` and at least one character that is not a space, comma, control or
-    /// character without a look of its own.
-    public static func isValidChannelName(
-        _ name: String, maxBytes: Int = IRCNames.standardChannelBytes, utf8: Bool = true
-    ) -> Bool {
-        guard name.utf8.first == UInt8(ascii: "#"), (2...max(2, maxBytes)).contains(name.utf8.count) else {
-            return false
-        }
-        if name.utf8.contains(where: { $0 <= Byte.space || $0 == UInt8(ascii: ",") || $0 == 0x7F }) { return false }
-        return utf8 ? name.unicodeScalars.allSatisfy(isVisible) : name.utf8.allSatisfy { $0 < 0x80 }
     }
 
     private static func isRFC2812Nick(_ byte: UInt8) -> Bool {

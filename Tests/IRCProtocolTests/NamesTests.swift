@@ -30,22 +30,6 @@ struct NamesTests {
     }
 
     @Test(
-        "sources",
-        arguments: [
-            ("n!u@h", IRCSource(nick: "n", user: "u", host: "h")),
-            ("n!u@v@h", IRCSource(nick: "n", user: "u@v", host: "h")),
-            ("n!u!x@h", IRCSource(nick: "n", user: "u!x", host: "h")),
-            ("n@x!u@h", IRCSource(nick: "n@x", user: "u", host: "h")),
-            ("", nil), ("n", nil), ("n!u", nil), ("n@h", nil), ("n@h!u", nil), ("!u@h", nil), ("n!@h", nil),
-            ("n!u@", nil),
-            ("!", nil), ("!@", nil),
-        ] as [(String, IRCSource?)])
-    func source(text: String, source: IRCSource?) {
-        #expect(IRCSource(parsing: text) == source)
-        if let source { #expect(source.text == text) }
-    }
-
-    @Test(
         "nicks that anybody may take",
         arguments: [
             "a", "Remy", "a1", "_a", "[a]", "`a", "a-", "{|}^\\", "a~b", "a#b", "a'b", "Zoë", "林黛玉", "e\u{301}", "😀",
@@ -82,29 +66,6 @@ struct NamesTests {
         for nick in ["é", "a'b", "a~", "a b", "a#", "1a", "-a", "a\u{7F}", "😀"] {
             #expect(!IRCNames.isValidNickname(nick, utf8: false), "\(nick)")
         }
-    }
-
-    @Test("channel names", arguments: ["#a", "##", "#a:b", "#1", "#küche", "#a.b", "#😀"])
-    func goodChannels(name: String) {
-        #expect(IRCNames.isValidChannelName(name))
-    }
-
-    @Test(
-        "what is no channel name",
-        arguments: [
-            "", "#", "a", "&a", "#a b", "#a,b", "#a\0", "#a\u{07}", "#a\u{7F}", "#\u{200B}", "#a\u{85}", " #a", "+a",
-        ])
-    func badChannels(name: String) {
-        #expect(!IRCNames.isValidChannelName(name))
-    }
-
-    @Test("the length of a channel name is in bytes; UTF-8 can be off")
-    func channelBytes() {
-        #expect(IRCNames.isValidChannelName("#é", maxBytes: 3))
-        #expect(!IRCNames.isValidChannelName("#éa", maxBytes: 3))
-        #expect(!IRCNames.isValidChannelName("#abc", maxBytes: -5))
-        #expect(!IRCNames.isValidChannelName("#é", utf8: false))
-        #expect(IRCNames.isValidChannelName("#e", utf8: false))
     }
 }
 

@@ -31,10 +31,6 @@ struct Monitors {
 
     func watchers(of folded: String) -> [ClientID] { watchers[folded] ?? [] }
 
-    func isWatched(_ folded: String, by client: ClientID) -> Bool {
-        lists[client]?.contains { $0.folded == folded } ?? false
-    }
-
     mutating func add(_ target: Target, for client: ClientID) -> Outcome {
         let list = lists[client, default: []]
         if list.contains(where: { $0.folded == target.folded }) { return .known }
