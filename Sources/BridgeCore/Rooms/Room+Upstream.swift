@@ -1,7 +1,6 @@
 import ChatModel
 import Dialects
 import HTTPProtocol
-import IRCProtocol
 import WireBytes
 
 // What the link brings.

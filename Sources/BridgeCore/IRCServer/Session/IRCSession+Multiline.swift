@@ -11,14 +11,6 @@ import IRCProtocol
 // One batch at a time, and no more bytes than one message may have. Whatever else the client sends meanwhile is handled as
 // always: only what claims to belong to a batch is looked at here.
 
-/// The words of a message.
-struct SpokenText: Equatable {
-    /// Lines are parted by LF.
-    var text: String
-    /// Where the client cut lines that belong together: offsets in UTF-8, ascending.
-    var cuts: [Int] = []
-}
-
 /// A batch that a client has opened.
 struct IncomingBatch: Equatable {
     /// Bytes of a reference; clients use a few digits.

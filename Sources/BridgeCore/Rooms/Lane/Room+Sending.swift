@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // What IRC users say and do, on its way up.

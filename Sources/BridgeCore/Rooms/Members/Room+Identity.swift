@@ -1,6 +1,5 @@
 import ChatModel
 import Dialects
-import IRCProtocol
 import WireBytes
 
 // Who an IRC user is upstream.
@@ -118,8 +117,7 @@ extension Room {
         let front = settings.singlePrefix[..<mark.lowerBound]
         let back = settings.singlePrefix[mark.upperBound...]
         guard !back.isEmpty, message.text.hasPrefix(front) else { return nil }
-        // No nick is longer than this; a message may be.
-        let head = message.text.dropFirst(front.count).prefix(IRCNames.standardNickBytes * 4)
+        let head = message.text.dropFirst(front.count).prefix(Self.maxQuotedNick)
         guard let end = head.firstRange(of: back), end.lowerBound > head.startIndex else { return nil }
         let nick = String(head[..<end.lowerBound])
         guard !nick.contains(" ") else { return nil }
@@ -134,6 +132,9 @@ extension Room {
         else { return sender }
         return ChatPerson(name: name)
     }
+
+    /// No nick is longer than this, in characters; a message may be.
+    private static let maxQuotedNick = 120
 
     // MARK: - Typing and reading as one
 
