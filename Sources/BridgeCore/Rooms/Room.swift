@@ -319,8 +319,6 @@ final class Room {
         frontEnd.leave(member, in: self)
         locals.remove(client)
         receiptNotices.forget(author: client)
-        let lanes =
-            context.identities[member.person].map { lane(of: $0) === lane ? [lane] : [lane, lane(of: $0)] } ?? [lane]
         let wasTelling = lanes.contains { $0.failureNotices.isTelling(client) }
         for lane in lanes { lane.failureNotices.forget(client) }
         context.timers.cancel(.typingOut(client, id))
