@@ -237,7 +237,7 @@ extension Room {
         let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
         // Where pongs confirm, an earlier process may have shown it before the backend's id was known.
-        let isOurs = own?.delivery.acceptsPongs ?? delivery.acceptsPongs
+        let isOurs = lane.delivery.acceptsPongs
         let msgid = shownID(of: entry, upstreamID: isOurs ? nil : upstreamID, context)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
         if !isIDKnown {
