@@ -16,7 +16,7 @@ struct RoomModerationTests {
 
     @Test("prefixes come highest first and go with the person")
     func prefixes() {
-        var room = RoomModeration()
+        let room = RoomModeration()
         #expect(room.setVoiced(ann, true) && room.setOperator(ann, true) && !room.setOperator(ann, true))
         #expect(room.prefixes(of: ann) == "@+" && room.prefixes(of: bob) == "")
         room.left(ann)
@@ -25,7 +25,7 @@ struct RoomModerationTests {
 
     @Test("the last one takes along what is not an administrator's")
     func emptied() {
-        var room = RoomModeration()
+        let room = RoomModeration()
         #expect(room.modeString == "+nt")
         #expect(room.set(.moderated, true, isLasting: false) && room.set(.inviteOnly, true, isLasting: true))
         #expect(room.set(.protectedTopic, false, isLasting: true) && !room.set(.moderated, true, isLasting: true))
@@ -38,7 +38,7 @@ struct RoomModerationTests {
 
     @Test("lists are bounded, and a mask stands once")
     func bounded() {
-        var room = RoomModeration()
+        let room = RoomModeration()
         for index in 0..<RoomModeration.maxBans { #expect(room.ban(ban("n\(index)!*@*")) == .added) }
         #expect(room.ban(ban("N1!*@*")) == .known && room.ban(ban("x!*@*")) == .full)
         #expect(room.unban(IRCMask("N1!*@*")) == "n1!*@*" && room.unban(IRCMask("n1!*@*")) == nil)
@@ -48,7 +48,7 @@ struct RoomModerationTests {
 
     @Test("a ban of the account holds whatever the nick")
     func accounts() {
-        var room = RoomModeration()
+        let room = RoomModeration()
         _ = room.ban(ban("gusteau!*@*"))
         func person(_ nick: String, _ account: String?) -> Person {
             Person(kind: .local, nick: nick, ident: "~u", host: "bridge", realname: "r", account: account)

@@ -580,7 +580,7 @@ struct CatchUpTests {
         #expect(CatchUp.order(of: messages).count == messages.count)
         var catchUp = CatchUp()
         catchUp.saw(id: nil, at: ChatTimestamp(milliseconds: .max), wall: ChatTimestamp(milliseconds: .max))
-        catchUp.gap = nil
+        catchUp.closeGap()
         #expect(catchUp.firstMissed(in: messages, after: catchUp.mark, horizon: nil, tolerance: .max) <= messages.count)
     }
 
@@ -613,7 +613,7 @@ struct CatchUpTests {
         var catchUp = CatchUp()
         catchUp.saw(
             id: ChatID("2"), at: ChatTimestamp(milliseconds: 20_000), wall: ChatTimestamp(milliseconds: 30_000))
-        catchUp.gap = nil
+        catchUp.closeGap()
         catchUp.openGap(total: 0)
         let page = [("1", 10), ("9", 20), ("2", 20), ("3", 30)].map { Self.message($0.0, $0.1) }
         func first(_ page: [ChatMessage]) -> Int {

@@ -46,38 +46,3 @@ extension Bridge {
         }
     }
 }
-
-extension Room {
-    /// Who was `author` is somebody else now: what they said is nobody's.
-    func forget(author: ChatID, as nobody: ChatID, _ context: BridgeContext) {
-        markers[author] = nil
-        recent.disown(author, as: nobody)
-        toldReceipts.forget(author: author)
-        // The disk may have been read before the store hears of this.
-        if isLoading { forgottenAuthors[author] = nobody }
-        var gone = lane.outbox.disown(author, as: nobody)
-        for account in restingOutboxes.keys.sorted() {
-            gone += restingOutboxes[account]?.disown(author, as: nobody) ?? []
-        }
-        for item in gone {
-            guard let id = item.entry.storedID else { continue }
-            context.keep(.leaveOutbox(id), about: id)
-        }
-    }
-
-    /// A message of the store is of somebody whose name another has now.
-    func isOfEarlier(_ message: StoredMessage, _ context: BridgeContext) -> Bool {
-        guard message.author != nil, let account = message.account else { return false }
-        return context.accountsMadeAt[account].map { message.at < $0 } ?? false
-    }
-
-    /// A message that an earlier process accepted, whoever's it is now.
-    func disowned(_ left: StoredOutboxEntry) -> StoredOutboxEntry {
-        guard let nobody = forgottenAuthors[left.author] else { return left }
-        var left = left
-        left.author = nobody
-        left.client = nil
-        if left.state == .failed { left.state = .told }
-        return left
-    }
-}

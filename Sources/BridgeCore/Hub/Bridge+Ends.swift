@@ -153,11 +153,10 @@ extension Bridge {
             forget(session)
         }
         for room in rooms {
-            room.isLeaving = false
-            room.handle(room.link.stop(context), context)
+            room.stopForGood(context)
         }
         for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index }) {
-            own.isClosing = false
+            own.endClosing()
             drive(own.id) { link, _ in link.stop(context) }
         }
     }

@@ -123,7 +123,7 @@ extension Bridge {
 
     /// Has what is kept of a room read.
     func load(_ room: Room) {
-        room.isLoading = true
+        room.beginLoading()
         context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
         context.ask(.loadRoom(room.id, room.storedKey))
     }
@@ -143,7 +143,6 @@ extension Bridge {
         context.timers.cancel(.roomLoad(id))
         // A bridge that closes its links opens none.
         guard phase == .running || phase == .draining, let room = room(id), room.isLoading else { return }
-        room.isLoading = false
         room.loaded(stored, context)
         orderIsKnown(room)
         if room.missingSince != nil { room.opened(context) }

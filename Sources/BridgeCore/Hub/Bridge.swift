@@ -480,7 +480,7 @@ public final class Bridge {
             case .typingIn(let person, let id): room(id)?.endTyping(person, announced: true, context)
             case .typingOut(let client, let id): room(id)?.typingTimerFired(client, context)
             case .receipts(let id): room(id)?.receiptTimerFired(context)
-            case .markRead(let id): if let (room, lane) = lane(id) { room.markReadTimerFired(lane, context) }
+            case .markRead(let id): lane(id)?.lane.markReadTimerFired(context)
             case .undecided(let id): room(id)?.releaseDecided(context)
             case .openActions(let id): room(id)?.openActionsTimerFired(context)
             case .idlePeople(let id): room(id)?.sweepIdlePeople(context)

@@ -142,11 +142,8 @@ extension Bridge {
         guard mayEnter(room, session) else { return noSuchChannel(entrance.channel, session) }
         if let refusal = spellingRefusal(room, as: entrance.channel, session) { return reply(refusal, session) }
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
-        room.askedSince = entrance.at
-        defer { room.askedSince = nil }
         // Not pulled from here: those may wait for an entrance too, and would pull this one.
-        for other in enterWithOthers(room, session) where other.hasLongAnswers {
-            context.emit(.notifyWhenDrained(other.id))
-        }
+        let others = room.entering(askedAt: entrance.at) { enterWithOthers(room, session) }
+        for other in others where other.hasLongAnswers { context.emit(.notifyWhenDrained(other.id)) }
     }
 }

@@ -110,6 +110,12 @@ extension Room {
         handle(link.stop(context), context)
     }
 
+    /// The process ends: whoever comes meanwhile opens nothing.
+    func stopForGood(_ context: BridgeContext) {
+        isLeaving = false
+        handle(link.stop(context), context)
+    }
+
     func linkStopped(_ context: BridgeContext) {
         guard isLeaving else { return }
         isLeaving = false

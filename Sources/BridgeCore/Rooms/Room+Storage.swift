@@ -3,7 +3,7 @@ import ChatModel
 // What of a room outlasts the process.
 
 extension Room {
-    var storedKey: StoredRoomKey { StoredRoomKey(backend: settings.backend, room: settings.upstreamRoom) }
+    var storedKey: StoredRoomKey { settings.storedKey }
 
     /// Takes up where an earlier process ended. Before the link is opened and before anybody is in the room.
     func restore(_ stored: StoredRoom, _ context: BridgeContext) {
@@ -12,9 +12,13 @@ extension Room {
         restoreReading(stored, context)
     }
 
+    /// What is kept of the room is being read; the link waits for it.
+    func beginLoading() { isLoading = true }
+
     /// What is kept of a room that was opened later is there (nil: it cannot be read); people may have come and spoken
     /// meanwhile.
     func loaded(_ stored: StoredRoom?, _ context: BridgeContext) {
+        isLoading = false
         if let stored { restore(stored, context) } else { goOnWithoutThePast(context) }
         forgottenAuthors = [:]
         keepAwaiting(context)
@@ -23,4 +27,38 @@ extension Room {
         arm(lane, context)
     }
 
+    // MARK: - An account is made anew
+
+    /// Who was `author` is somebody else now: what they said is nobody's.
+    func forget(author: ChatID, as nobody: ChatID, _ context: BridgeContext) {
+        markers[author] = nil
+        recent.disown(author, as: nobody)
+        toldReceipts.forget(author: author)
+        // The disk may have been read before the store hears of this.
+        if isLoading { forgottenAuthors[author] = nobody }
+        var gone = lane.disown(author, as: nobody)
+        for account in restingOutboxes.keys.sorted() {
+            gone += restingOutboxes[account]?.disown(author, as: nobody) ?? []
+        }
+        for item in gone {
+            guard let id = item.entry.storedID else { continue }
+            context.keep(.leaveOutbox(id), about: id)
+        }
+    }
+
+    /// A message of the store is of somebody whose name another has now.
+    func isOfEarlier(_ message: StoredMessage, _ context: BridgeContext) -> Bool {
+        guard message.author != nil, let account = message.account else { return false }
+        return context.accountsMadeAt[account].map { message.at < $0 } ?? false
+    }
+
+    /// A message that an earlier process accepted, whoever's it is now.
+    func disowned(_ left: StoredOutboxEntry) -> StoredOutboxEntry {
+        guard let nobody = forgottenAuthors[left.author] else { return left }
+        var left = left
+        left.author = nobody
+        left.client = nil
+        if left.state == .failed { left.state = .told }
+        return left
+    }
 }

@@ -15,7 +15,7 @@ extension Room {
                 opened(context)
             case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
-            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, over: lane, context)
+            case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: lane, context)
             case .dropped(let reason, let byteCount, let typeKey):
                 frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
             case .stopped: linkStopped(context)
@@ -23,7 +23,7 @@ extension Room {
         }
         // Not before: what one read brought is only now kept in full.
         proof = link.proof
-        if lane.delivery.doubtedAt != nil { settleDoubt(lane, context) }
+        settleDoubt(lane, context)
     }
 
     private func linkCameUp(_ context: BridgeContext) {
@@ -32,7 +32,7 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         crowds.linkedAt = context.now.monotonic
         context.timers.cancel(.split(id))
-        cutRestored(lane, context)
+        lane.cutRestored()
         opened(context)
         beginCatchingUp(context)
     }
@@ -129,7 +129,7 @@ extension Room {
                 error.isFatal ? .error : .warn, "backend-error", link.told(error.text),
                 ["room": settings.name, "code": link.told(error.code)])
             errorReceived(error, over: lane, context)
-        case .ready(let ready): if let room = ready.room { lane.dialectContext.announcedRoom = room }
+        case .ready(let ready): lane.announced(ready)
         // The link answers pings.
         case .ping, .pong: break
         case .auth(let auth):
@@ -211,11 +211,11 @@ extension Room {
 
     func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
-        case .client: return lane.outbox.takeLate(id: id, sender: echoSender(message))
+        case .client: return lane.takeLate(id: id, sender: echoSender(message))
         case .server:
-            if let ref = message.ref, let entry = lane.outbox.takeLate(ref: ChatID(ref)) { return entry }
+            if let ref = message.ref, let entry = lane.takeLate(ref: ChatID(ref)) { return entry }
             guard !bearsClientID(message), message.isSelf || mayBeAccount(message.sender) else { return nil }
-            return lane.outbox.takeLate(sender: echoSender(message), text: message.text)
+            return lane.takeLate(sender: echoSender(message), text: message.text)
         }
     }
 
@@ -226,22 +226,22 @@ extension Room {
     /// (``recogniseOwnRows(_:_:)``), unless it names ours.
     func takeConfirmed(_ message: ChatMessage, isHistory: Bool) -> OutboxEntry? {
         if let entry = takeResting(message) { return entry }
-        if let ref = message.ref, let entry = lane.outbox.confirm(id: ChatID(ref), sender: nil) { return entry }
+        if let ref = message.ref, let entry = lane.confirm(id: ChatID(ref)) { return entry }
         switch lane.delivery.confirmation {
         case .echoByText: break
         // The answer may have been lost with the link, and the row come live.
         case .receipt where traits.messageIDOrigin == .server, .none where traits.messageIDOrigin == .server: break
         case .echoByID, .receipt, .none:
             guard let id = message.id else { return nil }
-            return lane.outbox.confirm(id: id, sender: echoSender(message))
+            return lane.confirm(id: id, sender: echoSender(message))
         }
         guard !bearsClientID(message), !isHistory || message.id == nil else { return nil }
         if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
-            return lane.outbox.confirm(senderName: name, text: message.text)
+            return lane.confirm(senderName: name, text: message.text)
         }
         let isNamed = settings.identity == .puppet && message.sender.id != nil
         guard message.isSelf || mayBeAccount(message.sender) || isNamed else { return nil }
-        return lane.outbox.confirm(sender: echoSender(message), text: message.text)
+        return lane.confirm(sender: echoSender(message), text: message.text)
     }
 
     /// By whom a message of ours must be: where one account speaks for all, its id is the backend's to know.

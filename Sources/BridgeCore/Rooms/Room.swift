@@ -152,7 +152,7 @@ final class Room {
     var emptySince: MonotonicInstant?
     /// The link is being closed because nobody is there.
     var isLeaving = false
-    var catchUp = CatchUp()
+    var catchUp: CatchUp
     /// The time that the newest line bears in front of the gap; nil: there is none, or no gap.
     var lastBeforeGap: ChatTimestamp?
     var textDuplicates = TextDuplicates()
@@ -174,7 +174,6 @@ final class Room {
     var settlesUntil: MonotonicInstant?
     /// The operator was told that the socket carries other rooms too.
     var isOtherRoomNoted = false
-    var lastPartGroup: UInt64 = 0
     /// Frames that gave nothing, by reason, since the last summary in the log.
     var droppedFrames: [DropReason: Int] = [:]
     var openActions = OpenActions()
@@ -219,7 +218,7 @@ final class Room {
     var forgottenAuthors: [ChatID: ChatID] = [:]
     var secrets = RoomSecrets()
     /// What IRC users may do here.
-    var moderation = RoomModeration()
+    let moderation = RoomModeration()
 
     init(
         id: RoomID, settings: RoomSettings, limits: LimitSettings, frontEnd: any RoomFrontEnd, _ context: BridgeContext
@@ -232,13 +231,13 @@ final class Room {
         self.id = id
         self.settings = settings
         self.traits = settings.dialect.traits
-        catchUp.sendersTellTime = traits.messageIDOrigin == .client
+        catchUp = CatchUp(sendersTellTime: traits.messageIDOrigin == .client)
         self.frontEnd = frontEnd
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
         self.accountPerson = ChatPerson(id: account, name: "chatbridge")
         self.lane = SendLane(
-            id: id, account: "", settings: settings,
+            id: id, account: "", settings: settings, linkSettings: settings,
             sendBudget: SendBudget(rate: limits.upstreamMessagesPerSecond, burst: limits.upstreamMessagesBurst),
             outbox: Outbox(traits),
             dialectContext: DialectContext(
@@ -290,12 +289,12 @@ final class Room {
         let puppet = member.puppet
         puppets.insert(member)
         retiredPuppets.removeAll { $0 == puppet }
-        lane.dialectContext.selfIDs.insert(puppet)
+        lane.isAlso(puppet)
     }
 
     /// Somebody spoke from here before this process began; what they said may come back.
     func remember(author puppet: ChatID) {
-        guard puppets[puppet] == nil, lane.dialectContext.selfIDs.insert(puppet).inserted else { return }
+        guard puppets[puppet] == nil, lane.isAlso(puppet) else { return }
         retire(puppet)
     }
 
@@ -308,8 +307,15 @@ final class Room {
     private func retire(_ puppet: ChatID) {
         retiredPuppets.append(puppet)
         if retiredPuppets.count > Self.maxRetiredPuppets {
-            lane.dialectContext.selfIDs.remove(retiredPuppets.removeFirst())
+            lane.isNoLonger(retiredPuppets.removeFirst())
         }
+    }
+
+    /// - Parameter isAnother: it is no longer whom others of its name are taken for; what it said is its own.
+    func clientRenamed(_ client: ClientID, to name: String, isAnother: Bool) {
+        locals[client]?.clientName = name
+        guard isAnother else { return }
+        for lane in lanes { lane.renameClient(client, to: name) }
     }
 
     /// An IRC user leaves; the caller has told or will tell whoever must know.

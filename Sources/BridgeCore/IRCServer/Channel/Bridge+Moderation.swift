@@ -307,7 +307,7 @@ extension Bridge {
                 session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
         }
         let clean = Self.cleanTopic(text)
-        room.moderation.topic = RoomModeration.Topic(text: clean, setBy: person.source, setAt: context.now.wall)
+        room.moderation.setTopic(clean, by: person.source, at: context.now.wall)
         tellEvent(room, "TOPIC", [clean], by: person, session)
     }
 

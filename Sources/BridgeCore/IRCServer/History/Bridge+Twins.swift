@@ -273,12 +273,3 @@ extension Bridge {
         }
     }
 }
-
-extension Room {
-    /// - Parameter isAnother: it is no longer whom others of its name are taken for; what it said is its own.
-    func clientRenamed(_ client: ClientID, to name: String, isAnother: Bool) {
-        locals[client]?.clientName = name
-        guard isAnother else { return }
-        for lane in lanes { lane.outbox.renameClient(client, to: name) }
-    }
-}

@@ -75,11 +75,11 @@ struct CatchUp {
     }
 
     /// Times are those of the senders' clocks, and not of one clock of the backend's.
-    var sendersTellTime = false
+    let sendersTellTime: Bool
     /// The backend's histories begin with the newest message, as far as one said so for certain.
-    var isToldNewestFirst = false
+    private(set) var isToldNewestFirst = false
     private(set) var state = State.closed
-    var gap: Gap? = .everything
+    private(set) var gap: Gap? = .everything
     /// The newest message seen, whether or not there is a gap before it.
     private(set) var newest: Mark?
     /// What is older than the first history was never anybody's to miss, and of what is older than the ring of known ids
@@ -99,12 +99,12 @@ struct CatchUp {
         var isAsking: Bool
     }
 
-    var retry: Retry?
+    private(set) var retry: Retry?
     /// The room was told that older messages may come late: once for each link, and once for each time without one, since more
     /// is said in between.
-    var isDelayTold = false
+    private var isDelayTold = false
     /// An answer was more than a frame can be.
-    var isCareful = false
+    private(set) var isCareful = false
     /// Nothing was shown before the gap, so no history can prove by what it has that it reaches back to it.
     private var isUnmarked = false
     /// The room was heard by an earlier process, and nothing was said in it to this day.
@@ -131,14 +131,21 @@ struct CatchUp {
     /// and are news.
     private var quiet: Set<DuplicateRing.Key> = []
 
+    init(sendersTellTime: Bool = false) { self.sendersTellTime = sendersTellTime }
+
     // MARK: - The link
 
-    mutating func fetchingBegan() {
+    /// What is missing behind the gap, or behind this if there was none, is asked for over the present link.
+    mutating func beganAgain(total: Int) {
+        if gap == nil { openGap(total: total) }
+        retry = nil
+        askedEnough()
         state = .fetching
         pages = nil
     }
 
-    mutating func linkCameUp(wall: ChatTimestamp) {
+    mutating func linkCameUp(wall: ChatTimestamp, now: MonotonicInstant) {
+        askedAt = now
         openedAt = wall
         firstOpenedAt = firstOpenedAt ?? wall
         connection += 1
@@ -151,7 +158,13 @@ struct CatchUp {
         isGapFresh = false
     }
 
-    mutating func linkLost(total: Int) {
+    /// - Parameter wasTooBig: what came last was more than a frame can be.
+    mutating func linkLost(total: Int, wasTooBig: Bool) {
+        // An answer that is too large for a frame would be so again.
+        if wasTooBig, state != .live || ref != nil || retry?.isAsking == true { isCareful = true }
+        ref = nil
+        early = nil
+        isCallStale = isCallOpen
         if gap == nil { openGap(total: total) }
         if gap == .everything, enteredAt != nil { isPastMissed = true }
         isDelayTold = false
@@ -259,19 +272,19 @@ struct CatchUp {
     // MARK: - Asking
 
     /// The reference of the `fetch` that is on its way over the socket.
-    var ref: String?
+    private(set) var ref: String?
     /// When the history that comes next was asked for; one that comes unasked, when the link was usable.
-    var askedAt: MonotonicInstant?
+    private(set) var askedAt: MonotonicInstant?
     /// A call beside the socket has not been answered yet; there is one at a time.
-    var isCallOpen = false
+    private(set) var isCallOpen = false
     /// The open call was asked for over an earlier link: its answer may miss the newest.
-    var isCallStale = false
+    private var isCallStale = false
     /// A history that came before the session was usable.
-    var early: ChatHistory?
+    private var early: ChatHistory?
     private(set) var tries = 0
     private(set) var limit: Int?
     /// What the last call brought, while one for more is on its way that may fail for good.
-    var best: [ChatMessage]?
+    private(set) var best: [ChatMessage]?
     /// What pages brought so far.
     struct Pages {
         /// Oldest first.
@@ -308,6 +321,88 @@ struct CatchUp {
         tries = 0
         ref = nil
     }
+
+    /// A question went over the socket, the first of those for several pages or another one.
+    mutating func asked(_ ref: String, isFirst: Bool, now: MonotonicInstant) {
+        self.ref = ref
+        if isFirst { askedAt = now }
+    }
+
+    /// The backend refuses what was asked over the socket under one of these references; false: it was not asked so.
+    mutating func takeRefused(_ refs: String...) -> Bool {
+        guard let asked = ref, refs.contains(asked) else { return false }
+        ref = nil
+        return true
+    }
+
+    /// False: one is open, and leads to the next if it is stale.
+    mutating func beginCall(isFirst: Bool, now: MonotonicInstant) -> Bool {
+        guard !isCallOpen else { return false }
+        isCallOpen = true
+        if isFirst { askedAt = now }
+        return true
+    }
+
+    enum CallAnswer {
+        case unasked
+        /// It was asked for over an earlier link, and is to be asked for again.
+        case stale
+        case fresh
+    }
+
+    mutating func callAnswered() -> CallAnswer {
+        guard isCallOpen else { return .unasked }
+        isCallOpen = false
+        guard isCallStale else { return .fresh }
+        isCallStale = false
+        askedEnough()
+        pages = nil
+        return .stale
+    }
+
+    /// Its answer is not awaited any more.
+    mutating func dropCall() { isCallOpen = false }
+
+    /// A history came before the session was usable.
+    mutating func cameEarly(_ history: ChatHistory) { early = history }
+
+    mutating func takeEarly() -> ChatHistory? {
+        defer { early = nil }
+        return early
+    }
+
+    /// It is asked for again, over the same link.
+    mutating func askOnceMore() {
+        retry?.isAsking = true
+        askedEnough()
+    }
+
+    /// The answer is on its way; should it not come, it is asked for again.
+    mutating func awaitRetry() { retry = Retry(failures: 0, isAsking: true) }
+
+    /// A history failed once more. Returns after what it is asked for again.
+    mutating func failed() -> Duration {
+        let failures = retry?.failures ?? 0
+        retry = Retry(failures: failures + 1, isAsking: false)
+        return Self.retryPauses[min(failures, Self.retryPauses.count - 1)]
+    }
+
+    mutating func endRetries() { retry = nil }
+
+    /// Whether the room is to be told of a gap that stays open; not a second time.
+    mutating func tellDelay() -> Bool {
+        guard case .after = gap, !isDelayTold else { return false }
+        isDelayTold = true
+        return true
+    }
+
+    /// The room was told in other words.
+    mutating func delayIsTold() { isDelayTold = true }
+
+    mutating func told(newestFirst: Bool) { isToldNewestFirst = newestFirst }
+
+    /// More is asked for; should that fail for good, this is what there is.
+    mutating func keepBest(_ messages: [ChatMessage]) { best = messages }
 
     /// The most messages that came at a time, of those in ``pages``.
     private var pageSize = 0

@@ -21,8 +21,7 @@ extension Room {
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: BridgeContext) {
-        catchUp.linkCameUp(wall: seenUntil(context).earliest(by: context.now))
-        catchUp.askedAt = context.now.monotonic
+        catchUp.linkCameUp(wall: seenUntil(context).earliest(by: context.now), now: context.now.monotonic)
         settlesUntil = context.now.monotonic + CatchUp.patience
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
@@ -30,10 +29,7 @@ extension Room {
             return goLive(context)
         }
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
-        if let early = catchUp.early {
-            catchUp.early = nil
-            return historyReceived(early, context)
-        }
+        if let early = catchUp.takeEarly() { return historyReceived(early, context) }
         if source == .pushed {
             _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
         } else if !ask(context) {
@@ -55,13 +51,8 @@ extension Room {
             tellUnheard(context)
             return pump(lane, context)
         }
-        if catchUp.gap == nil {
-            lastBeforeGap = recent.newest?.at
-            catchUp.openGap(total: duplicates.total)
-        }
-        catchUp.retry = nil
-        catchUp.askedEnough()
-        catchUp.fetchingBegan()
+        if catchUp.gap == nil { lastBeforeGap = recent.newest?.at }
+        catchUp.beganAgain(total: duplicates.total)
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
     }
@@ -72,16 +63,9 @@ extension Room {
     }
 
     func catchUpLinkLost(_ context: BridgeContext) {
-        // An answer that is too large for a frame would be so again.
-        if link.wasTooBig, catchUp.state != .live || catchUp.ref != nil || catchUp.retry?.isAsking == true {
-            catchUp.isCareful = true
-        }
+        catchUp.linkLost(total: duplicates.total, wasTooBig: link.wasTooBig)
         link.subscribesToLess = catchUp.isCareful
-        catchUp.linkLost(total: duplicates.total)
-        catchUp.ref = nil
-        catchUp.early = nil
         olderLinkLost(context)
-        catchUp.isCallStale = catchUp.isCallOpen
         if catchUp.held.isEmpty {
             context.timers.cancel(.catchUp(id))
         } else if context.timers[.catchUp(id)] == nil {
@@ -96,7 +80,7 @@ extension Room {
         decideAll(context)
         releaseHeld(context)
         catchUpLinkLost(context)
-        catchUp.isCallOpen = false
+        catchUp.dropCall()
     }
 
     func catchUpTimerFired(_ context: BridgeContext) {
@@ -111,11 +95,10 @@ extension Room {
     private func retryHistory(_ context: BridgeContext) {
         guard let retry = catchUp.retry else { return }
         if retry.isAsking { return historyFailed("it did not come in time", context) }
-        catchUp.retry?.isAsking = true
-        catchUp.askedEnough()
+        catchUp.askOnceMore()
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if !ask(next: catchUp.pages, context) {
-            catchUp.retry = nil
+            catchUp.endRetries()
             context.timers.cancel(.catchUp(id))
         }
     }
@@ -161,13 +144,12 @@ extension Room {
         context.note(
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
         if isFetching {
-            catchUp.isDelayTold = true
+            catchUp.delayIsTold()
             catchUp.gaveUpOnThePast(wall: context.now.wall)
             goLive(
                 context, notice: "More is said than can be held back, so older messages may come late or not at all.")
             if case .after = catchUp.gap {
-                // The answer is on its way; should it not come, it is asked for again.
-                catchUp.retry = CatchUp.Retry(failures: 0, isAsking: true)
+                catchUp.awaitRetry()
                 context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
             }
         } else {
@@ -237,21 +219,18 @@ extension Room {
         }
         if traits.history != .call {
             let ref = context.freshChatID().rawValue
-            if send(
-                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), over: lane,
-                context)
+            if lane.send(
+                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), context)
             {
-                catchUp.ref = ref
-                if pages == nil { catchUp.askedAt = context.now.monotonic }
+                catchUp.asked(ref, isFirst: pages == nil, now: context.now.monotonic)
                 return true
             }
         }
         guard settings.dialect.calls != nil || traits.history == .call else { return false }
-        if pages == nil, !catchUp.isCallOpen { catchUp.askedAt = context.now.monotonic }
         return call(
             HistoryQuery(
                 room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
-                before: before, beforeID: beforeID, limit: limit), context)
+                before: before, beforeID: beforeID, limit: limit), isFirst: pages == nil, context)
     }
 
     private func ask(newerThan known: [ChatMessage], _ context: BridgeContext) -> Bool {
@@ -259,14 +238,12 @@ extension Room {
         return call(
             HistoryQuery(
                 room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: last.id,
-                since: catchUp.nextSince(known), limit: CatchUp.maxShown), context)
+                since: catchUp.nextSince(known), limit: CatchUp.maxShown), isFirst: false, context)
     }
 
     /// One call at a time; the answer to one of an earlier link leads to the next.
-    private func call(_ query: HistoryQuery, _ context: BridgeContext) -> Bool {
-        guard !catchUp.isCallOpen else { return true }
-        catchUp.isCallOpen = true
-        context.requestHistory(id, query)
+    private func call(_ query: HistoryQuery, isFirst: Bool, _ context: BridgeContext) -> Bool {
+        if catchUp.beginCall(isFirst: isFirst, now: context.now.monotonic) { context.requestHistory(id, query) }
         return true
     }
 
@@ -282,8 +259,7 @@ extension Room {
         if takeOlder(history, context) { return }
         if traits.history == .none { sendsHistoryUnasked = true }
         guard catchUp.state != .closed else {
-            catchUp.early = history
-            return
+            return catchUp.cameEarly(history)
         }
         // To another question, after which others have been asked.
         if catchUp.pages != nil, let ref = history.ref, ref != catchUp.ref { return }
@@ -297,14 +273,12 @@ extension Room {
     func historyArrived(
         _ outcome: Result<[ChatMessage], BackendCallFailure>, isComplete: Bool, _ context: BridgeContext
     ) {
-        guard catchUp.isCallOpen else { return }
-        catchUp.isCallOpen = false
-        if catchUp.isCallStale {
-            catchUp.isCallStale = false
-            catchUp.askedEnough()
-            catchUp.dropPages()
+        switch catchUp.callAnswered() {
+        case .unasked: return
+        case .stale:
             if catchUp.state == .fetching { _ = ask(context) }
             return
+        case .fresh: break
         }
         switch outcome {
         case .success(let messages): take(messages, isComplete: isComplete, context)
@@ -330,26 +304,23 @@ extension Room {
         answerIDWaiters()
         defer { armSettling(after: Self.lookPause, context) }
         if traits.history == .none { return unaskedHistoryFailed(context) }
-        let failures = catchUp.retry?.failures ?? 0
         // The second word on one failure, after the time for it was over.
         if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
         if catchUp.state == .fetching {
             goLive(context, notice: mayRetry ? delayNotice() : nil, isUnfetchable: !mayRetry)
         }
         guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
-            catchUp.retry = nil
+            catchUp.endRetries()
             if !mayRetry { tellUnfetched(context) }
             return
         }
-        catchUp.retry = CatchUp.Retry(failures: failures + 1, isAsking: false)
-        let pause = CatchUp.retryPauses[min(failures, CatchUp.retryPauses.count - 1)]
-        context.timers.set(.catchUp(id), at: context.now.monotonic + pause)
+        context.timers.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
     }
 
     /// A history that nobody promised did not come this time; so it is as if there were none.
     private func unaskedHistoryFailed(_ context: BridgeContext) {
         sendsHistoryUnasked = false
-        catchUp.retry = nil
+        catchUp.endRetries()
         if catchUp.state == .fetching { goLive(context) } else { tellUnheard(context) }
     }
 
@@ -358,9 +329,7 @@ extension Room {
 
     /// What the room is told of a gap that stays open; nil when it was told already.
     private func delayNotice() -> String? {
-        guard case .after = catchUp.gap, !catchUp.isDelayTold else { return nil }
-        catchUp.isDelayTold = true
-        return Self.delaySentence
+        catchUp.tellDelay() ? Self.delaySentence : nil
     }
 
     /// - Parameter mayAskAgain: false: this is all that can be had.
@@ -391,7 +360,9 @@ extension Room {
         } else {
             let older = catchUp.pages.map { CatchUp.older(in: page.told, than: $0.messages) }
             if let newer = catchUp.pages, let older { page = held(older + newer.messages) }
-            if let isNewestFirst = page.isNewestFirst, older == nil { catchUp.isToldNewestFirst = isNewestFirst }
+            if let isNewestFirst = page.isNewestFirst, older == nil {
+                catchUp.told(newestFirst: isNewestFirst)
+            }
             let isLast = older.map { $0.isEmpty && catchUp.isBefore(told) } ?? told.isEmpty
             // Some give less than is asked for, which is not all there is; where one can go on asking, that is seen.
             let isAll = isLast || isComplete && !(pagesBack && traits.history != .call)
@@ -411,7 +382,7 @@ extension Room {
                 if mayWiden, catchUp.mayAskAgain {
                     catchUp.dropPages()
                     if ask(context) {
-                        if catchUp.isCallOpen { catchUp.best = page.told }
+                        if catchUp.isCallOpen { catchUp.keepBest(page.told) }
                         return
                     }
                 }
@@ -734,7 +705,7 @@ extension Room {
     func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ lane: SendLane, _ context: BridgeContext) {
         learn(upstreamID, of: sent.msgid, context)
         guard let id = sent.messageID else { return }
-        if let kept = lane.outbox.delivered.take(id: id) { leaveOutbox([kept], lane, context) }
+        _ = lane.takeDelivered(id: id, context)
     }
 
     func learn(_ upstreamID: ChatID?, of msgid: String, _ context: BridgeContext) {

@@ -133,10 +133,10 @@ extension Room {
             waiting.map { OwnRowMatching.Text(key: SentMessages.key($0.message.text), at: $0.message.at) },
             known.map { OwnRowMatching.Text(key: SentMessages.key($0.text), at: $0.at) })
         for (entry, _) in pairs {
-            guard let id = waiting[entry].message.id, let arrived = own.outbox.confirm(id: id, sender: nil) else {
+            guard let id = waiting[entry].message.id, let arrived = own.confirm(id: id) else {
                 continue
             }
-            leaveOutbox([arrived], own, context)
+            own.forget([arrived], context)
         }
     }
 
@@ -144,12 +144,11 @@ extension Room {
     private func confirmNamed(_ row: ChatMessage, _ context: BridgeContext) {
         guard let ours = row.ref.map({ ChatID($0) }) else { return }
         for lane in lanes {
-            if let kept = lane.outbox.delivered.take(id: ours) {
-                leaveOutbox([kept], lane, context)
+            if let kept = lane.takeDelivered(id: ours, context) {
                 return learnShown(kept, row.id, lane, context)
             }
             guard lane.outbox.unsettled.contains(where: { $0.message.id == ours && $0.isShown }),
-                let entry = lane.outbox.confirm(id: ours, sender: nil)
+                let entry = lane.confirm(id: ours)
             else { continue }
             return confirmed(entry, upstreamID: row.id, at: row.at, lane, context)
         }
@@ -160,9 +159,8 @@ extension Room {
         guard !lane.outbox.delivered.isEmpty || lane.outbox.hasUnsettled else { return }
         let waiting = Set((lane.outbox.delivered.entries + lane.outbox.unsettled).compactMap(\.message.id))
         for case let id? in rows.map(\.id) where waiting.contains(id) {
-            if let kept = lane.outbox.delivered.take(id: id) {
-                leaveOutbox([kept], lane, context)
-            } else if let entry = lane.outbox.confirm(id: id, sender: nil) {
+            if lane.takeDelivered(id: id, context) != nil { continue }
+            if let entry = lane.confirm(id: id) {
                 confirmed(entry, upstreamID: id, at: nil, lane, context)
             }
         }
@@ -222,7 +220,7 @@ extension Room {
                 ownRows[id] = (ours, lane)
                 continue
             }
-            guard let arrived = lane.outbox.confirm(id: ours, sender: nil) else { continue }
+            guard let arrived = lane.confirm(id: ours) else { continue }
             confirmed(arrived, upstreamID: id, at: row.at, lane, context)
             catchUp.saw(id: id, at: row.at, wall: context.now.wall)
         }
@@ -237,7 +235,7 @@ extension Room {
     /// A row of a history that is a message of ours: it is shown in its place. False: it is none.
     func takeOwnRow(_ row: ChatMessage, _ context: BridgeContext) -> Bool {
         guard !ownRows.isEmpty, let id = row.id, let ours = ownRows.removeValue(forKey: id) else { return false }
-        guard let entry = ours.lane.outbox.confirm(id: ours.id, sender: nil) else { return false }
+        guard let entry = ours.lane.confirm(id: ours.id) else { return false }
         _ = duplicates.insert(duplicateKey(id, nil))
         if ours.lane === lane { learnAccount(from: row, context) }
         confirmed(entry, upstreamID: id, at: row.at, ours.lane, context)
@@ -272,21 +270,10 @@ extension Room {
         func reaches(_ entry: OutboxEntry) -> Bool { entry.message.id.map(within.contains) ?? false }
         // Before the backend has said who an account is, nobody knows which rows are its.
         for lane in lanes where lane.outbox.hasUnsettled && lane.isIdentified {
-            let given = lane.outbox.settleMissing(
-                asked: asked, patience: CatchUp.patience, isOnce: lane.delivery.confirmation == .none,
-                reaches: reaches)
-            tellUnsettled(given, lane, context)
+            tell(lane.settleMissing(asked: asked, reaches: reaches, context), lane, context)
             if lane !== self.lane { pump(lane, context) }
         }
         armSettling(context)
-    }
-
-    private func tellUnsettled(_ entries: [OutboxEntry], _ lane: SendLane, _ context: BridgeContext) {
-        for entry in entries where entry.isRepeated {
-            let said = entry.complaint.map { "the backend complained of something (\($0)), and its" }
-            failed(entry, why: "\(said ?? "the backend's") history does not have it", lane, context)
-        }
-        tellExpired(entries.filter { !$0.isRepeated }, lane, context)
     }
 
     /// Asks once more for what a history lacked, or for the first time where a link of an account was lost alone.
@@ -308,20 +295,12 @@ extension Room {
     /// Messages went unanswered for long over a link that lives: a history may tell what became of them.
     func lookForDoubtful(_ lane: SendLane, _ context: BridgeContext) {
         guard traits.history != .none, !mayRepeatMessages else { return }
-        if lane.outbox.unsettleDoubtful(now: context.now.monotonic), !askAgain(context) { armSettling(context) }
+        if lane.unsettleDoubtful(context), !askAgain(context) { armSettling(context) }
     }
 
     /// The backend complained of something, and a pong confirmed messages a moment ago: a history is to tell whether it has
     /// them. They do not go again; the author of one that is missing hears that.
     func lookForSuspects(_ lane: SendLane, _ complaint: String, _ context: BridgeContext) {
-        let now = context.now.monotonic
-        let since = now + (.zero - SentMessages.complaintWindow)
-        if lane.outbox.suspectDelivered(since: since, now: now, complaint), !askAgain(context) { armSettling(context) }
-    }
-
-    /// Nothing tells whether what was written over the lost link arrived, and nothing will.
-    func giveUpUntellable(_ lane: SendLane, _ context: BridgeContext) {
-        guard traits.history == .none, lane.delivery.confirmation == .none else { return }
-        tellExpired(lane.outbox.giveUpUnsettled(), lane, context)
+        if lane.suspectDelivered(complaint, context), !askAgain(context) { armSettling(context) }
     }
 }

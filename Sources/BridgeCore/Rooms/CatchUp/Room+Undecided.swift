@@ -54,7 +54,7 @@ extension Room {
         let key = upstreamID.map { duplicateKey($0, lane.sender(of: entry).id) }
         // Shown already as somebody's, when its own event came long before and did not look like ours.
         if let key, !duplicates.insert(key) {
-            _ = keepArrival(entry, by: .backend, lane, context)
+            _ = lane.keepArrival(entry, by: .backend, context)
             return arm(lane, context)
         }
         confirmed(entry, upstreamID: upstreamID, at: at, lane, context)

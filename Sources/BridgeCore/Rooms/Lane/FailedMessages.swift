@@ -30,14 +30,8 @@ struct FailedMessages {
 
     func contains(id: ChatID) -> Bool { ids.contains(id) }
 
-    mutating func takeAll() -> [Item] {
-        defer {
-            items = []
-            ids = []
-            untoldCount = 0
-        }
-        return items
-    }
+    /// Of which the authors do not know for certain.
+    var untold: [Item] { items.filter { !$0.isTold } }
 
     /// - Returns: the items that are forgotten for it.
     mutating func remember(_ entry: OutboxEntry, reason: String = "", isTold: Bool) -> [Item] {

@@ -44,6 +44,38 @@ extension Outbox {
         return entry
     }
 
+    /// Remembers a message that was given up, until its author knows. Returns what is forgotten for it.
+    mutating func fail(_ entry: OutboxEntry, reason: String) -> [FailedMessages.Item] {
+        failures.remember(entry, reason: reason, isTold: false)
+    }
+
+    /// The authors know of these. Returns them, and which are forgotten now.
+    mutating func told(_ numbers: Set<UInt64>) -> (told: [FailedMessages.Item], forgotten: [FailedMessages.Item]) {
+        failures.told(numbers)
+    }
+
+    /// Takes over what failed elsewhere and was not told.
+    mutating func inheritFailures(of other: Outbox) {
+        for item in other.failures.untold { _ = fail(item.entry, reason: item.reason) }
+    }
+
+    // MARK: - What a pong confirmed
+
+    mutating func keepDelivered(_ entry: OutboxEntry, until: MonotonicInstant) {
+        delivered.append(entry, until: until)
+    }
+
+    /// IRC has seen it. Returns whether a history may still tell of it.
+    mutating func markDeliveredShown(storedID: ChatID) -> Bool {
+        delivered.markShown(storedID: storedID)
+        return delivered.contains(storedID: storedID)
+    }
+
+    mutating func takeDelivered(id: ChatID) -> OutboxEntry? { delivered.take(id: id) }
+
+    /// Of which no history has told in time.
+    mutating func takeDelivered(due now: MonotonicInstant) -> [OutboxEntry] { delivered.takeDue(now: now) }
+
     // MARK: - Confirmations
 
     /// The backend has the message with `id` from `sender`. Nil when it is none of ours.

@@ -177,6 +177,7 @@ struct Outbox {
     /// Whose queued entry is next.
     private var turns = OutboxTurns()
     private var lastPlace: UInt64 = 0
+    private var lastGroup: UInt64 = 0
     /// How many of the entries on the wire have a text, by its hash.
     private(set) var texts: [Int: Int] = [:]
     /// Entries are looked for by their texts, also for what others say.
@@ -587,6 +588,12 @@ struct Outbox {
     }
 
     /// Puts pieces where the next entry is, which is too long for one frame.
+    /// A number for the pieces of one message.
+    mutating func newGroup() -> UInt64 {
+        lastGroup += 1
+        return lastGroup
+    }
+
     mutating func splitNext(_ pieces: [OutboxEntry]) {
         guard let slot = nextSlot() else { return }
         split(slot, pieces)

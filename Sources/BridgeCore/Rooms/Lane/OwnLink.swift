@@ -53,22 +53,23 @@ final class OwnLink: SendLane {
     /// The account's own id on the backend where we name senders; it marks the account's messages everywhere.
     let puppet: ChatID
     /// The IRC user; another one after everybody left and came again, and nobody before the first came.
-    var person: PersonID
+    private(set) var person: PersonID
     /// The backend shows its own id for us, not the one that we gave.
-    var isLearned: Bool
+    private(set) var isLearned: Bool
     /// The name that the backend has for us.
-    var name: String?
+    private(set) var name: String?
     /// The id that the backend has for us, where it is not ours to choose.
-    var upstreamID: ChatID?
+    private var upstreamID: ChatID?
+    private var isKnown: Bool
     /// The backend sees us as the account of the room's own link: nobody could tell the two apart.
-    var isBarred = false
-    var isIdentityTroubleTold = false
+    private(set) var isBarred = false
+    private var isIdentityTroubleTold = false
     /// The backend told the account's id, which frames may or may not show.
-    var isIDKnown = false
-    var outage: Room.Outage?
+    private(set) var isIDKnown = false
+    private(set) var outage: Room.Outage?
     /// When the last client left.
-    var emptySince: MonotonicInstant?
-    var isClosing = false
+    private(set) var emptySince: MonotonicInstant?
+    private(set) var isClosing = false
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
@@ -91,12 +92,13 @@ final class OwnLink: SendLane {
             dialectContext.selfIDs.insert(ChatID(person))
             dialectContext.selfNames.insert(person)
         }
+        isKnown = login.person != nil || room.identity == .puppet || room.dialect.traits.messageIDOrigin == .client
         super.init(
-            id: id, account: account, settings: settings, sendBudget: sendBudget, outbox: outbox,
+            id: id, account: account, settings: room, linkSettings: settings, sendBudget: sendBudget, outbox: outbox,
             dialectContext: dialectContext)
-        isIdentified =
-            login.person != nil || room.identity == .puppet || room.dialect.traits.messageIDOrigin == .client
     }
+
+    override var isIdentified: Bool { isKnown }
 
     override var canSpeak: Bool { link.isUp && !link.isLoginEnded && isIdentified && !isBarred && !isClosing }
 
@@ -108,6 +110,69 @@ final class OwnLink: SendLane {
     }
 
     func isPerson(_ person: ChatPerson) -> Bool { dialectContext.isSelf(person) }
+
+    // MARK: - Clients come and go
+
+    func entered(_ person: PersonID) {
+        self.person = person
+        emptySince = nil
+    }
+
+    func left(at now: MonotonicInstant) { emptySince = now }
+
+    func beginClosing() { isClosing = true }
+
+    /// The link stopped, or is to stop for good. Returns whether it was closed because nobody was here.
+    @discardableResult
+    func endClosing() -> Bool {
+        defer { isClosing = false }
+        return isClosing
+    }
+
+    // MARK: - Who the account is upstream
+
+    /// The backend said who the account is.
+    func identified(as person: ChatPerson) {
+        if login.person == nil, settings.identity == .single { upstreamID = person.id }
+        isIDKnown = person.id != nil
+        name = person.name ?? name
+        isAlso(person)
+        isKnown = true
+    }
+
+    /// A message of ours came back from this person. Later ones prove nothing more.
+    func recognised(_ sender: ChatPerson) {
+        isAlso(sender.id == nil ? sender : ChatPerson(id: sender.id))
+        isLearned = true
+    }
+
+    func bar() { isBarred = true }
+
+    /// Whether the clients are to hear that the backend has not said who the account is; not a second time.
+    func tellIdentityTrouble() -> Bool {
+        defer { isIdentityTroubleTold = true }
+        return !isIdentityTroubleTold
+    }
+
+    // MARK: - The link comes and goes
+
+    /// Returns the trouble that is over.
+    func cameUp() -> Room.Outage? {
+        defer { outage = nil }
+        return outage
+    }
+
+    /// Returns whether the clients are to hear of it: once, and once more when the backend refuses us.
+    func wentDown(_ reason: String, wasUp: Bool, isRefused: Bool, now: MonotonicInstant) -> Bool {
+        if let outage {
+            guard isRefused, !outage.isRefusalTold else { return false }
+        } else {
+            outage = Room.Outage(since: now, reason: reason, wasUp: wasUp)
+        }
+        outage?.reason = reason
+        outage?.isRefusalTold = isRefused
+        return true
+    }
 }
 
 /// Ids of ours that own links gave to messages, with the account each belongs to.

@@ -10,7 +10,7 @@ import WireBytes
 // has; what is refused is undone (OpenActions.swift). Should the backend send it round to its author too, that is recognised.
 
 /// Reactions of IRC users, so that each is shown once.
-struct OwnReactions {
+final class OwnReactions {
     /// A backend that sends reactions to their author too does it at once.
     static let echoWait: Duration = .seconds(30)
     /// More than a room may send in that time.
@@ -27,7 +27,7 @@ struct OwnReactions {
 
     private var entries: [Entry] = []
 
-    mutating func append(_ reaction: ChatReaction, of puppet: ChatID, at now: MonotonicInstant) {
+    func append(_ reaction: ChatReaction, of puppet: ChatID, at now: MonotonicInstant) {
         if entries.count >= Self.capacity { entries.removeFirst() }
         entries.append(
             Entry(
@@ -36,7 +36,7 @@ struct OwnReactions {
     }
 
     /// Whether a reaction of ours that came back was one of these, which all have seen. Each comes back once.
-    mutating func takeEcho(of reaction: ChatReaction, now: MonotonicInstant) -> Bool {
+    func takeEcho(of reaction: ChatReaction, now: MonotonicInstant) -> Bool {
         let emoji = Self.plain(reaction.emoji)
         guard
             let index = entries.firstIndex(where: {
@@ -49,7 +49,7 @@ struct OwnReactions {
     }
 
     /// The backend would not have it.
-    mutating func remove(_ reaction: ChatReaction) {
+    func remove(_ reaction: ChatReaction) {
         let emoji = Self.plain(reaction.emoji)
         let index = entries.lastIndex {
             $0.target == reaction.target && $0.emoji == emoji && $0.operation == reaction.operation
@@ -534,8 +534,8 @@ extension Room {
                 : "your own link to \(settings.url.host) is not there at the moment"
         }
         guard canSay(command) else { return "the backend's format cannot carry it" }
-        guard lane.sendBudget.take(now: context.now.monotonic) else { return "too much is going on; try again" }
-        return send(command, over: lane, context) ? nil : "the link is busy; try again"
+        guard lane.takeBudget(context) else { return "too much is going on; try again" }
+        return lane.send(command, context) ? nil : "the link is busy; try again"
     }
 
     /// Whether a frame names an IRC user as who did something. What they do, they do here, so of anything else that is the

@@ -7,20 +7,14 @@ import WireBytes
 
 extension Room {
     /// Whether sending a message again cannot make a second one of it.
-    var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }
+    var mayRepeatMessages: Bool { lane.mayRepeatMessages }
 
     // MARK: - Pongs
 
     /// The backend's connection has read so many frames of this session.
-    func serverHasRead(frameCount: UInt64, over lane: SendLane, _ context: BridgeContext) {
-        if lane.delivery.hasRead(frameCount: frameCount) {
-            context.note(
-                .info, "echo-absent",
-                "the backend does not answer our messages; from now on a pong confirms what was written before its ping",
-                ["room": lane.link.settings.name])
-        }
-        guard lane.delivery.acceptsPongs else { return }
-        while let entry = lane.outbox.takeWritten(upTo: frameCount) {
+    func hasRead(frameCount: UInt64, over lane: SendLane, _ context: BridgeContext) {
+        lane.hasRead(frameCount: frameCount, context)
+        while let entry = lane.takeRead(upTo: frameCount) {
             // Should it come back all the same, it is known.
             if mayRepeatMessages, let id = entry.message.id {
                 _ = duplicates.insert(duplicateKey(id, lane.sender(of: entry).id))
@@ -31,27 +25,9 @@ extension Room {
         lane.probe(context)
     }
 
-    /// Messages went unanswered for long: the peer must show that it reads what we write.
-    func doubt(_ lane: SendLane, _ context: BridgeContext) {
-        lane.delivery.missed(frameCount: lane.link.frameCount)
-        // A peer that never answered a ping is only asked for any sign of life: this one it may not answer either.
-        let isDemand = lane.link.hasAnsweredPing || lane.delivery.confirmation != .none
-        lane.link.checkLiveness(isDemand: isDemand, lane.dialectContext, context)
-        // Also the protocol's own, whatever the wire has beside it: its answer is in order.
-        if lane.delivery.answers == .promised {
-            lookForDoubtful(lane, context)
-        } else {
-            lane.link.probeDelivery(context)
-        }
-    }
-
     /// A peer that answers no pings has given another sign of life since messages went unanswered: that must do.
     func settleDoubt(_ lane: SendLane, _ context: BridgeContext) {
-        let link = lane.link
-        guard let frameCount = lane.delivery.doubtedAt, link.isUp, !link.hasAnsweredPing, link.pingSentAt == nil,
-            link.demand == nil
-        else { return }
-        serverHasRead(frameCount: frameCount, over: lane, context)
+        if let frameCount = lane.readWithoutPong { hasRead(frameCount: frameCount, over: lane, context) }
     }
 
     // MARK: - Receipts that confirm
@@ -60,9 +36,9 @@ extension Room {
         if answersDelete(receipt, context) { return }
         let isServerID = traits.messageIDOrigin == .server
         if let ref = receipt.ref.map({ ChatID($0) }) {
-            let late = lane.outbox.contains(id: ref) ? nil : lane.outbox.takeLate(ref: ref)
+            let late = lane.outbox.contains(id: ref) ? nil : lane.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
-            if let entry = late ?? lane.outbox.confirm(id: ref, sender: nil) {
+            if let entry = late ?? lane.confirm(id: ref) {
                 if late == nil, entry.state != .unsettled { lane.answered(context) }
                 let upstreamID = isServerID ? receipt.ids.first : entry.message.id
                 arrived(entry, upstreamID: upstreamID, at: receipt.at, lane, context)
@@ -71,7 +47,7 @@ extension Room {
         }
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
-            guard let entry = lane.outbox.confirm(id: messageID, sender: nil) else { continue }
+            guard let entry = lane.confirm(id: messageID) else { continue }
             lane.answered(context)
             // Should it come back as well, it is known.
             _ = duplicates.insert(duplicateKey(messageID, lane.sender(of: entry).id))
@@ -98,7 +74,7 @@ extension Room {
         if let ref = error.ref {
             let bare = Self.bare(ref)
             if lane === self.lane, refusesHistory(ref, or: bare, words, context) { return }
-            entry = lane.outbox.refuse(id: ChatID(ref)) ?? lane.outbox.refuse(id: ChatID(bare))
+            entry = lane.refuse(ref, or: bare)
             if entry == nil, !actionRefused(ref: ref, over: lane.id, words, context) {
                 _ = actionRefused(ref: bare, over: lane.id, words, context)
             }
@@ -112,8 +88,7 @@ extension Room {
     }
 
     private func refusesHistory(_ ref: String, or bare: String, _ words: String, _ context: BridgeContext) -> Bool {
-        if let asked = catchUp.ref, asked == ref || asked == bare {
-            catchUp.ref = nil
+        if catchUp.takeRefused(ref, bare) {
             historyFailed(words, context)
             return true
         }
@@ -137,10 +112,7 @@ extension Room {
             _ = onlyActionRefused(over: lane.id, words, context)
             return nil
         }
-        // Where everything is answered in order, an answer may take its time.
-        let isOrdered = traits.confirmation == .receipt && traits.messageIDOrigin == .server
-        let since = isOrdered ? MonotonicInstant(nanoseconds: .min) : now + (.zero - SentMessages.complaintWindow)
-        return lane.outbox.refuseOnly(since: since)
+        return lane.refuseOnly(context)
     }
 
     /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. So it does
@@ -148,18 +120,10 @@ extension Room {
     private func putOff(_ error: ChatError, _ lane: SendLane, _ words: String, _ context: BridgeContext) -> Bool {
         let isLoginEnded = lane.link.isLoginEnded || lane.link.isRenewing && error.ref != nil
         guard isLoginEnded || error.retryAfterMilliseconds != nil, !error.isFatal else { return false }
-        if let wait = error.retryAfterMilliseconds {
-            lane.sendBudget.hold(for: .milliseconds(max(wait, 0)), now: context.now.monotonic)
-        }
-        keepWithdrawals(lane.outbox.withdrawIntended(), context)
-        var isPutOff: Bool
-        if let ref = error.ref {
-            isPutOff = lane.outbox.putOff(id: ChatID(ref)) || lane.outbox.putOff(id: ChatID(Self.bare(ref)))
-        } else {
-            isPutOff =
-                lane.outbox.putOffUnnamed(mayRepeat: mayRepeatMessages)
-                || onlyActionRefused(over: lane.id, words, context)
-        }
+        let refs = error.ref.map { [$0, Self.bare($0)] } ?? []
+        let isPutOff =
+            lane.putOff(refs, wait: error.retryAfterMilliseconds, context)
+            || refs.isEmpty && onlyActionRefused(over: lane.id, words, context)
         arm(lane, context)
         releaseDecided(context)
         return isPutOff || error.ref == nil
@@ -168,54 +132,5 @@ extension Room {
     /// Some wires put the kind of request in front.
     static func bare(_ ref: String) -> String {
         ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
-    }
-
-    // MARK: - Longer than a frame
-
-    /// Puts pieces in the place of an entry that is too long; false when it cannot be cut.
-    func splitNext(_ entry: OutboxEntry, _ lane: SendLane) -> Bool {
-        guard entry.part == nil, let pieces = pieces(of: entry) else { return false }
-        lane.outbox.splitNext(pieces)
-        return true
-    }
-
-    /// An entry in pieces, without those that have arrived; nil when it cannot be cut.
-    func pieces(of entry: OutboxEntry) -> [OutboxEntry]? {
-        guard let messages = pieces(of: entry.message), messages.count > 1 else { return nil }
-        lastPartGroup += 1
-        let arrived = entry.confirmedPieces < messages.count ? entry.confirmedPieces : 0
-        return messages.enumerated().dropFirst(arrived).map { index, message in
-            var piece = entry
-            piece.message = message
-            piece.part = OutboxEntry.Part(group: lastPartGroup, index: index, whole: entry.message.id)
-            piece.confirmedPieces = arrived
-            return piece
-        }
-    }
-
-    /// The id of a piece after the first: the same each time the message is cut.
-    private static func id(ofPiece index: Int, of whole: ChatID) -> ChatID {
-        let namespace = UUIDText.parse(whole.rawValue) ?? Array(whole.rawValue.utf8)
-        return ChatID(UUIDv5.make(namespace: namespace, name: "piece \(index)"))
-    }
-
-    private func pieces(of message: ChatMessage) -> [ChatMessage]? {
-        var pieces: [ChatMessage] = []
-        var rest = message
-        while let end = settings.dialect.cut(of: rest, context: lane.dialectContext) {
-            guard end < rest.text.endIndex else { return pieces + [rest] }
-            var front = rest
-            front.text = String(rest.text[..<end])
-            // The end of the piece stands for the line end or blank at which it was cut.
-            if front.text.utf8.count > 1, front.text.hasSuffix("\n") || front.text.hasSuffix(" ") {
-                front.text.unicodeScalars.removeLast()
-            }
-            front.attachments = []
-            pieces.append(front)
-            rest.text = String(rest.text[end...])
-            rest.id = message.id.map { Self.id(ofPiece: pieces.count, of: $0) }
-            rest.replyTo = nil
-        }
-        return nil
     }
 }

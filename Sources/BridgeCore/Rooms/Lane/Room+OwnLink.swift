@@ -49,8 +49,7 @@ extension Room {
             return giveUpResting(of: account, context)
         }
         if let own = ownLinks[account] {
-            own.person = member.person
-            own.emptySince = nil
+            own.entered(member.person)
             context.timers.cancel(.linger(own.id))
             claim(own, context)
             if own.link.state == .stopped { own.link.start(context) }
@@ -84,7 +83,7 @@ extension Room {
             guard let login = context.ownLogins[account]?[settings.name], ownLinks[account] == nil else { continue }
             let puppet = context.identities.puppetID(account: account, backend: settings.backend)
             let own = makeOwn(account, login, puppet: puppet, person: .nobody, context)
-            own.emptySince = context.now.monotonic
+            own.left(at: context.now.monotonic)
             open(own, context)
             context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
         }
@@ -93,7 +92,7 @@ extension Room {
     /// The last client of an account may have left.
     func ownLeft(_ person: Person, _ context: BridgeContext) {
         guard let own = ownLink(of: person), own.emptySince == nil else { return }
-        own.emptySince = context.now.monotonic
+        own.left(at: context.now.monotonic)
         context.timers.set(.linger(own.id), at: context.now.monotonic + Self.linger)
     }
 
@@ -102,13 +101,12 @@ extension Room {
         guard own.outbox.isEmpty else {
             return context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
         }
-        own.isClosing = true
+        own.beginClosing()
         handle(own.link.stop(context), from: own, context)
     }
 
     private func ownStopped(_ own: OwnLink, _ context: BridgeContext) {
-        guard own.isClosing else { return }
-        own.isClosing = false
+        guard own.endClosing() else { return }
         // Somebody came meanwhile; what they said goes up, even if they are gone again.
         if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
         ownLinks[own.account] = nil
@@ -137,14 +135,7 @@ extension Room {
     /// The backend said who the account is.
     func ownIdentified(_ own: OwnLink, _ person: ChatPerson, _ context: BridgeContext) {
         guard person.id != nil || person.name != nil else { return ownNotIdentified(own, context) }
-        if own.login.person == nil, settings.identity == .single { own.upstreamID = person.id }
-        own.isIDKnown = person.id != nil
-        if let name = person.name {
-            own.name = name
-            own.dialectContext.selfNames.insert(name)
-        }
-        if let id = person.id { own.dialectContext.selfIDs.insert(id) }
-        own.isIdentified = true
+        own.identified(as: person)
         claim(own, context)
         settleOwn(own, context)
         pump(own, context)
@@ -162,7 +153,7 @@ extension Room {
             !own.dialectContext.selfIDs.isDisjoint(with: lane.dialectContext.selfIDs)
             || isSameName && !(own.isIDKnown && isRoomsIDKnown)
         guard isShared else { return false }
-        own.isBarred = true
+        own.bar()
         ownPeople = ownPeople.filter { $0.value != own.account }
         context.note(
             .error, "own-login-barred", "an account's own login is the account that the room itself uses",
@@ -177,8 +168,7 @@ extension Room {
     func ownNotIdentified(_ own: OwnLink, _ context: BridgeContext) {
         guard !own.isIdentified, own.link.isUp else { return }
         context.timers.set(.ownIdentity(own.id), at: context.now.monotonic + OwnLink.identityRetry)
-        guard !own.isIdentityTroubleTold else { return }
-        own.isIdentityTroubleTold = true
+        guard own.tellIdentityTrouble() else { return }
         tell(
             own,
             "\(settings.url.host) has not said yet who you are there. What you write here is kept and sent when it "
@@ -200,19 +190,18 @@ extension Room {
             // The room's link counts what is not understood, and fetches what was missed.
             case .loginRenewed: pump(own, context)
             case .dropped: break
-            case .pong(_, let frameCount): serverHasRead(frameCount: frameCount, over: own, context)
+            case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: own, context)
             case .stopped: ownStopped(own, context)
             }
         }
-        if own.delivery.doubtedAt != nil { settleDoubt(own, context) }
+        settleDoubt(own, context)
     }
 
     private func ownCameUp(_ own: OwnLink, _ context: BridgeContext) {
         context.note(
             .info, "own-link-up", "an account is linked to the backend as itself",
             ["room": settings.name, "account": own.account])
-        if let outage = own.outage {
-            own.outage = nil
+        if let outage = own.cameUp() {
             tell(
                 own,
                 outage.wasUp
@@ -220,7 +209,7 @@ extension Room {
                     : "You are linked to \(settings.url.host) as yourself now.", context)
         }
         if !own.isIdentified || own.name == nil { context.requestOwnIdentity(own.id) }
-        cutRestored(own, context)
+        own.cutRestored()
         settleOwn(own, context)
         pump(own, context)
     }
@@ -240,13 +229,7 @@ extension Room {
         // A first refusal is followed by another try at once, with what is read anew.
         guard wasUp || retryIn > .zero else { return }
         let isRefused = retryIn >= ReconnectPolicy.refusedDelay
-        if own.outage == nil {
-            own.outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp)
-        } else if !isRefused || own.outage?.isRefusalTold == true {
-            return
-        }
-        own.outage?.reason = reason
-        own.outage?.isRefusalTold = isRefused
+        guard own.wentDown(reason, wasUp: wasUp, isRefused: isRefused, now: context.now.monotonic) else { return }
         tell(own, ownOutageText(own, isRefused: isRefused, wasUp: wasUp), context)
     }
 
@@ -282,7 +265,7 @@ extension Room {
 
     private func ownReceived(_ event: ChatEvent, _ own: OwnLink, _ context: BridgeContext) {
         switch event {
-        case .ready(let ready): if let room = ready.room { own.dialectContext.announcedRoom = room }
+        case .ready(let ready): own.announced(ready)
         case .message(let message): _ = takeOwn(message, overOwnLink: own, isHistory: false, context)
         case .receipt(let receipt): confirmByReceipt(receipt, over: own, context)
         case .error(let error):
@@ -320,18 +303,17 @@ extension Room {
             // The backend has another id for us than the one we gave. Nobody else can know a fresh id before the backend
             // sends it round, so the first that bears one is ours; later ones prove nothing.
             guard own.outbox.contains(id: id) || !own.isLearned else { return false }
-            if let id = message.sender.id { own.dialectContext.selfIDs.insert(id) }
-            if message.sender.id == nil, let name = message.sender.name { own.dialectContext.selfNames.insert(name) }
+            own.recognised(message.sender)
             claim(own, context)
         }
-        own.isLearned = true
+        own.recognised(message.sender)
         _ = duplicates.insert(duplicateKey(id, message.sender.id))
         _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
         if link == nil { saw(message, context) }
-        if let entry = own.outbox.confirm(id: id, sender: nil) {
+        if let entry = own.confirm(id: id) {
             if link === own, entry.state != .unsettled { own.answered(context) }
             confirmed(entry, upstreamID: id, at: message.at, own, context)
-        } else if let entry = own.outbox.takeLate(ref: id) {
+        } else if let entry = own.takeLate(ref: id) {
             tellLateArrival(entry, context)
             confirmed(entry, upstreamID: id, at: message.at, own, context)
         }
@@ -348,18 +330,18 @@ extension Room {
             return true
         }
         var late: OutboxEntry?
-        var entry = message.ref.flatMap { own.outbox.confirm(id: ChatID($0), sender: nil) }
+        var entry = message.ref.flatMap { own.confirm(id: ChatID($0)) }
         // A row of a history was recognised before, with all others.
         if entry == nil, !isHistory || message.id == nil {
             entry =
                 traits.confirmation == .echoByID
-                ? message.id.flatMap { own.outbox.confirm(id: $0, sender: nil) }
-                : own.outbox.confirm(sender: nil, text: message.text)
+                ? message.id.flatMap { own.confirm(id: $0) }
+                : own.confirm(sender: nil, text: message.text)
         }
         if entry == nil {
             late =
-                message.ref.flatMap { own.outbox.takeLate(ref: ChatID($0)) }
-                ?? own.outbox.takeLate(sender: nil, text: message.text)
+                message.ref.flatMap { own.takeLate(ref: ChatID($0)) }
+                ?? own.takeLate(sender: nil, text: message.text)
         }
         if let entry = entry ?? late {
             if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
@@ -373,9 +355,10 @@ extension Room {
         guard message.id != nil else {
             // Over the own link too it may come, and must stay known until the room's link had it.
             guard link == nil else { return true }
-            let now = context.now.monotonic
             let sent =
-                isHistory ? own.sent.takeNewest(text: message.text) : own.sent.takeEchoed(text: message.text, now: now)
+                isHistory
+                ? own.sent.takeNewest(text: message.text)
+                : own.sent.takeEchoed(text: message.text, now: context.now.monotonic)
             if sent == nil { show(message, context) }
             return true
         }

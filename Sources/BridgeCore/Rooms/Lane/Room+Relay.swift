@@ -28,7 +28,7 @@ extension Room {
     ) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let lane = lane(of: person)
-        guard lane.outbox.count < settings.queueMaxMessages else { return .queueFull }
+        guard !lane.isFull else { return .queueFull }
         context.noteChat("up", room: settings.name, nick: name, text)
         let puppet = context.identities.puppetID(nick: name, backend: settings.backend)
         let (sender, prefix) = relayedSender(name, puppet, over: lane, person)
@@ -49,11 +49,7 @@ extension Room {
             acceptedAt: context.now.monotonic)
         entry.saidAfter = recent.lastSequence
         entry.line = .relay(person.nick)
-        if context.isDurable {
-            entry.state = .accepting(context.ledger.next)
-            accept(entry, over: lane, context)
-        }
-        lane.outbox.append(entry)
+        lane.submit(entry, context)
         pump(lane, context)
         return nil
     }

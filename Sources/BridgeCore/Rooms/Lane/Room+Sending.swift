@@ -50,7 +50,7 @@ extension Room {
     func submit(_ submission: Submission, from client: ClientID, _ context: BridgeContext) -> SubmitRefusal? {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let lane = lane(of: person)
-        guard lane.outbox.count < settings.queueMaxMessages else { return .queueFull }
+        guard !lane.isFull else { return .queueFull }
         spoke(client, context)
         context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
         let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
@@ -73,79 +73,30 @@ extension Room {
             acceptedAt: context.now.monotonic)
         entry.saidAfter = recent.lastSequence
         entry.line = submission.network.map { .network($0) }
-        if context.isDurable {
-            entry.state = .accepting(context.ledger.next)
-            accept(entry, over: lane, context)
-        }
-        lane.outbox.append(entry)
+        lane.submit(entry, context)
         pump(lane, context)
         return nil
     }
 
     /// Writes what may be written, and arms the timer for what may not yet.
     func pump(_ lane: SendLane, _ context: BridgeContext) {
-        let now = context.now.monotonic
-        let keepsIntentions = keepsIntentions(context)
-        if keepsIntentions { writeIntended(lane, context) }
-        while maySend(lane), !keepsIntentions || lane.outbox.mayIntend(now), let entry = lane.outbox.next,
-            lane.sendBudget.take(now: now)
-        {
+        let failures = lane.write(isOpen: isOpen(lane), context) { entry in
             stopTyping(entry.origin, context)
-            var message = entry.message
-            message.sender = lane.sender(of: entry)
-            let encoded = settings.dialect.encode(.message(message), context: lane.dialectContext)
-            switch encoded {
-            case .frame(let frame) where keepsIntentions: intend(entry, [frame], lane, context)
-            case .several(let frames) where keepsIntentions: intend(entry, frames, lane, context)
-            case .frame, .several:
-                guard lane.link.send(encoded.frames ?? [], context) else { return arm(lane, context) }
-                if lane !== self.lane, mayRepeatMessages, let id = message.id {
-                    ownMessageIDs.insert(id, of: lane.account)
-                }
-                lane.outbox.markNextWritten(at: now, frameCount: lane.link.frameCount)
-            case .unsupported(.tooLong) where splitNext(entry, lane): continue
-            case .unsupported(let reason):
-                if let refused = lane.outbox.removeNext() {
-                    failed(refused, why: "the backend's format cannot carry it (\(reason.rawValue))", lane, context)
-                }
+            if lane !== self.lane, mayRepeatMessages, let id = entry.message.id {
+                ownMessageIDs.insert(id, of: lane.account)
             }
         }
-        while maySend(lane), !lane.outbox.hasQueued, let receipt = lane.pendingReceipts.first,
-            lane.sendBudget.take(now: now)
-        {
-            lane.pendingReceipts.removeFirst()
-            send(
-                .receipt(
-                    ChatReceipt(
-                        state: receipt.state, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
-                        room: settings.upstreamRoom)), over: lane, context)
-        }
-        if lane === self.lane, !lane.outbox.hasQueued, lane.pendingReceipts.isEmpty { sayPresence(context) }
+        tell(failures, lane, context)
+        if lane === self.lane, lane.isIdle { sayPresence(context) }
         lane.probe(context)
         arm(lane, context)
     }
 
+    /// What is said now is heard as new: over the room's link not before the past has come.
+    private func isOpen(_ lane: SendLane) -> Bool { lane !== self.lane || catchUp.state == .live }
+
     /// The backend takes what it is told.
-    func maySend(_ lane: SendLane) -> Bool {
-        lane.canSpeak && !lane.link.isRenewing && (lane !== self.lane || catchUp.state == .live)
-    }
-
-    /// The next entry is written when it is on disk that it may have been.
-    private func intend(
-        _ entry: OutboxEntry, _ frames: [EncodedFrame], _ lane: SendLane, _ context: BridgeContext
-    ) {
-        lane.outbox.markNextIntending(context.ledger.next, frames)
-        keepIntention(entry, lane.outbox, context)
-        context.awaitStore(lane.id)
-    }
-
-    private func writeIntended(_ lane: SendLane, _ context: BridgeContext) {
-        while maySend(lane), let entry = lane.outbox.nextIntended(through: context.ledger.settled),
-            lane.link.send(entry.frames, context)
-        {
-            lane.outbox.markIntendedWritten(at: context.now.monotonic, frameCount: lane.link.frameCount)
-        }
-    }
+    func maySend(_ lane: SendLane) -> Bool { lane.maySend(isOpen: isOpen(lane)) }
 
     /// Who says something types no longer.
     func stopTyping(_ origin: OutboxEntry.Origin, _ context: BridgeContext) {
@@ -153,61 +104,26 @@ extension Room {
     }
 
     func arm(_ lane: SendLane, _ context: BridgeContext) {
-        var due = lane.outbox.nextDeadline(maxAge: settings.queueMaxAge)
-        if maySend(lane),
-            lane.outbox.mayIntend(context.now.monotonic) && lane.outbox.hasQueued
-                || !lane.pendingReceipts.isEmpty
-        {
-            let grant = lane.sendBudget.nextGrant(now: context.now.monotonic)
-            due = due.map { min($0, grant) } ?? grant
-        }
-        if lane === self.lane, let grant = nextPresenceGrant(context) { due = due.map { min($0, grant) } ?? grant }
-        if let due { context.timers.set(.outbox(lane.id), at: due) } else { context.timers.cancel(.outbox(lane.id)) }
+        lane.arm(
+            isOpen: isOpen(lane), also: lane === self.lane ? nextPresenceGrant(context) : nil, context)
     }
 
     func outboxTimerFired(_ lane: SendLane, _ context: BridgeContext) {
-        let now = context.now.monotonic
-        tellExpired(lane.outbox.expire(maxAge: settings.queueMaxAge, now: now), lane, context)
-        tellWaiting(lane.outbox.takeWaitAnnouncements(now: now), isUp: lane.link.isUp, context)
-        // Whether or not anything can be written now, the timer must not come due for the same reason again.
-        _ = lane.outbox.mayIntend(now)
-        leaveOutbox(lane.outbox.delivered.takeDue(now: now), lane, context)
-        if lane.outbox.takeDoubtful(now: now) {
+        tell(lane.expire(context), lane, context)
+        tellWaiting(lane.takeWaiting(context), isUp: lane.link.isUp, context)
+        if lane.takeDoubtful(context) {
             if lane === self.lane, lane.delivery.confirmation != .none { doubtAccount(context) }
-            doubt(lane, context)
+            if !lane.doubt(context) { lookForDoubtful(lane, context) }
         }
         pump(lane, context)
     }
 
     /// The link is gone, and with it what was on its way.
     func lost(_ lane: SendLane, _ context: BridgeContext) {
-        keepWithdrawals(lane.outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
-        lane.delivery.linkLost()
-        giveUpUntellable(lane, context)
-        lane.pendingReceipts = []
+        tell(lane.linkLost(context), lane, context)
         openActionsLinkLost(lane.id, context)
         arm(lane, context)
     }
-
-    /// Tells authors of what grew too old; once for all pieces of a message.
-    func tellExpired(_ entries: [OutboxEntry], _ lane: SendLane, _ context: BridgeContext) {
-        var told: Set<UInt64> = []
-        for entry in entries where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-            failed(entry, why: Self.reasonOfExpiry(entry), lane, context)
-        }
-    }
-
-    private static func reasonOfExpiry(_ entry: OutboxEntry) -> String {
-        guard entry.isArrivalOpen else { return "it waited too long for the backend" }
-        let why =
-            switch entry.state {
-            case .written, .doubtful: "the backend has not answered"
-            case .accepting, .queued, .intending, .unsettled: "the link was lost before the backend answered"
-            }
-        return why + arrivalOpen
-    }
-
-    private static let arrivalOpen = ", and whether it arrived is not known"
 
     func tellWaiting(_ entries: [OutboxEntry], isUp: Bool, _ context: BridgeContext) {
         for entry in entries {
@@ -216,22 +132,14 @@ extension Room {
         }
     }
 
-    /// By what it is known that a message arrived.
-    enum ArrivalProof {
-        /// The backend said so, or shows it.
-        case backend
-        /// Its connection has read it, as a pong says.
-        case connection
-    }
-
     /// The backend has it: now the others see it, and the author gets the echo.
     func confirmed(
-        _ entry: OutboxEntry, by proof: ArrivalProof = .backend, upstreamID: ChatID?, at: ChatTimestamp?,
+        _ entry: OutboxEntry, by proof: SendLane.ArrivalProof = .backend, upstreamID: ChatID?, at: ChatTimestamp?,
         _ lane: SendLane, _ context: BridgeContext
     ) {
         defer { arm(lane, context) }
         // IRC said it once, so it is shown once: with the last piece, and not again after it was shown.
-        guard keepArrival(entry, by: proof, lane, context) else { return }
+        guard lane.keepArrival(entry, by: proof, context) else { return }
         if entry.isShown { return learnShown(entry, upstreamID, lane, context) }
         let origin = entry.origin
         let shownAt = lineTime(entry.message.at ?? at, context)
@@ -311,12 +219,8 @@ extension Room {
     /// Nothing more can be delivered by this process: every author gets the text back, unless it is kept for the next.
     func failEverything(why: String, _ context: BridgeContext) {
         if context.isDurable { return tellKept(context) }
-        var told: Set<UInt64> = []
         for lane in lanes {
-            for entry in lane.outbox.takeAll() where entry.part.map({ told.insert($0.group).inserted }) ?? true {
-                failed(entry, why: entry.isArrivalOpen ? why + Self.arrivalOpen : why, lane, context)
-            }
-            lane.pendingReceipts = []
+            tell(lane.giveUpAll(why: why, context), lane, context)
             arm(lane, context)
         }
     }
@@ -326,15 +230,6 @@ extension Room {
         for client in clients(of: author, context) {
             frontEnd.tell(.deliveredLate(entry.origin.text), in: self, to: client, label: nil)
         }
-    }
-
-    /// Sends a command whose loss does no harm; true when it went to the socket.
-    @discardableResult
-    func send(_ command: ChatCommand, over lane: SendLane, _ context: BridgeContext) -> Bool {
-        guard lane.canSpeak,
-            let frames = settings.dialect.encode(command, context: lane.dialectContext).frames
-        else { return false }
-        return lane.link.send(frames, context)
     }
 
     // MARK: - What only IRC users see
@@ -442,11 +337,11 @@ extension Room {
             let person = context.identities[member.person]
         else { return false }
         let lane = lane(of: person)
-        guard lane.canSpeak, lane.typingBudget.take(now: context.now.monotonic) else { return false }
+        guard lane.canSpeak, lane.takeTypingBudget(context) else { return false }
         let command = ChatCommand.typing(
             ChatTyping(
                 state: state, sender: upstreamPerson(person, member.puppet), room: settings.upstreamRoom,
                 id: context.freshChatID(), at: context.now.wall))
-        return send(command, over: lane, context)
+        return lane.send(command, context)
     }
 }

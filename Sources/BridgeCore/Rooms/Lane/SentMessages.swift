@@ -5,7 +5,7 @@ import WireBytes
 ///
 /// Their ids are learned from an echo or from a history, by sender and text. Space at the ends does not count: some backends
 /// trim it.
-struct SentMessages {
+final class SentMessages {
     /// Remembered at most; older ones keep no id for good. As many as a history is compared with: what is forgotten here
     /// would be shown again by the next one.
     static let capacity = DuplicateRing.capacity
@@ -51,21 +51,21 @@ struct SentMessages {
 
     func contains(msgid: String) -> Bool { entries.contains { $0.msgid == msgid } }
 
-    mutating func append(_ entry: Entry) {
+    func append(_ entry: Entry) {
         entries.append(entry)
         if entries.count > Self.maxWhole { entries[entries.count - 1 - Self.maxWhole].entry = nil }
         if entries.count > Self.capacity { entries.removeFirst() }
     }
 
     /// For an echo: the oldest one written lately.
-    mutating func takeEchoed(text: String, now: MonotonicInstant) -> Entry? {
+    func takeEchoed(text: String, now: MonotonicInstant) -> Entry? {
         let key = Self.key(text)
         return entries.firstIndex { $0.key == key && now - $0.writtenAt <= Self.echoWindow }
             .map { entries.remove(at: $0) }
     }
 
     /// For a history that is looked through from its end: the newest one.
-    mutating func takeNewest(text: String) -> Entry? {
+    func takeNewest(text: String) -> Entry? {
         let key = Self.key(text)
         return entries.lastIndex { $0.key == key }.map { entries.remove(at: $0) }
     }
@@ -88,7 +88,7 @@ struct SentMessages {
     /// All of them, oldest first.
     var all: [Entry] { entries }
 
-    mutating func take(msgid: String) -> Entry? {
+    func take(msgid: String) -> Entry? {
         entries.lastIndex { $0.msgid == msgid }.map { entries.remove(at: $0) }
     }
 }

@@ -63,22 +63,6 @@ struct LostCursor: Hashable {
     var room: StoredRoomKey
 }
 
-extension Room {
-    /// Lines were sent to the room; some of them may be in its order.
-    func linesWritten(_ context: BridgeContext) {
-        let newest = Int64(recent.lastSequence)
-        guard newest > cursorRound.askedUpTo else { return }
-        if !cursorRound.isDue {
-            cursorRound.isDue = true
-            context.timers.set(.cursors(id), at: context.now.monotonic + CursorRound.pause)
-        }
-        if !cursorRound.isUrgent, newest - cursorRound.askedUpTo > CursorRound.manyLines {
-            cursorRound.isUrgent = true
-            context.timers.set(.cursors(id), at: context.now.monotonic)
-        }
-    }
-}
-
 extension Bridge {
     // MARK: - Entering and leaving
 
@@ -167,7 +151,7 @@ extension Bridge {
     // MARK: - Asking
 
     func cursorsTimerFired(_ room: Room) {
-        room.cursorRound = CursorRound(askedUpTo: Int64(room.recent.lastSequence))
+        room.beginCursorRound()
         let clients = room.locals.keys.filter { sessions[$0]?.following != nil }
         for client in clients.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], let following = session.following else { continue }

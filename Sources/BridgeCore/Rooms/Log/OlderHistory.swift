@@ -28,9 +28,9 @@ final class OlderHistory {
 
     enum State: Equatable {
         case idle
-        case due
+        case due(MonotonicInstant)
         /// `ref` names a question over the socket; nil: by a call.
-        case asked(ref: String?)
+        case asked(ref: String?, until: MonotonicInstant)
     }
 
     /// The place of the room's first message when this began; nil: it had none.
@@ -40,22 +40,57 @@ final class OlderHistory {
     /// Oldest first.
     private(set) var rows: [StoredMessage] = []
     private var byteCount = 0
-    var state = State.idle
+    private(set) var state = State.idle
     /// The backend has nothing older, or nothing older is held.
     private(set) var isComplete = false
-    var askedAt: MonotonicInstant?
-    /// When it is asked for, while due.
-    var dueAt: MonotonicInstant?
-    var deadline: MonotonicInstant?
-    var usedAt: MonotonicInstant
+    private var askedAt: MonotonicInstant?
+    private var usedAt: MonotonicInstant
     /// Who waits; called with whether something came.
-    var waiting: [(Bool) -> Void] = []
+    private var waiting: [(Bool) -> Void] = []
 
     init(border: Int64?, beginning: [StoredMessage], now: MonotonicInstant) {
         self.border = border
         self.beginning = beginning
         usedAt = now
     }
+
+    // MARK: - Asking
+
+    /// When something is to be done: it is forgotten, asked for, or no longer awaited.
+    var nextStep: MonotonicInstant {
+        switch state {
+        case .idle: usedAt + Self.idleTime
+        case .due(let at): at
+        case .asked(_, let deadline): deadline
+        }
+    }
+
+    func use(at now: MonotonicInstant) { usedAt = now }
+
+    /// Somebody wants more and waits for it.
+    func wait(_ then: @escaping (Bool) -> Void) { waiting.append(then) }
+
+    /// When it may be asked for, if not at once.
+    func pauseEnd(now: MonotonicInstant) -> MonotonicInstant? {
+        askedAt.map { $0 + Self.pause }.flatMap { $0 > now ? $0 : nil }
+    }
+
+    func postpone(to at: MonotonicInstant) { state = .due(at) }
+
+    /// - Parameter ref: names a question over the socket; nil: by a call.
+    func asked(ref: String?, now: MonotonicInstant) {
+        askedAt = now
+        state = .asked(ref: ref, until: now + Self.patience)
+    }
+
+    /// Nothing is awaited any more. Returns who waited.
+    func settle() -> [(Bool) -> Void] {
+        state = .idle
+        defer { waiting = [] }
+        return waiting
+    }
+
+    // MARK: - What is known
 
     /// The oldest known message that the backend knows too.
     var mark: StoredMessage? { rows.first ?? beginning.first { $0.kind == .message } }

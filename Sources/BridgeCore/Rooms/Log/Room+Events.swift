@@ -1,4 +1,5 @@
 import ChatModel
+import WireBytes
 
 // What is done in a room and not said, in the room's order: for those who ask for the past with all that belongs to it.
 
@@ -24,4 +25,23 @@ extension Room {
     func keep(_ row: StoredMessage, _ context: BridgeContext) {
         if context.isDurable { context.keep(.message(storedKey, row)) } else { archive.append(row) }
     }
+
+    // MARK: - Delivery cursors
+
+    /// Lines were sent to the room; some of them may be in its order.
+    func linesWritten(_ context: BridgeContext) {
+        let newest = Int64(recent.lastSequence)
+        guard newest > cursorRound.askedUpTo else { return }
+        if !cursorRound.isDue {
+            cursorRound.isDue = true
+            context.timers.set(.cursors(id), at: context.now.monotonic + CursorRound.pause)
+        }
+        if !cursorRound.isUrgent, newest - cursorRound.askedUpTo > CursorRound.manyLines {
+            cursorRound.isUrgent = true
+            context.timers.set(.cursors(id), at: context.now.monotonic)
+        }
+    }
+
+    /// Clients are asked now how far they came.
+    func beginCursorRound() { cursorRound = CursorRound(askedUpTo: Int64(recent.lastSequence)) }
 }

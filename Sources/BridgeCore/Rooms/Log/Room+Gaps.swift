@@ -106,6 +106,13 @@ extension Room {
         if historySource != .none { keepAwaited(since: since, context) }
     }
 
+    /// Whoever enters by this asked for it a while ago: what was said since is theirs.
+    func entering<Result>(askedAt: Now, _ enter: () -> Result) -> Result {
+        askedSince = askedAt
+        defer { askedSince = nil }
+        return enter()
+    }
+
     /// Something may be missing from now on, for this process and the next.
     func keepAwaiting(_ context: BridgeContext) {
         guard !link.isUp, missingSince == nil, let since = awaitedSince else { return }

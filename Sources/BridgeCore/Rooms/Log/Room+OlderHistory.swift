@@ -39,24 +39,22 @@ extension Room {
         }
         let older = older ?? OlderHistory(border: border, beginning: beginning, now: now)
         self.older = older
-        older.usedAt = now
+        older.use(at: now)
         guard !older.isComplete else { return false }
         switch older.state {
-        case .due, .asked: older.waiting.append(then)
+        case .due, .asked: break
         case .idle:
-            if let askedAt = older.askedAt, now - askedAt < OlderHistory.pause {
-                older.state = .due
-                older.dueAt = askedAt + OlderHistory.pause
+            if let end = older.pauseEnd(now: now) {
+                older.postpone(to: end)
             } else if border == nil, awaitsFirstHistory {
                 // Its beginning, which is on its way, shows times and has places that what is asked for would not have.
-                older.state = .due
-                older.dueAt = now + OlderHistory.patience / 2
+                older.postpone(to: now + OlderHistory.patience / 2)
             } else if !askForOlder(older, context) {
                 setOlderTimer(context)
                 return false
             }
-            older.waiting.append(then)
         }
+        older.wait(then)
         setOlderTimer(context)
         return true
     }
@@ -67,10 +65,8 @@ extension Room {
 
     /// The room has its beginning, or will not have it soon.
     func olderNeedNotWait(_ context: BridgeContext) {
-        guard let older, older.state == .due, older.border == nil else { return }
-        older.state = .idle
-        let waiting = older.waiting
-        older.waiting = []
+        guard let older, case .due = older.state, older.border == nil else { return }
+        let waiting = older.settle()
         setOlderTimer(context)
         for done in waiting { done(true) }
     }
@@ -86,8 +82,7 @@ extension Room {
 
     private func askForOlder(_ older: OlderHistory, _ context: BridgeContext) -> Bool {
         guard mayAskForOlder else { return false }
-        older.askedAt = context.now.monotonic
-        older.deadline = context.now.monotonic + OlderHistory.patience
+        let now = context.now.monotonic
         let mark = older.mark
         // What was said in the same moment may be older.
         let wall = catchUp.sendersTellTime ? context.now.wall : nil
@@ -99,14 +94,13 @@ extension Room {
         let limit = OlderHistory.pageCount + StoredPlaces.beginningCount
         if traits.older == .socket {
             let ref = context.freshChatID().rawValue
-            older.state = .asked(ref: ref)
             let command = ChatCommand.fetch(
                 room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: nil)
-            if send(command, over: lane, context) { return true }
-            older.state = .idle
-            return false
+            guard lane.send(command, context) else { return false }
+            older.asked(ref: ref, now: now)
+            return true
         }
-        older.state = .asked(ref: nil)
+        older.asked(ref: nil, now: now)
         let takesBefore = settings.dialect.calls?.takesBefore ?? false
         context.requestOlder(
             id,
@@ -119,7 +113,7 @@ extension Room {
 
     /// What is held is of no use any more.
     func forgetOlder(_ context: BridgeContext) {
-        let waiting = older?.waiting ?? []
+        let waiting = older?.settle() ?? []
         older = nil
         setOlderTimer(context)
         for done in waiting { done(false) }
@@ -129,7 +123,7 @@ extension Room {
 
     /// Whether a history over the socket answers our question; takes it then.
     func takeOlder(_ history: ChatHistory, _ context: BridgeContext) -> Bool {
-        guard case .asked(let ref?) = older?.state else { return false }
+        guard case .asked(let ref?, _) = older?.state else { return false }
         // Some servers repeat no reference. Then nothing else was asked.
         guard history.ref == ref || history.ref == nil && mayAskForOlder else { return false }
         // Of some messages nothing can be read: fewer than were asked for do not say that there are no more.
@@ -139,13 +133,13 @@ extension Room {
 
     /// Whether a complaint of the backend is about our question.
     func olderRefused(ref: String, or bare: String, _ context: BridgeContext) -> Bool {
-        guard case .asked(let asked?) = older?.state, asked == ref || asked == bare else { return false }
+        guard case .asked(let asked?, _) = older?.state, asked == ref || asked == bare else { return false }
         olderArrived(nil, isComplete: false, context)
         return true
     }
 
     func olderLinkLost(_ context: BridgeContext) {
-        if case .asked(.some) = older?.state { olderArrived(nil, isComplete: false, context) }
+        if case .asked(.some, _) = older?.state { olderArrived(nil, isComplete: false, context) }
     }
 
     /// The answer to `BridgeContext.requestOlder`, or one over the socket.
@@ -153,8 +147,7 @@ extension Room {
     /// - Parameter messages: as the backend tells them; nil: there is no answer.
     func olderArrived(_ messages: [ChatMessage]?, isComplete: Bool, _ context: BridgeContext) {
         guard let older, case .asked = older.state else { return }
-        older.state = .idle
-        older.deadline = nil
+        let waiting = older.settle()
         if let messages {
             let page = HistoryPage(
                 messages.filter { concernsUs($0.room, context) }, sendersTellTime: catchUp.sendersTellTime, mark: nil,
@@ -163,8 +156,6 @@ extension Room {
             let news = older.news(in: page.told)
             older.prepend(placed(news, older, context), isComplete: isComplete)
         }
-        let waiting = older.waiting
-        older.waiting = []
         setOlderTimer(context)
         for done in waiting { done(messages != nil) }
     }
@@ -200,29 +191,18 @@ extension Room {
 
     private func setOlderTimer(_ context: BridgeContext) {
         guard let older else { return context.timers.cancel(.olderHistory(id)) }
-        let due =
-            switch older.state {
-            case .idle: older.usedAt + OlderHistory.idleTime
-            case .due: older.dueAt ?? context.now.monotonic
-            case .asked: older.deadline ?? context.now.monotonic
-            }
-        context.timers.set(.olderHistory(id), at: due)
+        context.timers.set(.olderHistory(id), at: older.nextStep)
     }
 
     func olderTimerFired(_ context: BridgeContext) {
-        guard let older else { return }
-        let now = context.now.monotonic
+        guard let older, context.now.monotonic >= older.nextStep else { return setOlderTimer(context) }
         switch older.state {
-        case .idle:
-            if now - older.usedAt >= OlderHistory.idleTime { self.older = nil }
-        case .due:
-            older.state = .idle
-            if !askForOlder(older, context) {
-                older.state = .asked(ref: nil)
-                return olderArrived(nil, isComplete: false, context)
-            }
-        case .asked:
-            if let deadline = older.deadline, now >= deadline { return olderArrived(nil, isComplete: false, context) }
+        case .idle: self.older = nil
+        case .due where askForOlder(older, context): break
+        case .due, .asked:
+            let waiting = older.settle()
+            setOlderTimer(context)
+            return waiting.forEach { $0(false) }
         }
         setOlderTimer(context)
     }

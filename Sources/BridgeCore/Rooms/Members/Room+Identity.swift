@@ -16,8 +16,7 @@ extension Room {
         accountGuess = nil
         knownAccount = ChatPerson(id: person.id ?? knownAccount.id, name: person.name ?? knownAccount.name)
         accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
-        if let id = person.id { lane.dialectContext.selfIDs.insert(id) }
-        if let name = person.name { lane.dialectContext.selfNames.insert(name) }
+        lane.isAlso(person)
         for own in ownLinks.values { barIfShared(own, context) }
     }
 
@@ -53,14 +52,9 @@ extension Room {
         guard let guess = accountGuess else { return }
         accountGuess = nil
         accountPerson = guess.before
-        if let id = guess.person.id {
-            knownAccount.id = nil
-            lane.dialectContext.selfIDs.remove(id)
-        }
-        if let name = guess.person.name {
-            knownAccount.name = nil
-            lane.dialectContext.selfNames.remove(name)
-        }
+        if guess.person.id != nil { knownAccount.id = nil }
+        if guess.person.name != nil { knownAccount.name = nil }
+        lane.isNoLonger(guess.person)
         context.note(
             .info, "account-doubted", "no message of ours comes back from what was taken for our account",
             ["room": settings.name])
@@ -174,7 +168,7 @@ extension Room {
             unread = unread.filter { entry in
                 entry.sequence > lane.readSequence && !(entry.puppet.map { isSpeaker($0, over: lane) } ?? false)
             }
-            lane.readSequence = max(lane.readSequence, entries.last?.sequence ?? -1)
+            lane.read(upTo: entries.last?.sequence ?? -1)
         }
         switch traits.readReport {
         case .none: break
@@ -182,32 +176,13 @@ extension Room {
             lane.addReceipts(unread.compactMap { entry in entry.upstreamID.map { (reader, $0, .read) } })
         case .upTo:
             guard let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
-            lane.pendingReceipts.removeAll { $0.reader == reader }
-            lane.addReceipts([(reader, newest, .read)])
+            lane.setReceipt(reader, upTo: newest)
         case .call:
-            guard !unread.isEmpty else { return }
-            if context.timers[.markRead(lane.id)] != nil {
-                lane.isMarkReadDue = true
-            } else {
-                callMarkRead(lane, context)
-            }
+            if !unread.isEmpty { lane.callMarkRead(context) }
         }
     }
 
     private func isSpeaker(_ puppet: ChatID, over lane: SendLane) -> Bool {
         (ownLinks.values.first { $0.puppet == puppet } ?? self.lane) === lane
-    }
-
-    /// Calls that mark a room as read keep this distance: a reader who scrolls moves the marker with every line.
-    static let markReadInterval: Duration = .seconds(2)
-
-    private func callMarkRead(_ lane: SendLane, _ context: BridgeContext) {
-        lane.isMarkReadDue = false
-        context.requestMarkRead(lane.id)
-        context.timers.set(.markRead(lane.id), at: context.now.monotonic + Self.markReadInterval)
-    }
-
-    func markReadTimerFired(_ lane: SendLane, _ context: BridgeContext) {
-        if lane.isMarkReadDue { callMarkRead(lane, context) }
     }
 }

@@ -87,11 +87,10 @@ extension Room {
                 presenceReport.note(member.puppet)
             }
         }
-        let now = context.now.monotonic
-        while link.isUp, presenceReport.isPending, lane.sendBudget.nextGrant(now: now) <= now {
+        while link.isUp, presenceReport.isPending, lane.nextGrant(context) <= context.now.monotonic {
             guard let command = nextPresence(context) else { continue }
-            _ = lane.sendBudget.take(now: now)
-            send(command, over: lane, context)
+            _ = lane.takeBudget(context)
+            lane.send(command, context)
         }
     }
 
@@ -101,7 +100,7 @@ extension Room {
             if presenceReport.hasBegun { presenceReport = PresenceReport() }
             return nil
         }
-        return isLive && presenceReport.isPending ? lane.sendBudget.nextGrant(now: context.now.monotonic) : nil
+        return isLive && presenceReport.isPending ? lane.nextGrant(context) : nil
     }
 
     /// The next difference between who is here and what the backend was told; nil when the one looked at was none.

@@ -7,7 +7,7 @@ import IRCProtocol
 // an administrator set stays as long as the process runs, so that nobody undoes it by waiting for the room to be empty.
 
 /// Modes and lists of a room.
-struct RoomModeration {
+final class RoomModeration {
     /// Masks in the ban list.
     static let maxBans = 100
     /// Invitations that are remembered; the oldest go first.
@@ -48,7 +48,7 @@ struct RoomModeration {
     private(set) var flags: [Flag: Bool] = [.protectedTopic: true]
     private(set) var bans: [Ban] = []
     private(set) var invited: [PersonID] = []
-    var topic: Topic?
+    private(set) var topic: Topic?
 
     // MARK: - People
 
@@ -60,22 +60,22 @@ struct RoomModeration {
     }
 
     /// Whether something changed.
-    mutating func setOperator(_ person: PersonID, _ isSet: Bool) -> Bool {
+    func setOperator(_ person: PersonID, _ isSet: Bool) -> Bool {
         isSet ? operators.insert(person).inserted : operators.remove(person) != nil
     }
 
     /// Whether something changed.
-    mutating func setVoiced(_ person: PersonID, _ isSet: Bool) -> Bool {
+    func setVoiced(_ person: PersonID, _ isSet: Bool) -> Bool {
         isSet ? voiced.insert(person).inserted : voiced.remove(person) != nil
     }
 
-    mutating func left(_ person: PersonID) {
+    func left(_ person: PersonID) {
         operators.remove(person)
         voiced.remove(person)
     }
 
     /// The last IRC user has left.
-    mutating func emptied() {
+    func emptied() {
         operators = []
         voiced = []
         invited = []
@@ -95,10 +95,14 @@ struct RoomModeration {
     func has(_ flag: Flag) -> Bool { flags[flag] != nil }
 
     /// Whether something changed.
-    mutating func set(_ flag: Flag, _ isSet: Bool, isLasting: Bool) -> Bool {
+    func set(_ flag: Flag, _ isSet: Bool, isLasting: Bool) -> Bool {
         guard isSet != has(flag) else { return false }
         flags[flag] = isSet ? isLasting : nil
         return true
+    }
+
+    func setTopic(_ text: String, by setter: String, at: ChatTimestamp) {
+        topic = Topic(text: text, setBy: setter, setAt: at)
     }
 
     // MARK: - Bans and invitations
@@ -109,7 +113,7 @@ struct RoomModeration {
         case full
     }
 
-    mutating func ban(_ ban: Ban) -> BanOutcome {
+    func ban(_ ban: Ban) -> BanOutcome {
         if bans.contains(where: { $0.mask == ban.mask }) { return .known }
         guard bans.count < Self.maxBans else { return .full }
         bans.append(ban)
@@ -117,7 +121,7 @@ struct RoomModeration {
     }
 
     /// The mask as it was set; nil: there is none like it.
-    mutating func unban(_ mask: IRCMask) -> String? {
+    func unban(_ mask: IRCMask) -> String? {
         guard let index = bans.firstIndex(where: { $0.mask == mask }) else { return nil }
         return bans.remove(at: index).mask.text
     }
@@ -131,7 +135,7 @@ struct RoomModeration {
         }
     }
 
-    mutating func invite(_ person: PersonID) {
+    func invite(_ person: PersonID) {
         guard !invited.contains(person) else { return }
         if invited.count >= Self.maxInvitations { invited.removeFirst() }
         invited.append(person)
@@ -139,5 +143,5 @@ struct RoomModeration {
 
     func isInvited(_ person: PersonID) -> Bool { invited.contains(person) }
 
-    mutating func used(invitationOf person: PersonID) { invited.removeAll { $0 == person } }
+    func used(invitationOf person: PersonID) { invited.removeAll { $0 == person } }
 }
