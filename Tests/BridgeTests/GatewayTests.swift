@@ -199,12 +199,12 @@ struct GatewayTests {
         #expect(bridge.notes.contains { $0.event == "foreign-protocol" && $0.text.contains("PROXY") })
     }
 
-    @Test("verbs of IRC are never taken for anything else", arguments: IRCCommand.allCases)
-    func ownProtocol(command: IRCCommand) {
-        let line = Array("\(command.rawValue) x\r\n".utf8)
+    @Test("verbs of IRC are never taken for anything else", arguments: CommandTableTests.verbs)
+    func ownProtocol(verb: String) {
+        let line = Array("\(verb) x\r\n".utf8)
         #expect(line.withUnsafeBytes { ForeignProtocol.recognise($0) } == nil)
-        #expect(ForeignProtocol(verb: command.rawValue) == nil)
-        #expect(ForeignProtocol(IRCMessage(command: command.rawValue, params: ["x"])) == nil)
+        #expect(ForeignProtocol(verb: verb) == nil)
+        #expect(ForeignProtocol(IRCMessage(command: verb, params: ["x"])) == nil)
     }
 
     @Test("requests whose method is a verb of IRC too are known by their version", arguments: ["CONNECT", "TRACE"])
@@ -228,12 +228,9 @@ struct GatewayTests {
             #expect(session.negotiation.available.contains(.sts) == (sts != nil))
         }
         guard let session = bridge.bridge.sessions[ClientID(rawValue: 9)] else { return [] }
-        let words = line.split(separator: " ").map(String.init)
-        return session.messageReceived(IRCMessage(command: words[0], params: Array(words.dropFirst()))).flatMap {
-            request -> [String] in
-            guard case .reply(let reply) = request else { return [] }
-            return Array(reply.params.dropFirst())
-        }
+        let params = line.split(separator: " ").dropFirst().map(String.init)
+        return bridge.bridge.gathering(session) { bridge.bridge.negotiate(params, session) }
+            .flatMap { $0.params.dropFirst() }
     }
 
     @Test("sts is said to those who understand values, and given to nobody")

@@ -39,20 +39,4 @@ struct MaskTests {
             ("*", "*!*@*"),
         ])
     func hostmasks(_ given: String, _ full: String) { #expect(IRCMask.hostmask(given) == full) }
-
-    @Test("HELP knows every command, in any case", arguments: IRCCommandTable.rows.map(\.command.rawValue))
-    func help(verb: String) throws {
-        let (found, lines) = try #require(IRCHelp.lines(about: verb.lowercased()))
-        #expect(found == verb)
-        #expect(lines.count == 3 && lines[0].hasPrefix(verb) && lines[2].hasPrefix(verb + " "))
-        #expect(lines.allSatisfy { $0.utf8.count < 400 })
-        #expect(IRCHelp.index.contains { $0.split(separator: " ").contains(Substring(verb)) })
-    }
-
-    @Test("HELP knows nothing else")
-    func noHelp() {
-        #expect(IRCHelp.lines(about: "") == nil)
-        #expect(IRCHelp.lines(about: String(repeating: "x", count: 10_000)) == nil)
-        #expect(IRCHelp.index.allSatisfy { $0.utf8.count <= 60 })
-    }
 }

@@ -71,28 +71,6 @@ struct NamesTests {
 
 @Suite("IRC tables")
 struct TableTests {
-    @Test("every command has one row", arguments: IRCCommand.allCases)
-    func commands(command: IRCCommand) {
-        #expect(IRCCommandTable.rows.filter { $0.command == command }.count == 1)
-        let row = IRCCommandTable.row(for: command.rawValue)
-        #expect(row?.command == command)
-        #expect(row?.summary.isEmpty == false)
-        #expect((0...15).contains(row?.minParams ?? -1) && (row?.penalty ?? -1) >= 0)
-    }
-
-    @Test("what must never delay a client costs nothing; registration needs its commands")
-    func costs() {
-        for verb in ["TAGMSG", "PONG", "CAP"] { #expect(IRCCommandTable.row(for: verb)?.penalty == 0) }
-        let early = IRCCommandTable.rows.filter(\.beforeRegistration).map(\.command)
-        #expect(
-            Set(early) == [
-                .pass, .nick, .user, .cap, .authenticate, .register, .verify, .ping, .pong, .quit, .webirc,
-            ])
-        #expect(IRCCommandTable.rows.filter { $0.earlyWith != nil }.map(\.command) == [.away, .isupport])
-        #expect(IRCCommandTable.row(for: "privmsg") == nil)
-        #expect(IRCCommandTable.row(for: "") == nil)
-    }
-
     @Test("a numeric's code has three digits", arguments: IRCNumeric.allCases)
     func numerics(numeric: IRCNumeric) {
         #expect(numeric.code.utf8.count == 3)

@@ -210,10 +210,6 @@ extension Bridge {
         goOnRegistering(session)
     }
 
-    func goOnRegistering(_ session: IRCSession) {
-        for request in session.registrationStep() { perform(request, session) }
-    }
-
     func loggedIn(_ session: IRCSession, _ tried: PasswordTry) {
         guard let account = tried.account else {
             session.isAdmitted = true

@@ -93,13 +93,6 @@ extension Bridge {
         refuseRegistration(verb, "COMPLETE_CONNECTION_REQUIRED", name, "Connect first", session)
     }
 
-    private func unknownCommand(_ verb: String, _ session: IRCSession) {
-        guard session.person != nil else {
-            return reply(session.numeric(.errNotRegistered, "You have not registered"), session)
-        }
-        reply(session.numeric(.errUnknownCommand, verb, "Unknown command"), session)
-    }
-
     private func refuseRegistration(
         _ verb: String, _ code: String, _ name: String, _ text: String, _ session: IRCSession
     ) {

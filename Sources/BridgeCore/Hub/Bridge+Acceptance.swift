@@ -32,7 +32,8 @@ extension Bridge {
 
     // MARK: - PING and PONG
 
-    func answerPing(_ token: String, _ session: IRCSession) {
+    func pingReceived(_ token: String?, _ session: IRCSession) {
+        guard let token else { return reply(session.numeric(.errNoOrigin, "No origin specified"), session) }
         let pong = IRCMessage(source: settings.serverName, command: "PONG", params: [settings.serverName, token])
         let held = session.lastKept.map {
             IRCSession.HeldPong(

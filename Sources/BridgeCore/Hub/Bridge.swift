@@ -1,4 +1,4 @@
-public import ChatModel
+import ChatModel
 import Dialects
 import Digests
 import IRCProtocol
@@ -8,7 +8,7 @@ public import WireBytes
 //
 // Every verb says what happened and leaves its consequences in `takeActions()`. The bridge opens no socket, reads no
 // clock and draws no randomness by itself, so a test can play any conversation on a manual clock. Below it, an
-// `IRCSession` asks and a `Room` answers; neither knows the other.
+// `IRCSession` and a `Room` know nothing of each other; what clients may send is given to it as a table.
 
 public final class Bridge {
     /// Bytes of long answers queued before the bridge waits for the client to take them.
@@ -28,6 +28,8 @@ public final class Bridge {
 
     let context: BridgeContext
     let settings: BridgeSettings
+    /// What clients may send.
+    let commands: IRCCommandTable
     var rooms: [Room] = []
     /// What IRC sees of them.
     var channels: [RoomID: Channel] = [:]
@@ -155,8 +157,12 @@ public final class Bridge {
     }
 
     /// - Parameter stored: what an earlier process left; nil: nothing is kept over the end of this one.
-    public init(settings: BridgeSettings, stored: StoredState? = nil, now: Now, random: AnyRandomNumberGenerator) {
+    init(
+        settings: BridgeSettings, commands: IRCCommandTable, stored: StoredState?, now: Now,
+        random: AnyRandomNumberGenerator
+    ) {
         self.settings = settings
+        self.commands = commands
         self.context = BridgeContext(settings: settings, isDurable: stored != nil, now: now, random: random)
         self.sessionTerms = IRCSession.Terms(settings)
         self.startedAt = now.wall

@@ -232,8 +232,14 @@ extension Bridge {
 
     // MARK: - INVITE
 
+    func inviteReceived(_ nick: String?, to channel: String?, _ session: IRCSession) {
+        guard let nick else { return listInvitations(session) }
+        guard let channel else { return needMoreParams("INVITE", session) }
+        invite(nick, to: channel, session)
+    }
+
     /// Source: modern.ircdocs.horse, "INVITE message"; IRCv3 invite-notify.
-    func invite(_ nick: String, to channel: String, _ session: IRCSession) {
+    private func invite(_ nick: String, to channel: String, _ session: IRCSession) {
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard let personID = session.person, let person = context.identities[personID],
             session.rooms.contains(room.id)
@@ -274,7 +280,7 @@ extension Bridge {
     }
 
     /// The rooms that the client's user was invited to and has not entered.
-    func listInvitations(_ session: IRCSession) {
+    private func listInvitations(_ session: IRCSession) {
         if let person = session.person {
             for room in rooms where room.moderation.isInvited(person) {
                 session.appendLongAnswer(.line(session.numeric(.rplInviteList, room.channel)))

@@ -1,7 +1,7 @@
 import ChatModel
 import IRCProtocol
 
-// REDACT, and TAGMSG with a reaction.
+// REDACT, MARKREAD, and TAGMSG with a reaction.
 
 extension Bridge {
     /// Source: IRCv3 message-redaction.
@@ -23,6 +23,22 @@ extension Bridge {
         answer("REDACT", room, msgid, session) { label in
             room.redact(msgid, reason: reason, from: session.id, right: right, label: label, context)
         }
+    }
+
+    /// Source: IRCv3 read-marker.
+    func markReadReceived(_ target: String?, _ value: String?, _ session: IRCSession) {
+        func refuse(_ code: String, _ context: [String], _ text: String) {
+            reply(
+                IRCMessage(
+                    source: settings.serverName, command: "FAIL", params: ["MARKREAD", code] + context + [text]),
+                session)
+        }
+        guard let target, !target.isEmpty else { return refuse("NEED_MORE_PARAMS", [], "Missing the target") }
+        guard let value else { return readMarker(target, session) }
+        guard value.hasPrefix("timestamp="),
+            let milliseconds = IRCServerTime.parse(String(value.dropFirst("timestamp=".count)))
+        else { return refuse("INVALID_PARAMS", [target], "Not a timestamp") }
+        moveMarker(target, to: ChatTimestamp(milliseconds: milliseconds), session)
     }
 
     /// Carries out the reaction in a TAGMSG; false when there is none. One to nothing is a tag like any other.

@@ -16,6 +16,15 @@ struct ClientAway {
 }
 
 extension Bridge {
+    func awayReceived(_ text: String?, _ session: IRCSession) {
+        let text = text.map { NickMaker.prefix(of: $0, maxBytes: IRCSession.maxAwayBytes) }
+        guard session.person != nil else {
+            session.earlyAway = text ?? ""
+            return
+        }
+        setAway(text?.isEmpty == false ? text : nil, session)
+    }
+
     func setAway(_ text: String?, _ session: IRCSession) {
         guard let personID = session.person else { return }
         let clean = text.map { IdentityMap.realname($0, maxBytes: IRCSession.maxAwayBytes) }

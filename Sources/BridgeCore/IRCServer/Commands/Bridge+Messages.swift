@@ -4,7 +4,33 @@ import WireBytes
 
 // PRIVMSG, NOTICE and TAGMSG.
 
+enum MessageVerb: String {
+    case privmsg = "PRIVMSG"
+    case notice = "NOTICE"
+    case tagmsg = "TAGMSG"
+}
+
 extension Bridge {
+    func textReceived(_ verb: MessageVerb, _ message: IRCMessage, _ session: IRCSession) {
+        if takeBatchedLine(message, session) { return }
+        guard let targets = message.params.first, !targets.isEmpty else {
+            return refuse(
+                verb, session.numeric(.errNoRecipient, "No recipient given (\(verb.rawValue))"), session)
+        }
+        guard message.params.count > 1, !message.params[1].isEmpty else {
+            return refuse(verb, session.numeric(.errNoTextToSend, "No text to send"), session)
+        }
+        self.message(
+            verb, targets: IRCSession.list(targets), words: SpokenText(text: message.params[1]), tags: message.tags,
+            session)
+    }
+
+    func tagsReceived(_ message: IRCMessage, _ session: IRCSession) {
+        if takeBatchedLine(message, session) { return }
+        self.message(
+            .tagmsg, targets: IRCSession.list(message.params[0]), words: nil, tags: message.tags, session)
+    }
+
     func message(
         _ verb: MessageVerb, targets: [String], words: SpokenText?, tags: [IRCTag], _ session: IRCSession
     ) {

@@ -119,18 +119,10 @@ extension Bridge {
     /// Whether the client is an operator's.
     func isOperators(_ session: IRCSession) -> Bool { session.person.map { operators.contains($0) } ?? false }
 
-    /// Whether the client is an operator's; tells it when not.
-    private func isOperator(_ session: IRCSession) -> Bool {
-        if isOperators(session) { return true }
-        reply(session.numeric(.errNoPrivileges, "Permission Denied- You're not an IRC operator"), session)
-        return false
-    }
-
     /// Closes all connections of an IRC user.
     ///
     /// Source: modern.ircdocs.horse, "KILL message".
     func kill(_ nick: String, reason: String?, _ session: IRCSession) {
-        guard isOperator(session) else { return }
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
         guard let (id, target) = context.identities.person(nick: nick), isPresent(target) else {
             return reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
@@ -157,7 +149,7 @@ extension Bridge {
 
     /// Source: modern.ircdocs.horse, "WALLOPS message".
     func wallops(_ text: String, _ session: IRCSession) {
-        guard isOperator(session), let person = session.person.flatMap({ context.identities[$0] }) else { return }
+        guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
         let line = IRCMessage(tags: stamp(person), source: person.source, command: "WALLOPS", params: [text])
         for reader in wallopsReaders.sorted(by: { $0.rawValue < $1.rawValue }) {
             for client in sessions(of: reader) { deliver(line, to: client.id, label: nil) }

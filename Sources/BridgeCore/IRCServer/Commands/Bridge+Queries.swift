@@ -4,7 +4,14 @@ import IRCProtocol
 // Answers about people, rooms and the server.
 
 extension Bridge {
-    func whois(_ nick: String, _ session: IRCSession) {
+    func whoisReceived(_ nicks: String?, _ session: IRCSession) {
+        guard let nicks, !nicks.isEmpty else {
+            return reply(session.numeric(.errNoNicknameGiven, "No nickname given"), session)
+        }
+        for nick in IRCSession.list(nicks).prefix(IRCSession.maxTargets) { whois(nick, session) }
+    }
+
+    private func whois(_ nick: String, _ session: IRCSession) {
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
         guard let (id, person) = context.identities.person(nick: nick), isPresent(person) else {
             reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
@@ -87,8 +94,12 @@ extension Bridge {
     /// Entries of one WHOWAS; of a nick that many had, the last few say enough.
     static let maxWhowasEntries = 10
 
-    /// - Parameter count: how many at most; nil: as many as are told.
-    func whowas(_ nick: String, count: Int?, _ session: IRCSession) {
+    /// - Parameter count: how many at most. Zero and less mean all: RFC 2812 §3.6.3.
+    func whowas(_ nick: String?, count: String?, _ session: IRCSession) {
+        guard let nick, !nick.isEmpty else {
+            return reply(session.numeric(.errNoNicknameGiven, "No nickname given"), session)
+        }
+        let count = count.flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil }
         let shown = NickMaker.prefix(of: UpstreamSession.printable(nick), maxBytes: 64)
         let folded = settings.casemapping.fold(nick)
         let found = whowas.find { settings.casemapping.fold($0.nick) == folded }
@@ -107,10 +118,10 @@ extension Bridge {
         reply(session.numeric(.rplEndOfWhowas, shown, "End of WHOWAS"), session)
     }
 
-    func isOn(_ nicks: [String], _ session: IRCSession) {
+    func isOn(_ params: [String], _ session: IRCSession) {
         var line = ""
-        for nick in nicks {
-            guard let (_, person) = context.identities.person(nick: nick), isPresent(person) else { continue }
+        for nick in params.lazy.flatMap({ $0.split(separator: " ") }) {
+            guard let (_, person) = context.identities.person(nick: String(nick)), isPresent(person) else { continue }
             guard line.utf8.count + person.nick.utf8.count < 400 else { break }
             line += (line.isEmpty ? "" : " ") + person.nick
         }
@@ -120,7 +131,7 @@ extension Bridge {
     func isPresent(_ person: Person) -> Bool { person.isPresent }
 
     func userhost(_ nicks: [String], _ session: IRCSession) {
-        let answers = nicks.compactMap { nick -> String? in
+        let answers = nicks.prefix(5).compactMap { nick -> String? in
             guard let (id, person) = context.identities.person(nick: nick), isPresent(person) else { return nil }
             return
                 "\(person.nick)\(operators.contains(id) ? "*" : "")=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
@@ -130,36 +141,38 @@ extension Bridge {
 
     // MARK: - The server
 
-    func query(_ command: IRCCommand, _ session: IRCSession) {
-        switch command {
-        case .motd: motd(session)
-        case .lusers: lusers(session)
-        case .version:
-            reply(
-                session.numeric(
-                    .rplVersion, "chatbridge-\(settings.version)", settings.serverName,
-                    "a bridge between WebSocket chat backends and IRC"), session)
-            sendISupport(session)
-        case .time:
-            reply(
-                session.numeric(
-                    .rplTime, settings.serverName, String(context.now.wall.milliseconds / 1000), "0",
-                    IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), session)
-        case .info:
-            for line in [
-                "chatbridge \(settings.version)",
-                "Everybody in a room here is in the room of a chat backend too, and the other way round.",
-                "PRIVMSG \(Self.serviceNick) help: it answers in plain words.",
-                "Running since \(IRCServerTime.format(milliseconds: startedAt.milliseconds)).",
-            ] {
-                reply(session.numeric(.rplInfo, line), session)
-            }
-            reply(session.numeric(.rplEndOfInfo, "End of INFO list"), session)
-        default: break
-        }
+    func version(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(
+            session.numeric(
+                .rplVersion, "chatbridge-\(settings.version)", settings.serverName,
+                "a bridge between WebSocket chat backends and IRC"), session)
+        sendISupport(session)
     }
 
-    private func motd(_ session: IRCSession) {
+    func time(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(
+            session.numeric(
+                .rplTime, settings.serverName, String(context.now.wall.milliseconds / 1000), "0",
+                IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), session)
+    }
+
+    func info(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        for line in [
+            "chatbridge \(settings.version)",
+            "Everybody in a room here is in the room of a chat backend too, and the other way round.",
+            "PRIVMSG \(Self.serviceNick) help: it answers in plain words.",
+            "Running since \(IRCServerTime.format(milliseconds: startedAt.milliseconds)).",
+        ] {
+            reply(session.numeric(.rplInfo, line), session)
+        }
+        reply(session.numeric(.rplEndOfInfo, "End of INFO list"), session)
+    }
+
+    func motd(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
         guard !settings.motd.isEmpty else {
             return reply(session.numeric(.errNoMotd, "There is no message of the day"), session)
         }
@@ -168,7 +181,8 @@ extension Bridge {
         reply(session.numeric(.rplEndOfMotd, "End of /MOTD command"), session)
     }
 
-    private func lusers(_ session: IRCSession) {
+    func lusers(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
         let upstream = rooms.reduce(0) { $0 + $1.remotes.count }
         let unknown = sessions.count - registeredCount
         peakPeople = max(peakPeople, registeredCount + upstream)

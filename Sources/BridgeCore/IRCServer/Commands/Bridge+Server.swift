@@ -46,79 +46,82 @@ extension Bridge {
         guard let named, !named.isEmpty else { return true }
         if IRCMask(named).matches(settings.serverName) { return true }
         if let (_, person) = context.identities.person(nick: named), isLocal(person) { return true }
-        let shown = NickMaker.prefix(of: UpstreamSession.printable(named), maxBytes: 64)
-        reply(session.numeric(.errNoSuchServer, shown, "No such server; this one stands alone"), session)
+        noSuchServer(named, session)
         return false
+    }
+
+    func noSuchServer(_ named: String, _ session: IRCSession) {
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(named), maxBytes: 64)
+        reply(
+            session.numeric(
+                .errNoSuchServer, shown.isEmpty ? "*" : shown, "No such server; this one stands alone"), session)
     }
 
     // MARK: - HELP and the commands of old networks
 
-    /// Source: modern.ircdocs.horse; RFC 2812 §3.4, §3.5, §4.
-    func serverCommand(_ command: IRCCommand, _ params: [String], _ session: IRCSession) {
-        switch command {
-        case .help, .helpop: help(params.first, session)
-        case .admin:
-            guard isThisServer(params.first, session) else { return }
-            reply(
-                session.numeric(.errNoAdminInfo, settings.serverName, "No administrative info available"), session)
-        case .stats: stats(params, session)
-        case .links:
-            guard params.count < 2 || isThisServer(params[0], session) else { return }
-            let mask = params.last ?? "*"
-            if IRCMask(mask).matches(settings.serverName) {
-                reply(
-                    session.numeric(
-                        .rplLinks, settings.serverName, settings.serverName,
-                        "0 \(settings.description.isEmpty ? settings.network : settings.description)"), session)
-            }
-            let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 64)
-            reply(session.numeric(.rplEndOfLinks, shown.isEmpty ? "*" : shown, "End of /LINKS list"), session)
-        case .trace:
-            guard isThisServer(params.first, session) else { return }
-            reply(
-                session.numeric(
-                    .rplTraceEnd, settings.serverName, "chatbridge-\(settings.version)", "End of TRACE"), session)
-        case .users:
-            guard isThisServer(params.first, session) else { return }
-            reply(session.numeric(.errUsersDisabled, "USERS has been disabled"), session)
-        case .summon: reply(session.numeric(.errSummonDisabled, "SUMMON has been disabled"), session)
-        case .servlist:
-            reply(
-                session.numeric(
-                    .rplServList, Self.serviceNick, settings.serverName, "*", "0", "0", Self.serviceRealname), session)
-            reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
-        case .squery where params.count > 1 && isService(params[0]) && !params[1].isEmpty:
-            message(.privmsg, targets: [params[0]], words: SpokenText(text: params[1]), tags: [], session)
-        case .squery:
-            let name = params.first.map { NickMaker.prefix(of: UpstreamSession.printable($0), maxBytes: 64) } ?? "*"
-            reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)
-        case .rehash, .restart, .die, .connect, .squit: machineCommand(command, params, session)
-        default: break
-        }
+    // Source: modern.ircdocs.horse; RFC 2812 §3.4, §3.5, §4.
+
+    func admin(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(session.numeric(.errNoAdminInfo, settings.serverName, "No administrative info available"), session)
     }
 
-    /// What is done on the machine and not over IRC, even by operators.
-    private func machineCommand(_ command: IRCCommand, _ params: [String], _ session: IRCSession) {
-        guard let person = session.person, operators.contains(person) else {
-            return reply(session.numeric(.errNoPrivileges, "Permission Denied- You're not an IRC operator"), session)
+    /// LINKS with the pattern last, behind the server that is asked.
+    func links(_ params: [String], _ session: IRCSession) {
+        guard params.count < 2 || isThisServer(params[0], session) else { return }
+        let mask = params.last ?? "*"
+        if IRCMask(mask).matches(settings.serverName) {
+            reply(
+                session.numeric(
+                    .rplLinks, settings.serverName, settings.serverName,
+                    "0 \(settings.description.isEmpty ? settings.network : settings.description)"), session)
         }
-        if command == .connect || command == .squit {
-            let name = params.first.map { NickMaker.prefix(of: UpstreamSession.printable($0), maxBytes: 64) } ?? "*"
-            return reply(
-                session.numeric(.errNoSuchServer, name.isEmpty ? "*" : name, "No such server; this one stands alone"),
-                session)
-        }
+        let shown = NickMaker.prefix(of: UpstreamSession.printable(mask), maxBytes: 64)
+        reply(session.numeric(.rplEndOfLinks, shown.isEmpty ? "*" : shown, "End of /LINKS list"), session)
+    }
+
+    func trace(_ server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
         reply(
-            session.numeric(
-                .errNoPrivileges, "\(command.rawValue) is not for IRC: it is done on the machine, by whoever runs it"),
+            session.numeric(.rplTraceEnd, settings.serverName, "chatbridge-\(settings.version)", "End of TRACE"),
             session)
     }
 
-    private func help(_ topic: String?, _ session: IRCSession) {
-        guard let topic, !topic.isEmpty else {
-            return help("*", "Help for \(settings.serverName)", IRCHelp.index, session)
+    func users(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(session.numeric(.errUsersDisabled, "USERS has been disabled"), session)
+    }
+
+    func summon(_ session: IRCSession) {
+        reply(session.numeric(.errSummonDisabled, "SUMMON has been disabled"), session)
+    }
+
+    func servlist(_ session: IRCSession) {
+        reply(
+            session.numeric(
+                .rplServList, Self.serviceNick, settings.serverName, "*", "0", "0", Self.serviceRealname), session)
+        reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
+    }
+
+    func squery(_ service: String?, _ text: String?, _ session: IRCSession) {
+        if let service, let text, isService(service), !text.isEmpty {
+            return message(.privmsg, targets: [service], words: SpokenText(text: text), tags: [], session)
         }
-        guard let (verb, lines) = IRCHelp.lines(about: topic) else {
+        let name = service.map { NickMaker.prefix(of: UpstreamSession.printable($0), maxBytes: 64) } ?? "*"
+        reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)
+    }
+
+    func refuseMachineCommand(_ verb: String, _ session: IRCSession) {
+        reply(
+            session.numeric(
+                .errNoPrivileges, "\(verb) is not for IRC: it is done on the machine, by whoever runs it"), session)
+    }
+
+    func helpReceived(_ topic: String?, _ session: IRCSession) {
+        guard let topic, !topic.isEmpty else {
+            return help("*", "Help for \(settings.serverName)", commands.helpIndex, session)
+        }
+        guard let command = commands.command(named: topic) else {
             let word = topic.prefix { $0 != " " }
             let shown = NickMaker.prefix(of: UpstreamSession.printable(String(word)), maxBytes: 64)
             return reply(
@@ -127,7 +130,7 @@ extension Bridge {
                     "There is no help on this; HELP lists the commands"),
                 session)
         }
-        help(verb, "How to use \(verb)", lines, session)
+        help(command.verb, "How to use \(command.verb)", command.help, session)
     }
 
     private func help(_ subject: String, _ title: String, _ lines: [String], _ session: IRCSession) {
@@ -136,9 +139,9 @@ extension Bridge {
         session.appendLongAnswer(.line(session.numeric(.rplEndOfHelp, subject, "End of /HELP")))
     }
 
-    private func stats(_ params: [String], _ session: IRCSession) {
-        guard isThisServer(params.count > 1 ? params[1] : nil, session) else { return }
-        let letter = params.first.map { String($0.prefix(1)) } ?? "*"
+    func stats(_ query: String?, of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        let letter = query.map { String($0.prefix(1)) } ?? "*"
         if letter == "u" {
             let seconds = max(0, (context.now.wall.milliseconds - startedAt.milliseconds) / 1000)
             func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + String(number) }

@@ -23,7 +23,9 @@ struct WhoSearch {
 
 extension Bridge {
     /// Source: modern.ircdocs.horse, "WHO message"; IRCv3 WHOX.
-    func who(_ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool, _ session: IRCSession) {
+    func who(_ mask: String, _ options: String?, _ session: IRCSession) {
+        let whox = options.flatMap { IRCWhoxRequest(parsing: $0) }
+        let operatorsOnly = whox?.flags.contains("o") ?? (options == "o")
         if mask.hasPrefix("#") {
             if let room = room(channel: mask, for: session) {
                 session.appendLongAnswer(

@@ -120,13 +120,21 @@ public enum IRCSurface {
     private static var commands: String {
         table(
             ["command", "", "parameters", "cost", "before 001"],
-            IRCCommandTable.rows.map { row in
+            IRCCommandTable.standard.rows.map { row in
                 [
-                    code(row.command.rawValue), row.summary, row.minParams == 0 ? "" : "\(row.minParams) or more",
+                    code(row.verb), row.summary, row.minParams == 0 ? "" : "\(row.minParams) or more",
                     row.penalty == 0 ? "" : String(row.penalty),
-                    row.beforeRegistration ? "yes" : row.earlyWith.map { "with " + capability($0) } ?? "",
+                    early(row.needs),
                 ]
             })
+    }
+
+    private static func early(_ needs: IRCCommand.Needs) -> String {
+        switch needs {
+        case .nothing: "yes"
+        case .registrationOr(let capability): "with " + self.capability(capability)
+        case .registration, .operatorRights: ""
+        }
     }
 
     // MARK: - *bridge

@@ -35,7 +35,23 @@ extension Bridge {
 
     // MARK: - Requests
 
-    func history(_ request: HistoryRequest, _ session: IRCSession) {
+    func chathistoryReceived(_ params: [String], _ session: IRCSession) {
+        do throws(HistoryRefusal) {
+            history(try HistoryRequest(params), session)
+        } catch {
+            reply(error.line(from: settings.serverName), session)
+        }
+    }
+
+    func searchReceived(_ params: [String], _ session: IRCSession) {
+        do throws(HistoryRefusal) {
+            search(try SearchRequest(params), session)
+        } catch {
+            reply(error.line(from: settings.serverName), session)
+        }
+    }
+
+    private func history(_ request: HistoryRequest, _ session: IRCSession) {
         switch request {
         case .targets(let from, let to, let limit): targets(from: from, to: to, limit: limit, session)
         case .page(let subcommand, let target, let selection, let limit):
@@ -92,7 +108,7 @@ extension Bridge {
         begin(.lines, batch: ["draft/chathistory-targets"], lines: lines, session)
     }
 
-    func search(_ request: SearchRequest, _ session: IRCSession) {
+    private func search(_ request: SearchRequest, _ session: IRCSession) {
         var places = rooms.filter { mayReadHistory(of: $0, session) }.map(\.id)
         var conversations = searchedConversations(with: nil, session)
         if let nick = request.channel, !nick.hasPrefix("#") {

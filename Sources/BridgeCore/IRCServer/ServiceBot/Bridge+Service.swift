@@ -18,7 +18,7 @@ extension Bridge {
 
     /// What a message to the service costs in flood tokens; nil: it is not to the service.
     func servicePenalty(of message: IRCMessage) -> Int? {
-        guard message.command == IRCCommand.privmsg.rawValue || message.command == IRCCommand.squery.rawValue,
+        guard message.command == MessageVerb.privmsg.rawValue || message.command == "SQUERY",
             message.params.count > 1, message.params[0].utf8.contains(UInt8(ascii: "*"))
         else { return nil }
         let count = message.params[0].split(separator: ",").prefix(IRCSession.maxTargets + 1)

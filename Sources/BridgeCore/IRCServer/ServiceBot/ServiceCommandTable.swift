@@ -31,7 +31,7 @@ enum ServiceCommandTable {
         /// Words without which the answer is how the command is used.
         let minParams: Int
         let isForAdmins: Bool
-        /// Flood tokens of the whole line, as in ``IRCCommandTable``.
+        /// Flood tokens of the whole line, as in ``IRCCommand``.
         let penalty: Int
         /// One line, for the list of commands.
         let summary: String

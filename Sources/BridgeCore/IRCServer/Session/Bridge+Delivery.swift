@@ -26,6 +26,8 @@ extension Bridge {
         }
     }
 
+    func reply(_ message: IRCMessage, _ session: IRCSession) { deliver(message, to: session.id, label: nil) }
+
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
         let backlog = lines.first.flatMap { runningBacklog(ofTarget: $0.params.first, session) }

@@ -53,7 +53,11 @@ extension Bridge {
     }
 
     /// A client sent WEBIRC. Whoever may not is told so and closed: going on would count it, and its user, as itself.
+    ///
+    /// Host name and options are not of use: nobody is shown where somebody connects from, and whether the gateway and its
+    /// client have TLS between them decides nothing.
     func announceClient(_ session: IRCSession, password: String, gateway: String, address: String) {
+        guard session.person == nil else { return alreadyRegistered(session) }
         guard session.isFresh else {
             return refuseGateway(session, "WEBIRC must come before everything else", gateway)
         }

@@ -25,7 +25,7 @@ extension Bridge {
                 isAllDone = true
                 break
             }
-            if case .message(let message) = input, waitsToRegister(session), !session.mayComeEarly(message) {
+            if case .message(let message) = input, waitsToRegister(session), !mayComeEarly(message, session) {
                 session.heldMessage = message
             } else {
                 handle(input, session)
@@ -67,35 +67,78 @@ extension Bridge {
         }
     }
 
+    private func mayComeEarly(_ message: IRCMessage, _ session: IRCSession) -> Bool {
+        commands[message.command]?.needs.areMet(beforeRegistrationWith: session.caps) ?? false
+    }
+
     private func handle(_ input: Input, _ session: IRCSession) {
-        let requests: [SessionRequest]
-        var penalty = 1
         switch input {
         case .tooLong:
             noteBadLine(session, "too-long")
-            requests = session.lineTooLong()
+            pay(1, session)
+            reply(session.numeric(.errInputTooLong, "Input line was too long"), session)
         case .rejected(let error, let label):
             if let label { expectAnswer(to: label, session) }
             noteBadLine(session, "\(error)")
-            requests = session.lineRejected(error)
+            pay(1, session)
+            if let line = refusal(of: error) { reply(line, session) }
         case .message(let message):
             // A request whose first bytes came one by one; no verb of IRC is among those.
             if session.person == nil, let foreign = ForeignProtocol(message) {
                 return turnAway(session, foreign)
             }
-            penalty =
-                session.isGathered(message)
-                ? 0 : servicePenalty(of: message) ?? IRCCommandTable.row(for: message.command)?.penalty ?? 1
+            let command = commands[message.command]
             if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
-            requests = session.messageReceived(message)
-        }
-        _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
-        for request in requests {
-            guard session.state != .closed else { break }
-            perform(request, session)
+            pay(session.isGathered(message) ? 0 : servicePenalty(of: message) ?? command?.penalty ?? 1, session)
+            carryOut(command, message, session)
         }
         finishResponse(session)
         pullLongAnswers(session)
+    }
+
+    private func pay(_ penalty: Int, _ session: IRCSession) {
+        _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
+    }
+
+    /// Checks what the command's row asks for, and runs its handler.
+    private func carryOut(_ command: IRCCommand?, _ message: IRCMessage, _ session: IRCSession) {
+        guard let command else { return unknownCommand(message.command, session) }
+        guard session.person != nil || command.needs.areMet(beforeRegistrationWith: session.caps) else {
+            return notRegistered(session)
+        }
+        guard message.params.count >= command.minParams else { return needMoreParams(command.verb, session) }
+        if command.needs == .operatorRights, !isOperators(session) {
+            return reply(session.numeric(.errNoPrivileges, "Permission Denied- You're not an IRC operator"), session)
+        }
+        command.handle(self, message, session)
+    }
+
+    private func notRegistered(_ session: IRCSession) {
+        reply(session.numeric(.errNotRegistered, "You have not registered"), session)
+    }
+
+    func unknownCommand(_ verb: String, _ session: IRCSession) {
+        guard session.person != nil else { return notRegistered(session) }
+        reply(
+            session.numeric(.errUnknownCommand, NickMaker.prefix(of: verb, maxBytes: 64), "Unknown command"), session)
+    }
+
+    func needMoreParams(_ verb: String, _ session: IRCSession) {
+        reply(session.numeric(.errNeedMoreParams, verb, "Not enough parameters"), session)
+    }
+
+    /// The answer to a line that is no message; nil: none.
+    private func refusal(of error: IRCLineError) -> IRCMessage? {
+        func fail(_ code: String, _ text: String) -> IRCMessage {
+            .fail("*", code, text: text, source: settings.serverName)
+        }
+        switch error {
+        case .invalidUTF8: return fail("INVALID_UTF8", "The line is not UTF-8 and was not taken.")
+        case .containsNUL:
+            return fail("INVALID_LINE", "The line holds a NUL or a bare CR and was not taken.")
+        case .malformedTags: return fail("INVALID_TAGS", "The line's tags have no command after them.")
+        case .empty, .noCommand: return nil
+        }
     }
 
     private func expectAnswer(to label: String, _ session: IRCSession) {

@@ -3,7 +3,22 @@ import IRCProtocol
 // A message of several lines that is complete, and how messages of several lines leave.
 
 extension Bridge {
-    func multiline(_ batch: IncomingBatch, _ session: IRCSession) {
+    /// PRIVMSG, NOTICE or TAGMSG of a batch; false: it is a message of its own.
+    func takeBatchedLine(_ message: IRCMessage, _ session: IRCSession) -> Bool {
+        guard let step = session.batchedLine(message) else { return false }
+        carryOut(step, session)
+        return true
+    }
+
+    func carryOut(_ step: BatchStep, _ session: IRCSession) {
+        switch step {
+        case .taken: break
+        case .refused(let line): reply(line, session)
+        case .complete(let batch): multiline(batch, session)
+        }
+    }
+
+    private func multiline(_ batch: IncomingBatch, _ session: IRCSession) {
         var penalty = IRCSession.penalty(lineCount: batch.lineCount)
         // What it is told in this way costs what it costs in one line.
         if isService(batch.target) { penalty += servicePenalty(of: batch.words.text) - 1 }

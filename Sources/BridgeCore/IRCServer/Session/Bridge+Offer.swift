@@ -87,12 +87,41 @@ extension Bridge {
             let before = session.caps
             let replies = session.negotiation.availabilityChanged(to: offer.available, values: offer.values)
             for line in replies {
-                deliver(
-                    IRCMessage(
-                        source: settings.serverName, command: "CAP",
-                        params: [session.displayNick, line.subcommand] + line.params), to: session.id, label: nil)
+                reply(capLine(line, session), session)
             }
-            if session.caps != before, session.person != nil { perform(.capabilitiesChanged, session) }
+            if session.caps != before, session.person != nil { capabilitiesChanged(session) }
+        }
+    }
+    // MARK: - CAP
+
+    /// Source: IRCv3 capability-negotiation.
+    func negotiate(_ params: [String], _ session: IRCSession) {
+        let before = session.caps
+        let listBytes = IRCCapabilityNegotiation.listBytes(server: settings.serverName, nick: session.displayNick)
+        switch session.negotiation.commandReceived(
+            params: params, isRegistered: session.person != nil, listBytes: listBytes)
+        {
+        case .replies(let replies):
+            for line in replies { reply(capLine(line, session), session) }
+            if session.caps != before, session.person != nil { capabilitiesChanged(session) }
+        case .ended: goOnRegistering(session)
+        case .invalid(let subcommand):
+            reply(session.numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"), session)
+        case .needMoreParams: needMoreParams("CAP", session)
+        }
+    }
+
+    private func capLine(_ reply: IRCCapabilityNegotiation.Reply, _ session: IRCSession) -> IRCMessage {
+        IRCMessage(
+            source: settings.serverName, command: "CAP",
+            params: [session.displayNick, reply.subcommand] + reply.params)
+    }
+
+    private func capabilitiesChanged(_ session: IRCSession) {
+        for id in session.rooms {
+            guard let room = room(id), let member = room.locals[session.id] else { continue }
+            channels[id]?.profileChanged(member, session.caps.renderingProfile, in: room)
+            member.hasReadMarker = session.caps.contains(.readMarker)
         }
     }
 }

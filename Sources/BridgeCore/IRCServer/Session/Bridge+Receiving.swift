@@ -89,8 +89,8 @@ extension Bridge {
         if let token = receipts.ask(question) { sendPing(token, session) }
     }
 
-    func pongReceived(_ token: String, _ session: IRCSession) {
-        guard let receipts = session.lineReceipts else { return }
+    func pongReceived(_ token: String?, _ session: IRCSession) {
+        guard let token, let receipts = session.lineReceipts else { return }
         for call in receipts.answered(token) { call() }
         askNext(session, receipts)
     }

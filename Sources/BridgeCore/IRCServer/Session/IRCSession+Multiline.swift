@@ -30,6 +30,14 @@ struct IncomingBatch: Equatable {
     var isRefused = false
 }
 
+/// What a line of a batch comes to.
+enum BatchStep {
+    /// There is nothing to say to it yet, or any more.
+    case taken
+    case refused(IRCMessage)
+    case complete(IncomingBatch)
+}
+
 extension IRCSession {
     /// Lines that are gathered cost little: the message is paid for when it is complete.
     func isGathered(_ message: IRCMessage) -> Bool {
@@ -43,19 +51,19 @@ extension IRCSession {
     // MARK: - BATCH
 
     /// Source: IRCv3 batch; IRCv3 multiline.
-    func batchReceived(_ message: IRCMessage) -> [SessionRequest] {
+    func batchStep(_ message: IRCMessage) -> BatchStep {
         let word = message.params[0]
         let reference = String(word.dropFirst())
         switch word.utf8.first {
         case UInt8(ascii: "+"): return open(reference, message)
         case UInt8(ascii: "-"): return close(reference)
-        default: return [invalid("BATCH begins with + or -", label: nil)]
+        default: return invalid("BATCH begins with + or -", label: nil)
         }
     }
 
-    private func open(_ reference: String, _ message: IRCMessage) -> [SessionRequest] {
+    private func open(_ reference: String, _ message: IRCMessage) -> BatchStep {
         guard caps.contains(.multiline), caps.contains(.batch) else {
-            return [invalid("Only clients with batch and draft/multiline send batches", label: nil)]
+            return invalid("Only clients with batch and draft/multiline send batches", label: nil)
         }
         let isDouble = incomingBatch.map { !$0.isRefused } ?? false
         let isName =
@@ -64,10 +72,10 @@ extension IRCSession {
         var batch = IncomingBatch(reference: isName ? reference : "")
         batch.isRefused = true
         defer { incomingBatch = batch }
-        guard isName else { return [invalid("That is no name for a batch", label: nil)] }
-        guard !isDouble else { return [invalid("One batch at a time; both are dropped", label: nil)] }
+        guard isName else { return invalid("That is no name for a batch", label: nil) }
+        guard !isDouble else { return invalid("One batch at a time; both are dropped", label: nil) }
         guard message.params.count > 2, message.params[1] == "draft/multiline", !message.params[2].isEmpty else {
-            return [invalid("Batches from clients are draft/multiline, to one target", label: nil)]
+            return invalid("Batches from clients are draft/multiline, to one target", label: nil)
         }
         batch.isRefused = false
         batch.target = message.params[2]
@@ -77,34 +85,34 @@ extension IRCSession {
             batch.label = response?.label
             response?.isDeferred = true
         }
-        return []
+        return .taken
     }
 
-    private func close(_ reference: String) -> [SessionRequest] {
+    private func close(_ reference: String) -> BatchStep {
         guard let batch = incomingBatch else {
-            return caps.contains(.multiline) ? [invalid("No batch is open", label: nil)] : []
+            return caps.contains(.multiline) ? invalid("No batch is open", label: nil) : .taken
         }
         incomingBatch = nil
-        guard !batch.isRefused else { return [] }
+        guard !batch.isRefused else { return .taken }
         guard batch.reference == reference else {
-            return [invalid("The batch that is open has another name", label: batch.label)]
+            return invalid("The batch that is open has another name", label: batch.label)
         }
-        guard batch.hasWords else { return [invalid("A message has words", label: batch.label)] }
-        return [.multiline(batch)]
+        guard batch.hasWords else { return invalid("A message has words", label: batch.label) }
+        return .complete(batch)
     }
 
     // MARK: - Lines
 
     /// A line that says that it belongs to a batch; nil: it does not.
-    func batchedLine(_ message: IRCMessage) -> [SessionRequest]? {
+    func batchedLine(_ message: IRCMessage) -> BatchStep? {
         guard caps.contains(.multiline), let reference = message.tag("batch")?.value else { return nil }
-        guard var batch = incomingBatch else { return [invalid("No such batch is open", label: nil)] }
-        guard !batch.isRefused else { return [] }
-        func refuse(_ code: String, _ context: [String], _ text: String) -> [SessionRequest] {
+        guard var batch = incomingBatch else { return invalid("No such batch is open", label: nil) }
+        guard !batch.isRefused else { return .taken }
+        func refuse(_ code: String, _ context: [String], _ text: String) -> BatchStep {
             let label = batch.label
             batch = IncomingBatch(reference: batch.reference, isRefused: true)
             incomingBatch = batch
-            return [refusal(code, context, text, label: label)]
+            return refusal(code, context, text, label: label)
         }
         guard batch.reference == reference else {
             return refuse("MULTILINE_INVALID", [], "The batch that is open has another name")
@@ -136,16 +144,16 @@ extension IRCSession {
         batch.lineCount += 1
         if !text.isEmpty { batch.hasWords = true }
         incomingBatch = batch
-        return []
+        return .taken
     }
 
-    private func invalid(_ text: String, label: String?) -> SessionRequest {
+    private func invalid(_ text: String, label: String?) -> BatchStep {
         refusal("MULTILINE_INVALID", [], text, label: label)
     }
 
-    private func refusal(_ code: String, _ context: [String], _ text: String, label: String?) -> SessionRequest {
+    private func refusal(_ code: String, _ context: [String], _ text: String, label: String?) -> BatchStep {
         var line = IRCMessage(source: serverName, command: "FAIL", params: ["BATCH", code] + context + [text])
         if let label { line.setTag("label", label) }
-        return .reply(line)
+        return .refused(line)
     }
 }

@@ -2,7 +2,7 @@ import ChatModel
 import IRCProtocol
 import WireBytes
 
-// One IRC client: what it sent becomes requests, which the bridge carries out.
+// One IRC client: what it said of itself, and where its input and its answers stand.
 //
 // | state       | meaning                             | verb → next                                                       |
 // |-------------|-------------------------------------|--------------------------------------------------------------------|
@@ -10,7 +10,8 @@ import WireBytes
 // | registered  | has a nick                          | QUIT, time-out, error → closed                                      |
 // | closed      | its last line is queued             | –                                                                   |
 //
-// A session never reads a room: it asks, and the answers come through the bridge's one exit door.
+// A session knows neither rooms nor commands: handlers read and change it, and the answers come through the bridge's one
+// exit door.
 
 final class IRCSession {
     enum State: Equatable {
@@ -438,165 +439,16 @@ final class IRCSession {
 
     // MARK: - Lines
 
-    /// A line came that is no message.
-    func lineRejected(_ error: IRCLineError) -> [SessionRequest] {
-        switch error {
-        case .invalidUTF8:
-            [
-                .reply(
-                    .fail(
-                        "*", "INVALID_UTF8", text: "The line is not UTF-8 and was not taken.", source: serverName))
-            ]
-        case .containsNUL:
-            [
-                .reply(
-                    .fail(
-                        "*", "INVALID_LINE", text: "The line holds a NUL or a bare CR and was not taken.",
-                        source: serverName))
-            ]
-        case .malformedTags:
-            [
-                .reply(
-                    .fail("*", "INVALID_TAGS", text: "The line's tags have no command after them.", source: serverName))
-            ]
-        case .empty, .noCommand: []
-        }
-    }
-
-    func lineTooLong() -> [SessionRequest] { [.reply(numeric(.errInputTooLong, "Input line was too long"))] }
-
-    /// Whether it is for those who are not registered too.
-    func mayComeEarly(_ message: IRCMessage) -> Bool {
-        guard let row = IRCCommandTable.row(for: message.command) else { return false }
-        return row.beforeRegistration || row.earlyWith.map { caps.contains($0) } ?? false
-    }
-
-    /// Turns a message into requests. Only the session's own registration data change here.
-    func messageReceived(_ message: IRCMessage) -> [SessionRequest] {
-        guard let row = IRCCommandTable.row(for: message.command) else {
-            guard person != nil else { return [.reply(numeric(.errNotRegistered, "You have not registered"))] }
-            let verb = NickMaker.prefix(of: message.command, maxBytes: 64)
-            return [.reply(numeric(.errUnknownCommand, verb, "Unknown command"))]
-        }
-        guard person != nil || mayComeEarly(message) else {
-            return [.reply(numeric(.errNotRegistered, "You have not registered"))]
-        }
-        guard message.params.count >= row.minParams else {
-            return [.reply(numeric(.errNeedMoreParams, message.command, "Not enough parameters"))]
-        }
-        return handle(row.command, message)
-    }
-
-    private func handle(_ command: IRCCommand, _ message: IRCMessage) -> [SessionRequest] {
-        let params = message.params
-        switch command {
-        case .pass: return passReceived(params)
-        case .nick: return nickReceived(params)
-        case .user: return userReceived(params)
-        case .cap: return capReceived(params)
-        case .authenticate: return [.authenticate(params[0])]
-        case .webirc: return webircReceived(params)
-        case .ping: return pingReceived(params)
-        case .pong: return params.last.map { [.pong($0)] } ?? []
-        case .quit: return [.quit(params.first.map { "Quit: " + $0 } ?? "Client quit")]
-        case .join: return params[0] == "0" ? [.partEverything] : [.join(Self.list(params[0]))]
-        case .part: return [.part(Self.list(params[0]), reason: params.count > 1 ? params[1] : nil)]
-        case .names: return [.names(params.first.map(Self.list) ?? [])]
-        case .list: return [.list(ListFilter(params.first ?? ""))]
-        case .topic: return params.count > 1 ? [.setTopic(params[0], to: params[1])] : [.readTopic(params[0])]
-        case .mode: return [.mode(params[0], Array(params.dropFirst()))]
-        case .who:
-            let whox = params.count > 1 ? IRCWhoxRequest(parsing: params[1]) : nil
-            let operatorsOnly = whox?.flags.contains("o") ?? (params.count > 1 && params[1] == "o")
-            return [.who(mask: params.first ?? "*", whox: whox, operatorsOnly: operatorsOnly)]
-        case .whois:
-            guard let nicks = params.last, !nicks.isEmpty else {
-                return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
-            }
-            return [.whois(Array(Self.list(nicks).prefix(Self.maxTargets)))]
-        case .whowas:
-            guard let nick = params.first, !nick.isEmpty else {
-                return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
-            }
-            // Zero and less mean all: RFC 2812 §3.6.3.
-            let count = params.count > 1 ? Int(params[1]).flatMap { $0 > 0 ? $0 : nil } : nil
-            return [.whowas(nick, count: count)]
-        case .ison: return [.isOn(params.flatMap { $0.split(separator: " ").map(String.init) })]
-        case .userhost: return [.userhost(Array(params.prefix(5)))]
-        case .away:
-            let text = params.first.map { NickMaker.prefix(of: $0, maxBytes: Self.maxAwayBytes) }
-            guard person != nil else {
-                earlyAway = text ?? ""
-                return []
-            }
-            return [.away(text?.isEmpty == false ? text : nil)]
-        case .setname: return [.setRealname(params[0])]
-        case .batch: return batchReceived(message)
-        case .privmsg: return batchedLine(message) ?? textReceived(.privmsg, message)
-        case .notice: return batchedLine(message) ?? textReceived(.notice, message)
-        case .tagmsg:
-            return batchedLine(message)
-                ?? [.message(verb: .tagmsg, targets: Self.list(params[0]), text: nil, tags: message.tags)]
-        case .markread: return markReadReceived(params)
-        case .redact:
-            return [.redact(params[0], msgid: params[1], reason: params.count > 2 ? params[2] : nil)]
-        case .register: return [.registerAccount(params[0], email: params[1], password: params[2])]
-        case .verify: return [.verifyAccount(params[0])]
-        case .chathistory: return request { () throws(HistoryRefusal) in .history(try HistoryRequest(params)) }
-        case .search: return request { () throws(HistoryRefusal) in .search(try SearchRequest(params)) }
-        case .motd, .version, .time, .info: return [.query(command, of: params.first)]
-        case .lusers: return [.query(command, of: params.count > 1 ? params[1] : nil)]
-        case .monitor: return [.monitor(params)]
-        case .isupport: return [.isupport]
-        case .metadata: return [.metadata(params)]
-        case .relaymsg: return [.relay(params[0], as: params[1], text: params[2], tags: message.tags)]
-        case .help, .helpop, .admin, .stats, .links, .trace, .users, .summon, .servlist, .squery, .rehash, .restart,
-            .die, .connect, .squit:
-            return [.serverCommand(command, params)]
-        case .oper: return [.oper(params[0], params[1])]
-        case .kick:
-            return [.kick(Self.list(params[0]), Self.list(params[1]), reason: params.count > 2 ? params[2] : nil)]
-        case .invite:
-            guard let nick = params.first else { return [.listInvitations] }
-            guard params.count > 1 else {
-                return [.reply(numeric(.errNeedMoreParams, message.command, "Not enough parameters"))]
-            }
-            return [.invite(nick, to: params[1])]
-        case .kill: return [.kill(params[0], reason: params.count > 1 ? params[1] : nil)]
-        case .wallops: return [.wallops(params[0])]
-        }
-    }
-
-    private func request(_ parse: () throws(HistoryRefusal) -> SessionRequest) -> [SessionRequest] {
-        do throws(HistoryRefusal) { return [try parse()] } catch { return [.reply(error.line(from: serverName))] }
-    }
-
-    private static func list(_ param: String) -> [String] {
+    /// What stands in a parameter, apart by commas.
+    static func list(_ param: String) -> [String] {
         Array(param.split(separator: ",").lazy.map(String.init).prefix(maxChannelsPerLine))
     }
 
     // MARK: - Registration
 
-    private func passReceived(_ params: [String]) -> [SessionRequest] {
-        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
-        password = params[0]
-        return []
-    }
-
-    private func nickReceived(_ params: [String]) -> [SessionRequest] {
-        guard let wanted = params.first, !wanted.isEmpty else {
-            return [.reply(numeric(.errNoNicknameGiven, "No nickname given"))]
-        }
-        return [.changeNick(wanted)]
-    }
-
-    private func userReceived(_ params: [String]) -> [SessionRequest] {
-        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
-        // Whoever sends one of them empty gets the answer of a missing one.
-        guard !params[0].isEmpty, !params[3].isEmpty else {
-            return [.reply(numeric(.errNeedMoreParams, "USER", "Not enough parameters"))]
-        }
-        let (ident, client) = ClientName.split(params[0])
+    /// - Parameter username: what USER said; its client's name counts where the login names none.
+    func setUser(_ username: String, realname: String) {
+        let (ident, client) = ClientName.split(username)
         modifyLogin { $0.userClientName = client }
         let legal = ident.unicodeScalars.filter {
             $0.isASCII
@@ -605,81 +457,15 @@ final class IRCSession {
         let name = String(String.UnicodeScalarView(legal.prefix(Self.maxUserBytes - 1)))
         // The tilde says what it always said: nobody has checked this name.
         user = "~" + (name.isEmpty ? "user" : name)
-        realname = Self.cleanRealname(params[3])
-        return registrationStep()
+        self.realname = Self.cleanRealname(realname)
     }
 
     static func cleanRealname(_ text: String) -> String {
         NickMaker.prefix(of: IdentityMap.realname(text), maxBytes: maxRealnameBytes)
     }
 
-    /// Complete registration when everything is there.
-    func registrationStep() -> [SessionRequest] {
-        isReadyToRegister ? [.register] : []
-    }
-
     /// It has said all that registration takes.
     var isReadyToRegister: Bool {
         person == nil && state == .registering && nick != nil && user != nil && !negotiation.isNegotiating
-    }
-
-    private func capReceived(_ params: [String]) -> [SessionRequest] {
-        let before = caps
-        let listBytes = IRCCapabilityNegotiation.listBytes(server: serverName, nick: displayNick)
-        switch negotiation.commandReceived(params: params, isRegistered: person != nil, listBytes: listBytes) {
-        case .replies(let replies):
-            var requests = replies.map { reply in
-                SessionRequest.reply(
-                    IRCMessage(
-                        source: serverName, command: "CAP", params: [displayNick, reply.subcommand] + reply.params))
-            }
-            if caps != before, person != nil { requests.append(.capabilitiesChanged) }
-            return requests
-        case .ended: return registrationStep()
-        case .invalid(let subcommand):
-            return [.reply(numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"))]
-        case .needMoreParams: return [.reply(numeric(.errNeedMoreParams, "CAP", "Not enough parameters"))]
-        }
-    }
-
-    /// Host name and options are not of use here: nobody is shown where somebody connects from, and whether the gateway
-    /// and its client have TLS between them decides nothing.
-    private func webircReceived(_ params: [String]) -> [SessionRequest] {
-        guard person == nil else { return [.reply(numeric(.errAlreadyRegistered, "You may not reregister"))] }
-        return [.announceClient(password: params[0], gateway: params[1], address: params[3])]
-    }
-
-    private func pingReceived(_ params: [String]) -> [SessionRequest] {
-        guard let token = params.first else { return [.reply(numeric(.errNoOrigin, "No origin specified"))] }
-        return [.ping(token)]
-    }
-
-    // MARK: - Messages
-
-    private func textReceived(_ verb: MessageVerb, _ message: IRCMessage) -> [SessionRequest] {
-        // A NOTICE is never answered, not even with an error: RFC 2812 §3.3.2.
-        let isSilent = verb == .notice
-        guard let targets = message.params.first, !targets.isEmpty else {
-            return isSilent ? [] : [.reply(numeric(.errNoRecipient, "No recipient given (\(verb.rawValue))"))]
-        }
-        guard message.params.count > 1, !message.params[1].isEmpty else {
-            return isSilent ? [] : [.reply(numeric(.errNoTextToSend, "No text to send"))]
-        }
-        return [.message(verb: verb, targets: Self.list(targets), text: message.params[1], tags: message.tags)]
-    }
-
-    private func markReadReceived(_ params: [String]) -> [SessionRequest] {
-        func refuse(_ code: String, _ context: String?, _ text: String) -> [SessionRequest] {
-            let params = ["MARKREAD", code] + (context.map { [$0] } ?? []) + [text]
-            return [.reply(IRCMessage(source: serverName, command: "FAIL", params: params))]
-        }
-        guard let target = params.first, !target.isEmpty else {
-            return refuse("NEED_MORE_PARAMS", nil, "Missing the target")
-        }
-        guard params.count > 1 else { return [.readMarker(target)] }
-        guard params[1].hasPrefix("timestamp="),
-            let milliseconds = IRCServerTime.parse(String(params[1].dropFirst("timestamp=".count)))
-        else { return refuse("INVALID_PARAMS", target, "Not a timestamp") }
-        return [.moveMarker(target, ChatTimestamp(milliseconds: milliseconds))]
     }
 }
