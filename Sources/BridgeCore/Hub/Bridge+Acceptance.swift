@@ -72,7 +72,15 @@ extension Bridge {
 
     /// Has a client told, after what it is being told already, what failed of its messages in a room.
     func tellUntold(_ room: Room, _ session: IRCSession) {
-        for lane in room.untoldLanes(session.id, context) { session.appendLongAnswer(.untold(lane, after: 0)) }
+        for lane in room.untoldLanes(session.id, context) {
+            var after: UInt64 = 0
+            session.appendLongAnswer(
+                LongAnswer { [unowned self, unowned session] in
+                    guard let (line, number) = untoldLine(lane, after: after, session) else { return .last(nil) }
+                    after = number
+                    return .more(line)
+                })
+        }
     }
 
     func tellUntold(in room: Room, to clients: [ClientID]) {
@@ -82,10 +90,12 @@ extension Bridge {
         }
     }
 
-    func untoldStep(_ id: RoomID, _ after: UInt64, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    /// The next of what failed of the client's own messages in a room, or over an account's own link there, while it was
+    /// away; nil: there is no more.
+    private func untoldLine(_ id: RoomID, after: UInt64, _ session: IRCSession) -> (line: IRCMessage, number: UInt64)? {
         guard let (room, lane) = lane(id),
             let (answer, number) = room.tellUntold(session.id, lane, after: after, context)
-        else { return (nil, nil) }
-        return (channel(of: room).line(answer, in: room), .untold(id, after: number))
+        else { return nil }
+        return (channel(of: room).line(answer, in: room), number)
     }
 }

@@ -15,15 +15,30 @@ import WireBytes
 // A client that has waited in vain for ``Room/openingPatience`` does not wait again for a while, however many rooms it asks for.
 
 /// A client's entrance that waits.
-struct Entrance {
-    var room: RoomID
-    var channel: String
+final class Entrance {
+    let room: RoomID
+    let channel: String
     /// False: it comes back to its account's rooms, and is told nothing where that cannot be.
-    var isAsked: Bool
+    let isAsked: Bool
     /// When it asked.
-    var at: Now
+    let at: Now
     /// Of a client that can be given no more than one line with it.
     var label: String?
+
+    init(room: RoomID, channel: String, isAsked: Bool, at: Now) {
+        self.room = room
+        self.channel = channel
+        self.isAsked = isAsked
+        self.at = at
+    }
+}
+
+extension IRCSession {
+    var isAwaitingEntrance: Bool { longAnswers.contains { $0.subject is Entrance } }
+
+    func isAwaitingEntrance(to room: RoomID) -> Bool {
+        longAnswers.contains { ($0.subject as? Entrance)?.room == room }
+    }
 }
 
 extension Bridge {
@@ -55,12 +70,15 @@ extension Bridge {
     }
 
     func awaitEntrance(to room: Room, isAsked: Bool, _ session: IRCSession) {
-        var entrance = Entrance(room: room.id, channel: room.channel, isAsked: isAsked, at: context.now)
+        let entrance = Entrance(room: room.id, channel: room.channel, isAsked: isAsked, at: context.now)
         if let response = session.response, !response.label.isEmpty, !session.caps.contains(.batch) {
             entrance.label = response.label
             session.response?.isDeferred = true
         }
-        session.appendLongAnswer(.entrance(entrance))
+        session.appendLongAnswer(
+            LongAnswer(
+                of: entrance, unread: { [unowned self, unowned session] in _ = letIn(entrance, session) },
+                { [unowned self, unowned session] in letIn(entrance, session) ? .last(nil) : .waits }))
     }
 
     // MARK: - Letting in
@@ -103,10 +121,10 @@ extension Bridge {
         return session.response?.replies ?? []
     }
 
-    /// Lets a client in whose first long answer is this.
+    /// Lets a client in.
     ///
     /// - Returns: false: it waits on.
-    func letIn(_ entrance: Entrance, _ session: IRCSession) -> Bool {
+    private func letIn(_ entrance: Entrance, _ session: IRCSession) -> Bool {
         if let room = room(entrance.room), room.isOpening, room.missingSince == nil, !letsEverybodyIn,
             !session.hasNoReader
         {
@@ -114,7 +132,7 @@ extension Bridge {
             return false
         }
         // What it is told of this room comes before what it waits for else.
-        let later = session.takeLongAnswers().dropFirst()
+        let later = session.takeLongAnswers().filter { $0.subject !== entrance }
         defer { for answer in later { session.appendLongAnswer(answer) } }
         let replies = gathering(session) { enter(entrance, session) }.filter {
             $0.reduced(for: session.caps, nick: session.displayNick) != nil

@@ -302,7 +302,7 @@ extension Bridge {
     }
 
     /// Whether the rest of a client's LIST waits for the backend's answer.
-    func listWaits(_ session: IRCSession) -> Bool {
+    private func listWaits(_ session: IRCSession) -> Bool {
         guard let template = settings.template, templateListing == nil, roomsAsked.contains(template.backend) else {
             return false
         }
@@ -317,10 +317,10 @@ extension Bridge {
         let waiting = waitingLists.sorted { $0.rawValue < $1.rawValue }
         waitingLists = []
         for client in waiting {
-            guard let session = sessions[client], case .backendList = session.longAnswers.first else { continue }
-            if templateListing == nil {
-                session.replaceFirstLongAnswer(.line(session.numeric(.rplListEnd, "End of /LIST")))
-            }
+            guard let session = sessions[client],
+                let listing = session.longAnswers.first?.subject as? RoomListing, case .unopened = listing.place
+            else { continue }
+            listing.isImpatient = templateListing == nil
             pullLongAnswers(session)
             processInput(session)
         }
@@ -452,15 +452,16 @@ extension Bridge {
     }
 
     /// A room of the template's backend that is not open, for LIST.
-    func backendListStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        guard let listing = templateListing, next < listing.entries.count else {
-            return (session.numeric(.rplListEnd, "End of /LIST"), nil)
+    func unopenedRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> LongAnswer.Step {
+        if !listing.isImpatient, listWaits(session) { return .waits }
+        guard let known = templateListing, next < known.entries.count else {
+            return .last(session.numeric(.rplListEnd, "End of /LIST"))
         }
         walkedCount += 1
-        let rest = LongAnswer.backendList(next: next + 1, filter)
-        guard let entry = unopenedRoom(listing.entries[next], session),
-            filter.passes(ListFilter.Facts(channel: entry.channel, people: 0))
-        else { return (nil, rest) }
-        return (session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")), rest)
+        listing.place = .unopened(next: next + 1)
+        guard let entry = unopenedRoom(known.entries[next], session),
+            listing.filter.passes(ListFilter.Facts(channel: entry.channel, people: 0))
+        else { return .more(nil) }
+        return .more(session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")))
     }
 }

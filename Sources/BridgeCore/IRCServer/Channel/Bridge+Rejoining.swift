@@ -132,11 +132,20 @@ extension Bridge {
         guard let account = session.account?.name, rejoins(account), session.person != nil else { return }
         let present = Set(session.rooms.compactMap { room($0)?.storedKey })
         guard let first = memberships.rooms(of: account).first(where: { !present.contains($0.room) }) else { return }
-        session.appendLongAnswer(.rejoin(account: account, from: first.position))
+        appendRejoin(account, from: first.position, session)
+    }
+
+    private func appendRejoin(_ account: String, from position: Int64, _ session: IRCSession) {
+        let step = { [unowned self, unowned session] in rejoinStep(account, from: position, session) }
+        session.appendLongAnswer(
+            LongAnswer(unread: step) {
+                step()
+                return .last(nil)
+            })
     }
 
     /// Has the client enter one of the rooms, and goes on behind what it is told of that.
-    func rejoinStep(_ account: String, from position: Int64, _ session: IRCSession) {
+    private func rejoinStep(_ account: String, from position: Int64, _ session: IRCSession) {
         // It may be somebody else since, or have chosen otherwise.
         guard session.account?.name == account, rejoins(account), phase == .running else { return }
         var position = position
@@ -158,7 +167,7 @@ extension Bridge {
             }
             break
         }
-        session.appendLongAnswer(.rejoin(account: account, from: position))
+        appendRejoin(account, from: position, session)
     }
 
     /// The room, where the client may enter it now.

@@ -5,8 +5,25 @@ import WireBytes
 // JOIN, PART, NAMES, LIST, TOPIC and MODE: entering rooms, leaving them, and how they are. What people do to each other
 // there is in Bridge+Moderation.
 
+/// A LIST on its way to a client.
+final class RoomListing {
+    enum Place {
+        /// The rooms, from this one on.
+        case open(next: Int)
+        /// Those that the template's backend has and nobody has opened.
+        case unopened(next: Int)
+    }
+
+    let filter: ListFilter
+    var place = Place.open(next: 0)
+    /// It waits no longer for the backend to say which rooms it has.
+    var isImpatient = false
+
+    init(filter: ListFilter) { self.filter = filter }
+}
+
 extension Bridge {
-    // MARK: - Rooms
+    // MARK: - JOIN and PART
 
     static let noSuchRoom = "No such room; LIST shows them"
 
@@ -78,14 +95,17 @@ extension Bridge {
         reply(Channel.join(RoomSpeaker(person), person.realname, in: room, context), session)
         if !topic(of: room).isEmpty { sendTopic(room, session) }
         reply(markerMessage(room.channel, room.marker(of: session.id)), session)
-        if !session.caps.contains(.noImplicitNames) { session.appendLongAnswer(.names(room.id, cursor: 0)) }
+        if !session.caps.contains(.noImplicitNames) { appendNames(of: room, session) }
         syncMetadata(of: room, session)
         context.note(
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         for notice in room.statusNotices(context) + [room.ownStatusNotice(personID, context)].compactMap(\.self) {
-            session.appendLongAnswer(.entryNotice(room.id, Channel.notice(notice, in: room, context)))
+            let line = Channel.notice(notice, in: room, context)
+            // Unless it has left meanwhile.
+            session.appendLongAnswer(
+                LongAnswer { [id = room.id, unowned session] in .last(session.rooms.contains(id) ? line : nil) })
         }
-        if backlog != nil { session.appendLongAnswer(.backlog(room.id)) }
+        if let backlog { append(backlog, session) }
         tellUntold(room, session)
     }
 
@@ -131,10 +151,34 @@ extension Bridge {
         session.lastLeft = room.id
     }
 
+    // MARK: - NAMES and LIST
+
     func list(_ filter: ListFilter, _ session: IRCSession) {
         reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
         askForTemplateRooms()
-        session.appendLongAnswer(.list(nextRoom: 0, filter))
+        let listing = RoomListing(filter: filter)
+        session.appendLongAnswer(
+            LongAnswer(of: listing) { [unowned self, unowned session] in
+                switch listing.place {
+                case .open(let next): openRoomStep(listing, next, session)
+                case .unopened(let next): unopenedRoomStep(listing, next, session)
+                }
+            })
+    }
+
+    private func openRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> LongAnswer.Step {
+        walkedCount += 1
+        guard let room = firstRoom(from: next) else {
+            listing.place = .unopened(next: 0)
+            return .more(nil)
+        }
+        listing.place = .open(next: room.id.index + 1)
+        let now = context.now.wall.milliseconds
+        let facts = ListFilter.Facts(
+            channel: room.channel, people: room.memberCount, age: max(0, now - room.createdAt.milliseconds),
+            topicAge: room.moderation.topic.map { max(0, now - $0.setAt.milliseconds) })
+        guard listing.filter.passes(facts), mayEnter(room, session) else { return .more(nil) }
+        return .more(session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room)))
     }
 
     func names(_ channels: [String], _ session: IRCSession) {
@@ -143,13 +187,48 @@ extension Bridge {
         }
         for channel in channels {
             if let room = room(channel: channel, for: session) {
-                session.appendLongAnswer(.names(room.id, cursor: 0))
+                appendNames(of: room, session)
             } else {
                 let shown = NickMaker.prefix(of: UpstreamSession.printable(channel), maxBytes: 100)
                 session.appendLongAnswer(.line(session.numeric(.rplEndOfNames, shown, "End of /NAMES list")))
             }
         }
     }
+
+    /// 353 … 366. The cursor walks the room's slots.
+    private func appendNames(of room: Room, _ session: IRCSession) {
+        let id = room.id
+        var cursor = 0
+        session.appendLongAnswer(
+            LongAnswer { [unowned self, unowned session] in namesStep(id, &cursor, session) })
+    }
+
+    private func namesStep(_ id: RoomID, _ cursor: inout Int, _ session: IRCSession) -> LongAnswer.Step {
+        guard let room = room(id) else { return .last(nil) }
+        // Room for the names within 512 bytes.
+        let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
+        let withHosts = session.caps.contains(.userhostInNames)
+        var names = ""
+        names.reserveCapacity(budget)
+        while true {
+            let before = cursor
+            guard let personID = room.slots.next(&cursor) else { break }
+            guard let person = context.identities[personID] else { continue }
+            let name = room.moderation.prefixes(of: personID) + (withHosts ? person.source : person.nick)
+            guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
+                cursor = before
+                break
+            }
+            if !names.isEmpty { names += " " }
+            names += name
+        }
+        guard !names.isEmpty else {
+            return .last(session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"))
+        }
+        return .more(session.numeric(.rplNamReply, "=", room.channel, names))
+    }
+
+    // MARK: - TOPIC and MODE
 
     private func sendTopic(_ room: Room, _ session: IRCSession) {
         reply(session.numeric(.rplTopic, room.channel, topic(of: room)), session)

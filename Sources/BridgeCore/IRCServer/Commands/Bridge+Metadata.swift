@@ -197,24 +197,26 @@ extension Bridge {
                 IRCMessage(
                     source: settings.serverName, command: "BATCH", params: ["+" + reference, "metadata", room.channel]))
         )
-        session.appendLongAnswer(.metadata(room.id, cursor: 0, batch: reference))
+        let id = room.id
+        var cursor = 0
+        session.appendLongAnswer(
+            LongAnswer { [unowned self, unowned session] in metadataStep(id, &cursor, reference, session) })
     }
 
-    func metadataStep(_ id: RoomID, _ start: Int, _ batch: String, _ session: IRCSession) -> (IRCMessage?, LongAnswer?)
-    {
+    private func metadataStep(
+        _ id: RoomID, _ cursor: inout Int, _ batch: String, _ session: IRCSession
+    ) -> LongAnswer.Step {
         let end = IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + batch])
-        guard let room = room(id), metadata.wantsNames(session.id) else { return (end, nil) }
-        var cursor = start
+        guard let room = room(id), metadata.wantsNames(session.id) else { return .last(end) }
         while let person = room.slots.next(&cursor) {
             walkedCount += 1
-            let rest = LongAnswer.metadata(id, cursor: cursor, batch: batch)
             if var line = context.identities[person].flatMap({ metadataLine($0) }) {
                 line.setTag("batch", batch)
-                return (line, rest)
+                return .more(line)
             }
-            guard walkedCount < Self.longAnswerWalk else { return (nil, rest) }
+            guard walkedCount < Self.longAnswerWalk else { return .more(nil) }
         }
-        return (end, nil)
+        return .last(end)
     }
 
     /// The client's own metadata at registration: none.

@@ -28,21 +28,23 @@ extension Bridge {
         let operatorsOnly = whox?.flags.contains("o") ?? (options == "o")
         if mask.hasPrefix("#") {
             if let room = room(channel: mask, for: session) {
-                session.appendLongAnswer(
-                    .who(room.id, cursor: 0, mask: room.channel, whox: whox, operatorsOnly: operatorsOnly))
-                return
+                let (id, mask) = (room.id, room.channel)
+                var cursor = 0
+                return session.appendLongAnswer(
+                    LongAnswer { [unowned self, unowned session] in
+                        whoStep(id, &cursor, mask, whox, operatorsOnly: operatorsOnly, session)
+                    })
             }
             return endOfWho(mask, session)
         }
         // `WHO 0` is what old clients say for everybody.
         let pattern = IRCMask(mask == "0" ? "*" : mask, casemapping: settings.casemapping)
         if pattern.isPattern, !isService(mask) {
-            session.appendLongAnswer(
-                .whoMask(
-                    WhoSearch(
-                        rooms: Array(session.rooms), mask: pattern, shown: mask, whox: whox,
-                        operatorsOnly: operatorsOnly, includesItself: session.rooms.isEmpty)))
-            return
+            var search = WhoSearch(
+                rooms: Array(session.rooms), mask: pattern, shown: mask, whox: whox, operatorsOnly: operatorsOnly,
+                includesItself: session.rooms.isEmpty)
+            return session.appendLongAnswer(
+                LongAnswer { [unowned self, unowned session] in whoStep(&search, session) })
         }
         if let (id, person) = context.identities.person(nick: mask), isPresent(person),
             !operatorsOnly || operators.contains(id)
@@ -77,30 +79,27 @@ extension Bridge {
 
     // MARK: - Steps
 
-    func whoStep(
-        _ id: RoomID, _ start: Int, _ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool, _ session: IRCSession
-    ) -> (IRCMessage?, LongAnswer?) {
-        guard let room = room(id) else { return (nil, nil) }
-        var cursor = start
-        func rest() -> LongAnswer {
-            .who(id, cursor: cursor, mask: mask, whox: whox, operatorsOnly: operatorsOnly)
-        }
+    /// 352 or 354 … 315. The cursor walks the room's slots.
+    private func whoStep(
+        _ id: RoomID, _ cursor: inout Int, _ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool,
+        _ session: IRCSession
+    ) -> LongAnswer.Step {
+        guard let room = room(id) else { return .last(nil) }
         while let personID = room.slots.next(&cursor) {
             walkedCount += 1
             if let person = context.identities[personID], !operatorsOnly || operators.contains(personID) {
-                return (whoLine(personID, person, in: room, whox, session), rest())
+                return .more(whoLine(personID, person, in: room, whox, session))
             }
-            guard walkedCount < Self.longAnswerWalk else { return (nil, rest()) }
+            guard walkedCount < Self.longAnswerWalk else { return .more(nil) }
         }
-        return (session.numeric(.rplEndOfWho, mask, "End of /WHO list"), nil)
+        return .last(session.numeric(.rplEndOfWho, mask, "End of /WHO list"))
     }
 
-    func whoStep(_ search: WhoSearch, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        var search = search
+    private func whoStep(_ search: inout WhoSearch, _ session: IRCSession) -> LongAnswer.Step {
         if search.includesItself {
             search.includesItself = false
             if let id = session.person, let person = context.identities[id], fits(id, person, search) {
-                return (whoLine(id, person, in: nil, search.whox, session), .whoMask(search))
+                return .more(whoLine(id, person, in: nil, search.whox, session))
             }
         }
         while search.place < search.rooms.count {
@@ -112,14 +111,14 @@ extension Bridge {
             while let id = room.slots.next(&search.cursor) {
                 walkedCount += 1
                 if let person = context.identities[id], fits(id, person, search), !wasFound(id, search) {
-                    return (whoLine(id, person, in: room, search.whox, session), .whoMask(search))
+                    return .more(whoLine(id, person, in: room, search.whox, session))
                 }
-                guard walkedCount < Self.longAnswerWalk else { return (nil, .whoMask(search)) }
+                guard walkedCount < Self.longAnswerWalk else { return .more(nil) }
             }
             search.place += 1
             search.cursor = 0
         }
-        return (session.numeric(.rplEndOfWho, shownMask(search.shown), "End of /WHO list"), nil)
+        return .last(session.numeric(.rplEndOfWho, shownMask(search.shown), "End of /WHO list"))
     }
 
     private func fits(_ id: PersonID, _ person: Person, _ search: WhoSearch) -> Bool {

@@ -40,9 +40,9 @@ extension Bridge {
         for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], following(session)?.rooms[room.id] == nil else { continue }
             let backlog = backlog(of: room, session)
-            if backlog != nil {
+            if let backlog {
                 setHeld(client, true, in: room)
-                session.appendLongAnswer(.backlog(room.id))
+                append(backlog, session)
             }
             follow(room, session, from: Int64(room.recent.lastSequence), backlog)
             pullLongAnswers(session)
@@ -162,7 +162,7 @@ extension Bridge {
     /// There are lines to write.
     private func write(_ backlog: Backlog, _ session: IRCSession) {
         backlog.phase = .writing
-        session.appendLongAnswer(.backlog(backlog.room))
+        append(backlog, session)
         pullLongAnswers(session)
         processInput(session)
     }
@@ -174,15 +174,26 @@ extension Bridge {
         endBatch(reference, session)
     }
 
+    /// What was said in a room while the client was away.
+    func append(_ backlog: Backlog, _ session: IRCSession) {
+        let id = backlog.room
+        session.appendLongAnswer(
+            LongAnswer(of: backlog) { [unowned self, unowned session] in
+                // What was said before is no part of the answer to a labeled line.
+                if session.following?.backlog(of: id)?.isAnnounced == false { endLongAnswerBatch(session) }
+                return writeBacklog(of: id, session) ? .more(nil) : .last(nil)
+            })
+    }
+
     /// Takes a step. False: nothing more can be written now.
-    func writeBacklog(of id: RoomID, _ session: IRCSession) -> Bool {
+    private func writeBacklog(of id: RoomID, _ session: IRCSession) -> Bool {
         guard let following = session.following, let backlog = following.backlog(of: id), let room = room(id) else {
             return false
         }
         switch backlog.phase {
         case .announced:
             // Behind what else the client is told of its rooms, as when the store has to answer first.
-            if read(backlog, session, following) { session.appendLongAnswer(.backlog(id)) }
+            if read(backlog, session, following) { append(backlog, session) }
             return false
         case .reading: return false
         case .writing:
@@ -299,7 +310,7 @@ extension Bridge {
         following.rooms[id] = nil
         guard let backlog = following.backlog(of: id) else { return }
         following.backlogs.removeAll { $0 === backlog }
-        session.removeLongAnswers { if case .backlog(id) = $0 { true } else { false } }
+        session.removeLongAnswers { ($0.subject as? Backlog)?.room == id }
         closeBatch(backlog, session)
         while let line = backlog.nextHeld() {
             following.heldByteCount -= line.count

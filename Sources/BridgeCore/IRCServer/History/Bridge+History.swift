@@ -9,14 +9,6 @@ import WireBytes
 // there, from the backend. All three are one order: that in which the room was shown what was said, and in front of it that of
 // the backend.
 
-/// How writing a long answer goes on.
-enum AnswerProgress {
-    case goesOn
-    /// Something else must come first.
-    case waits
-    case over
-}
-
 extension Bridge {
     /// Whether the session may see what was said in the room: it is there; or it could enter, and its account was given the
     /// room by name, or this client of the account was there and did not leave: clients ask for what they missed before they
@@ -135,7 +127,12 @@ extension Bridge {
         answer.placesLeft = places.reversed()
         // The batch of the messages is the whole answer, and bears the label.
         session.response?.isDeferred = true
-        session.appendLongAnswer(.history(answer))
+        append(answer, session)
+    }
+
+    func append(_ answer: HistoryAnswer, _ session: IRCSession) {
+        session.appendLongAnswer(
+            LongAnswer(of: answer) { [unowned self, unowned session] in historyStep(answer, session) })
     }
 
     // MARK: - Places
@@ -385,8 +382,9 @@ extension Bridge {
     }
 
     func historyTimerFired(_ session: IRCSession) {
-        if case .redaction(let redaction) = session.longAnswers.first { return redactionTimedOut(redaction, session) }
-        guard case .history(let answer) = session.longAnswers.first else { return }
+        let subject = session.longAnswers.first?.subject
+        if let redaction = subject as? PrivateRedaction { return redactionTimedOut(redaction, session) }
+        guard let answer = subject as? HistoryAnswer else { return }
         switch answer.phase {
         case .begun, .writing, .failed: return
         case .fetching:
@@ -401,7 +399,7 @@ extension Bridge {
     // MARK: - Writing
 
     /// Takes a step.
-    func writeHistory(_ answer: HistoryAnswer, _ session: IRCSession) -> AnswerProgress {
+    private func historyStep(_ answer: HistoryAnswer, _ session: IRCSession) -> LongAnswer.Step {
         switch answer.phase {
         case .placing, .fetching, .reading: return .waits
         case .begun:
@@ -411,9 +409,9 @@ extension Bridge {
             case .search: answer.searchUntil = context.now.monotonic + HistoryAnswer.patience
             case .lines: break
             }
-            return .goesOn
+            return .more(nil)
         case .failed(let refusal):
-            if looksElsewhere(answer) { return .goesOn }
+            if looksElsewhere(answer) { return .more(nil) }
             if answer.reading != nil {
                 writeService(serviceLines(about: refusal, session), session)
             } else if answer.hasBegun {
@@ -422,16 +420,16 @@ extension Bridge {
                 let line = refusal.line(from: settings.serverName)
                 count(write(line, to: session, label: answer.label, batch: nil), session)
             }
-            return .over
+            return .last(nil)
         case .writing: return writeNext(answer, session)
         }
     }
 
-    private func writeNext(_ answer: HistoryAnswer, _ session: IRCSession) -> AnswerProgress {
+    private func writeNext(_ answer: HistoryAnswer, _ session: IRCSession) -> LongAnswer.Step {
         // Everything is searched before anything is shown.
         if case .search = answer.question, !answer.placesLeft.isEmpty {
             _ = read(answer)
-            return .goesOn
+            return .more(nil)
         }
         if !answer.hasBegun {
             answer.hasBegun = true
@@ -442,7 +440,7 @@ extension Bridge {
                     source: settings.serverName, command: "BATCH", params: ["+" + reference] + answer.batchParams)
                 count(write(line, to: session, label: answer.label, batch: nil), session)
             }
-            return .goesOn
+            return .more(nil)
         }
         let line = answer.nextLine { row in
             answer.reading == nil ? lines(of: row, for: session) : serviceLines(of: row, answer, session)
@@ -451,11 +449,11 @@ extension Bridge {
             answer.hasWritten = true
             count(
                 write(line, to: session, label: nil, batch: answer.batch ?? session.longAnswerBatch), session)
-            return .goesOn
+            return .more(nil)
         }
-        if read(answer) { return .goesOn }
+        if read(answer) { return .more(nil) }
         end(answer, session)
-        return .over
+        return .last(nil)
     }
 
     /// The service's answer is no batch of its own; of a labeled line's answer it is a part.

@@ -142,7 +142,8 @@ extension Bridge {
             return
         }
         session.response?.isDeferred = true
-        session.appendLongAnswer(.redaction(redaction))
+        session.appendLongAnswer(
+            LongAnswer(of: redaction) { [unowned self, unowned session] in redactionStep(redaction, session) })
     }
 
     private func isParty(_ party: PrivateMessage.Party, _ session: IRCSession) -> Bool {
@@ -264,7 +265,7 @@ extension Bridge {
     // MARK: - Looking it up
 
     /// Takes a step of the client's answer that comes first.
-    func writeRedaction(_ redaction: PrivateRedaction, _ session: IRCSession) -> AnswerProgress {
+    private func redactionStep(_ redaction: PrivateRedaction, _ session: IRCSession) -> LongAnswer.Step {
         let refusal: ActionRefusal?
         switch redaction.phase {
         case .placing, .reading: return .waits
@@ -285,7 +286,7 @@ extension Bridge {
                 "REDACT", ActionRefusal.word(redaction.nick), redaction.msgid, from: settings.serverName)
             write(line, to: session, label: redaction.label, batch: nil)
         }
-        return .over
+        return .last(nil)
     }
 
     private func ask(

@@ -182,7 +182,7 @@ extension Bridge {
         let answer = HistoryAnswer(session.id, question, batch: [], label: nil)
         answer.reading = reading
         answer.placesLeft = rooms.reversed().map { .room($0) }
-        session.appendLongAnswer(.history(answer))
+        append(answer, session)
     }
 
     // MARK: - Answers

@@ -15,6 +15,8 @@ enum ServiceListing {
     case status(next: Int, line: Int)
     /// The people of a room on one side, from a place in its slots on, and what of their line is made already.
     case people(RoomID, cursor: Int, isUpstream: Bool, begun: String)
+    /// How many they are.
+    case line(IRCMessage)
 }
 
 extension Bridge {
@@ -26,14 +28,26 @@ extension Bridge {
         return nil
     }
 
-    /// A step of a listing.
-    func serviceStep(_ listing: ServiceListing, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    private func append(_ listing: ServiceListing, _ session: IRCSession) {
+        var rest = listing
+        session.appendLongAnswer(
+            LongAnswer { [unowned self, unowned session] in
+                let (line, next) = serviceStep(rest, session)
+                guard let next else { return .last(line) }
+                rest = next
+                return .more(line)
+            })
+    }
+
+    /// A line of a listing, and what is left of it.
+    private func serviceStep(_ listing: ServiceListing, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
         switch listing {
         case .rooms(let next, let count): roomStep(next, count, session)
         case .unopenedRooms(let next, let count): unopenedRoomStep(next, count, session)
         case .status(let next, let line): statusStep(next, line, session)
         case .people(let id, let cursor, let isUpstream, let begun):
             peopleStep(id, cursor, isUpstream: isUpstream, begun, session)
+        case .line(let line): (line, nil)
         }
     }
 
@@ -41,21 +55,21 @@ extension Bridge {
 
     func listRooms(_ session: IRCSession) {
         askForTemplateRooms()
-        session.appendLongAnswer(.service(.rooms(next: 0, count: 0)))
+        append(.rooms(next: 0, count: 0), session)
     }
 
-    private func roomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    private func roomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
         walkedCount += 1
-        guard let room = firstRoom(from: next) else { return (nil, .service(.unopenedRooms(next: 0, count: count))) }
+        guard let room = firstRoom(from: next) else { return (nil, .unopenedRooms(next: 0, count: count)) }
         let rest = room.id.index + 1
-        guard mayEnter(room, session) else { return (nil, .service(.rooms(next: rest, count: count))) }
+        guard mayEnter(room, session) else { return (nil, .rooms(next: rest, count: count)) }
         let people = room.memberCount == 0 ? "nobody" : Self.counted(room.memberCount, "person", "people")
         let you = session.rooms.contains(room.id) ? ", you among them" : ""
         let text = "\(room.channel): \(people)\(you); \(linkInShort(room))"
-        return (serviceLine(text, to: session), .service(.rooms(next: rest, count: count + 1)))
+        return (serviceLine(text, to: session), .rooms(next: rest, count: count + 1))
     }
 
-    private func unopenedRoomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    private func unopenedRoomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
         walkedCount += 1
         guard let listing = templateListing, settings.template != nil, next < listing.entries.count else {
             let text =
@@ -64,11 +78,11 @@ extension Bridge {
             return (serviceLine(text, to: session), nil)
         }
         guard let entry = unopenedRoom(listing.entries[next], session) else {
-            return (nil, .service(.unopenedRooms(next: next + 1, count: count)))
+            return (nil, .unopenedRooms(next: next + 1, count: count))
         }
         return (
             serviceLine("\(entry.channel): not open; whoever enters it opens it", to: session),
-            .service(.unopenedRooms(next: next + 1, count: count + 1))
+            .unopenedRooms(next: next + 1, count: count + 1)
         )
     }
 
@@ -95,19 +109,19 @@ extension Bridge {
         if context.isDurable, context.ledger.condition != .sound {
             say("The disk fails: what is said now may not outlast a restart.", to: session)
         }
-        session.appendLongAnswer(.service(.status(next: 0, line: 0)))
+        append(.status(next: 0, line: 0), session)
     }
 
-    private func statusStep(_ next: Int, _ index: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
+    private func statusStep(_ next: Int, _ index: Int, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
         walkedCount += 1
         guard let room = firstRoom(from: next) else { return (nil, nil) }
-        let nextRoom = LongAnswer.service(.status(next: room.id.index + 1, line: 0))
+        let nextRoom = ServiceListing.status(next: room.id.index + 1, line: 0)
         guard mayEnter(room, session) else { return (nil, nextRoom) }
         let budget = serviceBudget(for: session)
         let lines = statusLines(of: room, session).flatMap { IRCTextSplitter.split($0, budget: budget) }
         guard lines.indices.contains(index) else { return (nil, nextRoom) }
         return (
-            serviceLine(lines[index], to: session), .service(.status(next: room.id.index, line: index + 1))
+            serviceLine(lines[index], to: session), .status(next: room.id.index, line: index + 1)
         )
     }
 
@@ -152,20 +166,20 @@ extension Bridge {
             return say("Of which room? Say who <#room>.", to: session)
         }
         guard let room = serviceRoom(name, session) else { return }
-        session.appendLongAnswer(.service(.people(room.id, cursor: 0, isUpstream: false, begun: "")))
+        append(.people(room.id, cursor: 0, isUpstream: false, begun: ""), session)
     }
 
     private func peopleStep(
         _ id: RoomID, _ start: Int, isUpstream: Bool, _ begun: String, _ session: IRCSession
-    ) -> (IRCMessage?, LongAnswer?) {
+    ) -> (IRCMessage?, ServiceListing?) {
         guard let room = room(id) else { return (nil, nil) }
         let head = "On \(isUpstream ? room.settings.url.host : "IRC"): "
         let headCount = head.utf8.count
         var text = begun.isEmpty ? head : begun
         let budget = serviceBudget(for: session)
         var cursor = start
-        func rest(from cursor: Int, _ begun: String = "") -> LongAnswer {
-            .service(.people(id, cursor: cursor, isUpstream: isUpstream, begun: begun))
+        func rest(from cursor: Int, _ begun: String = "") -> ServiceListing {
+            .people(id, cursor: cursor, isUpstream: isUpstream, begun: begun)
         }
         while true {
             let before = cursor
@@ -174,7 +188,7 @@ extension Bridge {
                     text.utf8.count > headCount ? serviceLine(text, to: session) : nil,
                     isUpstream
                         ? endOfPeople(room, session)
-                        : .service(.people(id, cursor: 0, isUpstream: true, begun: ""))
+                        : .people(id, cursor: 0, isUpstream: true, begun: "")
                 )
             }
             walkedCount += 1
@@ -189,7 +203,7 @@ extension Bridge {
         }
     }
 
-    private func endOfPeople(_ room: Room, _ session: IRCSession) -> LongAnswer? {
+    private func endOfPeople(_ room: Room, _ session: IRCSession) -> ServiceListing? {
         let people = room.memberCount == 0 ? "Nobody" : Self.counted(room.memberCount, "person", "people")
         return serviceLine("\(people) in \(room.channel).", to: session).map { .line($0) }
     }

@@ -164,37 +164,19 @@ extension Bridge {
         guard session.hasLongAnswers else { return }
         if session.hasNoReader { return dropLongAnswers(session) }
         walkedCount = 0
-        while session.hasLongAnswers {
+        while let answer = session.longAnswers.first {
             guard session.undrainedBytes < Self.longAnswerWindow, walkedCount < Self.longAnswerWalk else {
                 context.emit(.notifyWhenDrained(session.id))
                 return
             }
-            if case .backlog(let room) = session.longAnswers[0] {
-                // What was said before is no part of the answer to a labeled line.
-                if session.following?.backlog(of: room)?.isAnnounced == false { endLongAnswerBatch(session) }
-                if !writeBacklog(of: room, session) { session.replaceFirstLongAnswer(nil) }
-                continue
+            let line: IRCMessage?
+            switch answer.next() {
+            case .waits: return
+            case .more(let next): line = next
+            case .last(let last):
+                session.removeLongAnswer(answer)
+                line = last
             }
-            if case .history(let answer) = session.longAnswers[0] {
-                switch writeHistory(answer, session) {
-                case .goesOn: break
-                case .waits: return
-                case .over: session.replaceFirstLongAnswer(nil)
-                }
-                continue
-            }
-            if case .redaction(let redaction) = session.longAnswers[0] {
-                guard case .over = writeRedaction(redaction, session) else { return }
-                session.replaceFirstLongAnswer(nil)
-                continue
-            }
-            if case .backendList = session.longAnswers[0], listWaits(session) { return }
-            if case .entrance(let entrance) = session.longAnswers[0] {
-                guard letIn(entrance, session) else { return }
-                continue
-            }
-            let (line, rest) = step(session.longAnswers[0], session)
-            session.replaceFirstLongAnswer(rest)
             if let line {
                 session.undrainedBytes += write(line, to: session, label: nil, batch: session.longAnswerBatch)
             }
@@ -204,74 +186,10 @@ extension Bridge {
         endLongAnswerBatch(session)
     }
 
-    private func endLongAnswerBatch(_ session: IRCSession) {
+    func endLongAnswerBatch(_ session: IRCSession) {
         guard let reference = session.longAnswerBatch else { return }
         session.longAnswerBatch = nil
         endBatch(reference, session)
-    }
-
-    /// One line of an answer, and what is left of it.
-    private func step(_ answer: LongAnswer, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        switch answer {
-        case .line(let message): return (message, nil)
-        case .entryNotice(let id, let notice): return (session.rooms.contains(id) ? notice : nil, nil)
-        case .names(let id, let cursor): return namesStep(id, cursor, session)
-        case .who(let id, let cursor, let mask, let whox, let operatorsOnly):
-            return whoStep(id, cursor, mask, whox, operatorsOnly: operatorsOnly, session)
-        case .whoMask(let search): return whoStep(search, session)
-        case .list(let next, let filter): return listStep(next, filter, session)
-        case .backendList(let next, let filter): return backendListStep(next, filter, session)
-        case .metadata(let id, let cursor, let batch): return metadataStep(id, cursor, batch, session)
-        case .backlog, .history, .redaction, .entrance: return (nil, nil)
-        case .service(let listing): return serviceStep(listing, session)
-        case .untold(let id, let after): return untoldStep(id, after, session)
-        case .rejoin(let account, let position):
-            rejoinStep(account, from: position, session)
-            return (nil, nil)
-        }
-    }
-
-    private func namesStep(_ id: RoomID, _ start: Int, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        guard let room = room(id) else { return (nil, nil) }
-        var cursor = start
-        // Room for the names within 512 bytes.
-        let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
-        let withHosts = session.caps.contains(.userhostInNames)
-        var names = ""
-        names.reserveCapacity(budget)
-        while true {
-            let before = cursor
-            guard let personID = room.slots.next(&cursor) else { break }
-            guard let person = context.identities[personID] else { continue }
-            let name = room.moderation.prefixes(of: personID) + (withHosts ? person.source : person.nick)
-            guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
-                cursor = before
-                break
-            }
-            if !names.isEmpty { names += " " }
-            names += name
-        }
-        guard !names.isEmpty else {
-            return (session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"), nil)
-        }
-        return (
-            session.numeric(.rplNamReply, "=", room.channel, names),
-            .names(id, cursor: cursor)
-        )
-    }
-
-    private func listStep(_ next: Int, _ filter: ListFilter, _ session: IRCSession) -> (IRCMessage?, LongAnswer?) {
-        walkedCount += 1
-        guard let room = firstRoom(from: next) else { return (nil, .backendList(next: 0, filter)) }
-        let now = context.now.wall.milliseconds
-        let facts = ListFilter.Facts(
-            channel: room.channel, people: room.memberCount, age: max(0, now - room.createdAt.milliseconds),
-            topicAge: room.moderation.topic.map { max(0, now - $0.setAt.milliseconds) })
-        let line = session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room))
-        return (
-            filter.passes(facts) && mayEnter(room, session) ? line : nil,
-            .list(nextRoom: room.id.index + 1, filter)
-        )
     }
 
     func isLocal(_ person: Person) -> Bool {

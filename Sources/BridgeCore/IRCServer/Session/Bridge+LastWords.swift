@@ -44,9 +44,8 @@ extension Bridge {
     /// Nobody reads the answers. But the client enters the rooms that it waits for: what it said may be for them.
     func dropLongAnswers(_ session: IRCSession) {
         while let first = session.longAnswers.first {
-            if case .entrance(let entrance) = first, letIn(entrance, session) { continue }
-            session.replaceFirstLongAnswer(nil)
-            if case .rejoin(let account, let position) = first { rejoinStep(account, from: position, session) }
+            session.removeLongAnswer(first)
+            first.unread()
         }
         session.longAnswerBatch = nil
     }

@@ -314,16 +314,6 @@ final class IRCSession {
 
     func appendLongAnswer(_ answer: LongAnswer) { modifyAnswering { $0.longAnswers.append(answer) } }
 
-    var isAwaitingEntrance: Bool { isAwaitingEntrance { _ in true } }
-
-    func isAwaitingEntrance(to room: RoomID) -> Bool { isAwaitingEntrance { $0.room == room } }
-
-    private func isAwaitingEntrance(_ isMeant: (Entrance) -> Bool) -> Bool {
-        longAnswers.contains { answer in
-            if case .entrance(let entrance) = answer { isMeant(entrance) } else { false }
-        }
-    }
-
     func takeLongAnswers() -> [LongAnswer] {
         guard let answers = answering?.longAnswers else { return [] }
         modifyAnswering { $0.longAnswers = [] }
@@ -335,12 +325,7 @@ final class IRCSession {
         modifyAnswering { $0.longAnswers.removeAll(where: isUnwanted) }
     }
 
-    /// What is left of the first long answer; nil: nothing.
-    func replaceFirstLongAnswer(_ rest: LongAnswer?) {
-        modifyAnswering {
-            if let rest { $0.longAnswers[0] = rest } else { $0.longAnswers.removeFirst() }
-        }
-    }
+    func removeLongAnswer(_ answer: LongAnswer) { removeLongAnswers { $0 === answer } }
 
     var longAnswerBatch: String? {
         get { answering?.longAnswerBatch }
