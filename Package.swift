@@ -26,6 +26,7 @@ let package = Package(
         .library(name: "IRCProtocol", targets: ["IRCProtocol"]),
         .library(name: "WSProtocol", targets: ["WSProtocol"]),
         .library(name: "Dialects", targets: ["Dialects"]),
+        .library(name: "DescribedDialects", targets: ["DescribedDialects"]),
     ],
     targets: [
         // Shims over the kernel's calls and Debian's libraries; no logic.
@@ -44,6 +45,7 @@ let package = Package(
         core("WSProtocol", ["WireBytes", "Digests", "HTTPProtocol", "CZlib"]),
         core("ChatModel", []),
         core("Dialects", ["ChatModel", "JSONText", "WireBytes"]),
+        core("DescribedDialects", ["Dialects", "ChatModel", "JSONText", "WireBytes"]),
         core(
             "BridgeCore",
             ["ChatModel", "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "WireBytes", "Digests"]),
@@ -57,30 +59,32 @@ let package = Package(
         .executableTarget(
             name: "ChatBridge",
             dependencies: [
-                "BridgeCore", "Store", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "Dialects",
-                "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
+                "BridgeCore", "Store", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "DescribedDialects",
+                "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             swiftSettings: strict),
 
         .target(
             name: "BridgeTestSupport",
             dependencies: [
-                "WireBytes", "BridgeCore", "ChatModel", "Dialects", "Digests", "IRCProtocol", "JSONText", "WSProtocol",
-                "HTTPProtocol",
+                "WireBytes", "BridgeCore", "ChatModel", "DescribedDialects", "Dialects", "Digests", "IRCProtocol", "JSONText",
+                "WSProtocol", "HTTPProtocol",
             ],
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
         tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),
         tests("IRCProtocolTests", ["IRCProtocol", "WireBytes"]),
         tests("HTTPProtocolTests", ["HTTPProtocol", "WireBytes"]),
         tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes"]),
-        tests("DialectTests", ["Dialects", "ChatModel", "JSONText", "WireBytes"], resources: [.copy("Fixtures")]),
+        tests(
+            "DialectTests", ["DescribedDialects", "Dialects", "ChatModel", "JSONText", "WireBytes"],
+            resources: [.copy("Fixtures")]),
         tests("TransportTests", ["Transport", "WireBytes"]),
         tests("StoreTests", ["Store", "ChatModel", "CSQLite"], resources: [.copy("Dumps")]),
         tests(
             "BridgeTests",
             [
-                "BridgeCore", "ChatBridge", "Studio", "Transport", "ChatModel", "Dialects", "IRCProtocol", "WSProtocol",
-                "HTTPProtocol", "JSONText", "WireBytes", "Digests",
+                "BridgeCore", "ChatBridge", "DescribedDialects", "Studio", "Transport", "ChatModel", "Dialects",
+                "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             resources: [.copy("Transcripts")]),
     ],

@@ -11,7 +11,10 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "codec-bench",
-            dependencies: [.product(name: "Dialects", package: "chatbridge")],
+            dependencies: [
+                .product(name: "DescribedDialects", package: "chatbridge"),
+                .product(name: "Dialects", package: "chatbridge"),
+            ],
             swiftSettings: [
                 .enableUpcomingFeature("ExistentialAny"),
                 .enableUpcomingFeature("MemberImportVisibility"),

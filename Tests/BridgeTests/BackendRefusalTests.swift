@@ -1,5 +1,6 @@
 import BridgeTestSupport
 import ChatModel
+import DescribedDialects
 import Dialects
 import HTTPProtocol
 import Testing

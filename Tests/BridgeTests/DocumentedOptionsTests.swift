@@ -1,4 +1,5 @@
 import ChatModel
+import DescribedDialects
 import Dialects
 import JSONText
 import Testing

@@ -1,3 +1,4 @@
+import DescribedDialects
 import Dialects
 
 /// What confirms the messages of a room with a described dialect, and what becomes of unconfirmed ones when the link is

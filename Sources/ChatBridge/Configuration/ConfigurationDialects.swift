@@ -1,3 +1,4 @@
+import DescribedDialects
 import Dialects
 import JSONText
 

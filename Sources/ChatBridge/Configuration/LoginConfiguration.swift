@@ -1,4 +1,5 @@
 import BridgeCore
+import DescribedDialects
 import Dialects
 import HTTPProtocol
 import JSONText

@@ -303,7 +303,7 @@ final class BackendAccount {
 
     // MARK: - Lifetimes
 
-    private var loginIsDescribed: Bool { settings.login?.calls is TemplateLogin }
+    private var loginIsDescribed: Bool { settings.login?.calls != nil }
 
     /// A number in a unit that it is not in: seconds as milliseconds.
     private func noteLifetime(_ lifetime: Duration, _ context: BridgeContext) {

@@ -4,31 +4,31 @@ public import JSONText
 // The canonical JSON form of events and commands: what the fixtures are written in and `chatbridge check --frame` prints.
 
 /// Builds an object without the members that say nothing: absent, `null`, `[]` and `{}` are the same in an event.
-struct CanonicalObject {
+package struct CanonicalObject {
     private(set) var members: [JSONValue.Member] = []
 
-    init(kind: String? = nil) { if let kind { text("kind", kind) } }
+    package init(kind: String? = nil) { if let kind { text("kind", kind) } }
 
-    mutating func value(_ key: String, _ value: JSONValue?) {
+    package mutating func value(_ key: String, _ value: JSONValue?) {
         switch value {
         case nil, .null, .array([]), .object([]): break
         case .some(let value): members.append(.init(key, value))
         }
     }
-    mutating func text(_ key: String, _ text: String?) { value(key, text.map { .string($0) }) }
-    mutating func id(_ key: String, _ id: ChatID?) { text(key, id?.rawValue) }
-    mutating func ids(_ key: String, _ ids: [ChatID]) { value(key, .array(ids.map { .string($0.rawValue) })) }
-    mutating func integer(_ key: String, _ number: Int64?) { value(key, number.map { .integer($0) }) }
-    mutating func time(_ key: String, _ time: ChatTimestamp?) { integer(key, time?.milliseconds) }
-    mutating func truth(_ key: String, _ flag: Bool) { if flag { value(key, .bool(true)) } }
-    mutating func person(_ key: String, _ person: ChatPerson) {
+    package mutating func text(_ key: String, _ text: String?) { value(key, text.map { .string($0) }) }
+    package mutating func id(_ key: String, _ id: ChatID?) { text(key, id?.rawValue) }
+    package mutating func ids(_ key: String, _ ids: [ChatID]) { value(key, .array(ids.map { .string($0.rawValue) })) }
+    package mutating func integer(_ key: String, _ number: Int64?) { value(key, number.map { .integer($0) }) }
+    package mutating func time(_ key: String, _ time: ChatTimestamp?) { integer(key, time?.milliseconds) }
+    package mutating func truth(_ key: String, _ flag: Bool) { if flag { value(key, .bool(true)) } }
+    package mutating func person(_ key: String, _ person: ChatPerson) {
         var object = CanonicalObject()
         object.id("id", person.id)
         object.text("name", person.name)
         value(key, object.json)
     }
 
-    var json: JSONValue { .object(members) }
+    package var json: JSONValue { .object(members) }
 }
 
 extension ChatAttachment {

@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import JSONText
 
 // One field of an event: where its value is and how it is read.

@@ -1,3 +1,4 @@
+public import Dialects
 public import JSONText
 
 /// Logging in as the configuration describes it: where to, with which body, and where the tokens stand in the answer.

@@ -1,4 +1,5 @@
 public import ChatModel
+public import Dialects
 import JSONText
 
 /// Any backend that speaks JSON, described instead of programmed: where things are in its frames, and what ours look like.

@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import JSONText
 
 // What a custom dialect sends: JSON with places for the values of an event.

@@ -5,12 +5,12 @@ import JSONText
 // strict here would lose messages over it.
 
 /// Ids and names out of JSON.
-enum FrameText {
+package enum FrameText {
     /// Longest type value that is kept for the log, in code points. No dialect has one half as long.
     static let maxTypeKeyLength = 64
 
     /// An id: a string that is not empty, or a number in decimal digits, all of them. Nil for everything else.
-    static func id(_ field: JSONField?) -> ChatID? {
+    package static func id(_ field: JSONField?) -> ChatID? {
         guard let field else { return nil }
         switch field.kind {
         case .string: return field.isEmptyString ? nil : string(field)
@@ -20,7 +20,7 @@ enum FrameText {
     }
 
     /// The same as text, without looking for a UUID in it: for rooms and references.
-    static func name(_ field: JSONField?) -> String? {
+    package static func name(_ field: JSONField?) -> String? {
         guard let field else { return nil }
         guard field.kind == .string else { return number(field) }
         return field.isEmptyString ? nil : field.string
@@ -77,7 +77,7 @@ enum FrameText {
     }
 
     /// Whether two texts are the same bytes; Swift compares strings by canonical equivalence.
-    static func areSameBytes(_ a: String, _ b: String) -> Bool {
+    package static func areSameBytes(_ a: String, _ b: String) -> Bool {
         guard a.utf8.count == b.utf8.count else { return false }
         let areSame = a.utf8.withContiguousStorageIfAvailable { a in
             b.utf8.withContiguousStorageIfAvailable { b in
@@ -89,7 +89,7 @@ enum FrameText {
     }
 
     /// The type value of a frame, for the log.
-    static func typeKey(_ field: JSONField) -> String {
+    package static func typeKey(_ field: JSONField) -> String {
         field.withRawBytes { bytes in
             // At most four bytes to a code point; what is cut in half at the end falls to the limit below.
             let front = String(decoding: bytes.prefix(maxTypeKeyLength * 4), as: UTF8.self)
@@ -100,12 +100,12 @@ enum FrameText {
 
 extension JSONWriter {
     /// An id as it was received.
-    mutating func id(_ id: ChatID) {
+    package mutating func id(_ id: ChatID) {
         if !string(byteCount: 36, { id.writeUUID(to: $0) }) { string(id.rawValue) }
     }
 
     /// The same within a string.
-    mutating func appendToString(_ id: ChatID) {
+    package mutating func appendToString(_ id: ChatID) {
         if !appendToString(byteCount: 36, { id.writeUUID(to: $0) }) { appendToString(id.rawValue) }
     }
 }
@@ -113,9 +113,9 @@ extension JSONWriter {
 /// Times out of JSON: numbers of any usual unit and ISO 8601.
 ///
 /// A bad time never costs a message: whatever cannot be read is nil, which means "use the time of receipt".
-struct FrameTime {
+package struct FrameTime {
     /// Since when small numbers count.
-    enum Epoch: Sendable {
+    package enum Epoch: Sendable {
         /// 1970-01-01.
         case unix
         /// 2001-01-01, for numbers below 1.2e9; greater ones are since 1970. Reference-date seconds stay below that until
@@ -124,9 +124,9 @@ struct FrameTime {
     }
 
     /// 9999-12-31T23:59:59.999Z.
-    static let latestMilliseconds: Int64 = 253_402_300_799_999
+    package static let latestMilliseconds: Int64 = 253_402_300_799_999
     /// Seconds from 1970-01-01 to 2001-01-01.
-    static let referenceDateSeconds: Double = 978_307_200
+    package static let referenceDateSeconds: Double = 978_307_200
     /// Longest text that is looked at, in bytes: any ISO 8601 time or number fits.
     static let maxTextBytes = 64
 
@@ -134,8 +134,13 @@ struct FrameTime {
     /// What a time without zone is ahead of UTC, in seconds.
     var naiveOffsetSeconds: Int64 = 0
 
+    package init(epoch: Epoch = .unix, naiveOffsetSeconds: Int64 = 0) {
+        self.epoch = epoch
+        self.naiveOffsetSeconds = naiveOffsetSeconds
+    }
+
     /// A number, or a string that is ISO 8601 or a number.
-    func read(_ field: JSONField?) -> ChatTimestamp? {
+    package func read(_ field: JSONField?) -> ChatTimestamp? {
         guard let field else { return nil }
         switch field.kind {
         case .integer, .decimal:
@@ -150,7 +155,7 @@ struct FrameTime {
         }
     }
 
-    func read(_ value: JSONValue?) -> ChatTimestamp? {
+    package func read(_ value: JSONValue?) -> ChatTimestamp? {
         guard let value else { return nil }
         if case .string(let text) = value { return self.text(text) }
         return value.double.flatMap(number)

@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import JSONText
 
 // From a frame to events by a list of rules, of which the first that matches counts.

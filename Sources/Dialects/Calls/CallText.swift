@@ -38,12 +38,14 @@ enum CallTarget {
 }
 
 /// An address as its places are filled.
-struct AddressWriter {
-    private(set) var text = ""
+package struct AddressWriter {
+    package private(set) var text = ""
     /// The parameter that stood behind the `?` was left out, and the next one takes its place.
     private var isMarkLost = false
 
-    mutating func add(_ plain: String) {
+    package init() {}
+
+    package mutating func add(_ plain: String) {
         if isMarkLost, plain.hasPrefix("&"), !text.contains("?") {
             text += "?" + plain.dropFirst()
         } else {
@@ -55,7 +57,7 @@ struct AddressWriter {
     /// is a parameter of its own name.
     ///
     /// - Parameter value: percent-encoded.
-    mutating func addOptional(_ name: String, _ value: String?) {
+    package mutating func addOptional(_ name: String, _ value: String?) {
         if let parameter {
             if let value { return text += value }
             isMarkLost = isMarkLost || text[parameter] == "?"
@@ -181,7 +183,7 @@ struct CallTemplate: Sendable, Equatable {
 }
 
 /// Values out of answers.
-enum CallAnswer {
+package enum CallAnswer {
     /// Longest complaint that is passed on, in code points: one line of IRC.
     static let maxComplaintLength = 300
 
@@ -220,7 +222,7 @@ enum CallAnswer {
     private static let maxUsualComplaintLength = 200
 
     /// What a server nothing is known of complains of; nil when there are no words, or they stand elsewhere.
-    static func usualComplaint(_ answer: BackendAnswer) -> String? {
+    package static func usualComplaint(_ answer: BackendAnswer) -> String? {
         guard let json = try? JSONValue(parsing: answer.body) else { return nil }
         for pointer in usualComplaints {
             guard let text = json[pointer]?.string, !text.isEmpty else { continue }

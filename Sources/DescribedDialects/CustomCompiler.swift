@@ -1,3 +1,4 @@
+public import Dialects
 import JSONText
 
 /// Everything that is wrong with a custom dialect's definition, in the order in which it was found.

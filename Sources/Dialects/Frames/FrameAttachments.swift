@@ -2,9 +2,9 @@ import ChatModel
 import JSONText
 
 /// Attachments as all dialects see them.
-enum FrameAttachment {
+package enum FrameAttachment {
     /// What a MIME type is shown as; `hint` is the wire's own word, if it has one.
-    static func kind(mime: String?, hint: ChatAttachment.Kind? = nil) -> ChatAttachment.Kind {
+    package static func kind(mime: String?, hint: ChatAttachment.Kind? = nil) -> ChatAttachment.Kind {
         switch hint {
         case .image, .video, .audio: return hint ?? .file
         default: break
@@ -41,7 +41,7 @@ enum FrameAttachment {
 
     /// `text`, then the attachments' addresses on lines of their own, unless the text ends in one; for wires that carry
     /// only text.
-    static func textWithLinks(_ text: String, _ attachments: [ChatAttachment]) -> String {
+    package static func textWithLinks(_ text: String, _ attachments: [ChatAttachment]) -> String {
         guard !attachments.isEmpty else { return text }
         var whole = text
         for attachment in attachments {

@@ -1,4 +1,5 @@
 import ChatModel
+public import Dialects
 import JSONText
 
 // The calls beside the socket that a custom dialect describes: logging in, refreshing and history.

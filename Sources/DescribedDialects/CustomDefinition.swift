@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 public import JSONText
 import WireBytes
 

@@ -1,4 +1,5 @@
 import ChatModel
+import Dialects
 import JSONText
 
 // From the JSON of a template to what is filled in for each frame.
