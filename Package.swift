@@ -53,22 +53,30 @@ let package = Package(
         // What touches the machine.
         core("Transport", ["CSystem", "CTLS", "WireBytes"]),
         core("Store", ["ChatModel", "CSQLite", "CSystem", "JSONText", "WireBytes"]),
+        // What an operator writes; the mapping to what the core is told stands in the program.
+        core(
+            "Configuration",
+            [
+                "CTOML", "DescribedDialects", "Dialects", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText",
+                "Transport", "WireBytes",
+            ]),
         core(
             "Studio",
             ["ChatModel", "Dialects", "JSONText", "WSProtocol", "HTTPProtocol", "Transport", "WireBytes"]),
         .executableTarget(
             name: "ChatBridge",
             dependencies: [
-                "BridgeCore", "Store", "Studio", "Transport", "CSystem", "CTOML", "ChatModel", "DescribedDialects",
-                "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
+                "BridgeCore", "Configuration", "Store", "Studio", "Transport", "CSystem", "ChatModel",
+                "DescribedDialects", "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes",
+                "Digests",
             ],
             swiftSettings: strict),
 
         .target(
             name: "BridgeTestSupport",
             dependencies: [
-                "WireBytes", "BridgeCore", "ChatModel", "DescribedDialects", "Dialects", "Digests", "IRCProtocol", "JSONText",
-                "WSProtocol", "HTTPProtocol",
+                "WireBytes", "BridgeCore", "ChatModel", "Configuration", "DescribedDialects", "Dialects", "Digests",
+                "IRCProtocol", "JSONText", "WSProtocol", "HTTPProtocol",
             ],
             path: "Tests/BridgeTestSupport", swiftSettings: strict),
         tests("WireBytesTests", ["WireBytes", "Digests", "JSONText"]),
@@ -78,13 +86,16 @@ let package = Package(
         tests(
             "DialectTests", ["DescribedDialects", "Dialects", "ChatModel", "JSONText", "WireBytes"],
             resources: [.copy("Fixtures")]),
+        tests(
+            "ConfigurationTests",
+            ["Configuration", "DescribedDialects", "Dialects", "Transport", "ChatModel", "JSONText", "WireBytes"]),
         tests("TransportTests", ["Transport", "WireBytes"]),
         tests("StoreTests", ["Store", "ChatModel", "CSQLite"], resources: [.copy("Dumps")]),
         tests(
             "BridgeTests",
             [
-                "BridgeCore", "ChatBridge", "DescribedDialects", "Studio", "Transport", "ChatModel", "Dialects",
-                "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
+                "BridgeCore", "ChatBridge", "Configuration", "DescribedDialects", "Studio", "Transport", "ChatModel",
+                "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             resources: [.copy("Transcripts")]),
     ],

@@ -5,6 +5,7 @@ import Transport
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Accounts in the configuration")
 struct AccountConfigurationTests {

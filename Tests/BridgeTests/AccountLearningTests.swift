@@ -8,6 +8,7 @@ import Testing
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 /// Backends that do not say who their account is: it is learned from what comes back.
 @Suite("Learning the account from its own messages")
@@ -104,7 +105,7 @@ struct AccountLearningTests {
     @Test("every worked example confirms what its backend sends back", arguments: examples)
     func workedExamples(_ example: Example) throws {
         let harness = try Self.stage(
-            example.name, try ConfigurationTests.example("dialects/\(example.name).json"), opening: example.opening)
+            example.name, try RepositoryFile.example("dialects/\(example.name).json"), opening: example.opening)
         // The first two come back in one read, so that the second was read before the first taught us anything.
         for text in ["one", "two"] { harness.send(1, "PRIVMSG #lobby :" + text) }
         var frames = Self.seen(harness).frames.filter(example.isMessage)

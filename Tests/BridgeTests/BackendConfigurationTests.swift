@@ -7,6 +7,7 @@ import WSProtocol
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Backends in the configuration")
 struct BackendConfigurationTests {

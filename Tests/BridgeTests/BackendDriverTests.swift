@@ -9,6 +9,7 @@ import WireBytes
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 @testable import Transport
 
 /// What accounts at backends ask of the machine: requests, files, and the whole with a real loop.

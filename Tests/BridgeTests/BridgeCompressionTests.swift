@@ -6,6 +6,7 @@ import Testing
 import WSProtocol
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Bridge: compressed links")
 struct BridgeCompressionTests {

@@ -1,6 +1,8 @@
+import BridgeTestSupport
 import Testing
 
 @testable import ChatBridge
+@testable import Configuration
 
 struct CommandLineCase: CustomTestStringConvertible, Sendable {
     var arguments: String

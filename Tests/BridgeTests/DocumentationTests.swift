@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import Dialects
 import Foundation
 import IRCProtocol
@@ -5,6 +6,7 @@ import Testing
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 /// A configuration that a page shows.
 struct DocumentedConfiguration: Sendable, CustomTestStringConvertible {
@@ -18,7 +20,7 @@ struct DocumentedConfiguration: Sendable, CustomTestStringConvertible {
     static func all(in page: String) throws -> [Self] {
         var found: [Self] = []
         var open: Self?
-        let text = try DocumentationTests.text(of: page)
+        let text = try RepositoryFile.text(page)
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             if line == "```toml" {
                 open = Self(page: page, line: index + 2, text: "")
@@ -35,12 +37,8 @@ struct DocumentedConfiguration: Sendable, CustomTestStringConvertible {
 
 @Suite("What the documentation says of the configuration")
 struct DocumentationTests {
-    static func text(of page: String) throws -> String {
-        try String(contentsOf: ConfigurationTests.repository.appendingPathComponent(page), encoding: .utf8)
-    }
-
     static let pages: [String] = {
-        let docs = ConfigurationTests.repository.appendingPathComponent("docs").path
+        let docs = RepositoryFile.root.appendingPathComponent("docs").path
         let found = FileManager.default.enumerator(atPath: docs)?.compactMap { $0 as? String } ?? []
         return ["README.md"] + found.filter { $0.hasSuffix(".md") }.map { "docs/" + $0 }.sorted()
     }()
@@ -64,7 +62,7 @@ struct DocumentationTests {
 
     @Test("the tables of docs/IRC.md are those that the program runs by")
     func tables() throws {
-        let page = try Self.text(of: "docs/IRC.md")
+        let page = try RepositoryFile.text("docs/IRC.md")
         for section in IRCSurface.sections {
             let made = "<!-- made: \(section.name) -->\n\n\(section.text)\n\n<!-- end -->\n"
             #expect(page.contains(made), "\(section.name): scripts/generate-docs")
@@ -90,7 +88,7 @@ struct DocumentationTests {
 
     @Test("a capability of IRCv3 that is not offered stands in the table of what is not supported")
     func absentCapabilities() throws {
-        let page = try Self.text(of: "docs/IRC.md")
+        let page = try RepositoryFile.text("docs/IRC.md")
         let section = try #require(page.firstRange(of: "\n## What a bridge cannot mean\n"))
         let rows = page[section.upperBound...].split(separator: "\n").filter { $0.hasPrefix("|") }
         let offered = Set(IRCCapabilityTable.rows.flatMap(\.names))
@@ -102,8 +100,8 @@ struct DocumentationTests {
 
     @Test("the README names every status with which the program ends")
     func exitCodes() throws {
-        let readme = try Self.text(of: "README.md")
-        let source = try Self.text(of: "Sources/ChatBridge/CommandLine/CommandLineParser.swift")
+        let readme = try RepositoryFile.text("README.md")
+        let source = try RepositoryFile.text("Sources/ChatBridge/CommandLine/CommandLineParser.swift")
         let codes = source.matches(of: /static let [a-zA-Z]+: Int32 = ([0-9]+)/).map { String($0.1) }
         #expect(codes.count >= 9)
         let start = try #require(readme.firstRange(of: "\nExit codes: "))
@@ -115,7 +113,7 @@ struct DocumentationTests {
 
     @Test("every dialect has a page with a configuration, and the index leads to it")
     func pagesOfDialects() throws {
-        let index = try Self.text(of: "docs/BACKENDS.md")
+        let index = try RepositoryFile.text("docs/BACKENDS.md")
         for name in DialectTable.names + ["custom"] {
             let page = "docs/backends/\(name).md"
             #expect(index.contains("(backends/\(name).md)"), "\(name)")

@@ -1,4 +1,5 @@
 import BridgeCore
+import BridgeTestSupport
 import ChatModel
 import HTTPProtocol
 import Studio
@@ -7,6 +8,7 @@ import Transport
 import WireBytes
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Health over HTTP")
 struct HealthTests {

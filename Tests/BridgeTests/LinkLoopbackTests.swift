@@ -1,4 +1,5 @@
 import BridgeCore
+import BridgeTestSupport
 import Glibc
 import Synchronization
 import Testing
@@ -6,6 +7,7 @@ import Transport
 import WireBytes
 
 @testable import ChatBridge
+@testable import Configuration
 
 /// A backend and a proxy in one: takes connections, tells what it was sent, and answers what the test wants.
 private final class ScriptedPeer: TransportDelegate {

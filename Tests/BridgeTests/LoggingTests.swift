@@ -1,7 +1,9 @@
+import BridgeTestSupport
 import Foundation
 import Testing
 
 @testable import ChatBridge
+@testable import Configuration
 
 /// Keeps what was written; each test has one of its own and uses it from one thread.
 private final class RecordingSink: LogSink, @unchecked Sendable {

@@ -6,6 +6,7 @@ import WireBytes
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("LoginThrottle")
 struct LoginThrottleTests {

@@ -5,6 +5,7 @@ import Testing
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Links to files")
 struct MediaLinkTests {

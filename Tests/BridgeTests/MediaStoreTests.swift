@@ -1,8 +1,10 @@
+import BridgeTestSupport
 import Glibc
 import Testing
 import Transport
 
 @testable import ChatBridge
+@testable import Configuration
 
 extension MediaStore {
     /// All of a file; nil: it is not there.

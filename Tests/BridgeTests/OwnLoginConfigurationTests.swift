@@ -1,9 +1,11 @@
 import BridgeCore
+import BridgeTestSupport
 import ChatModel
 import HTTPProtocol
 import Testing
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Accounts' own logins in the configuration")
 struct OwnLoginConfigurationTests {

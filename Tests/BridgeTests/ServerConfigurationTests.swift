@@ -1,7 +1,9 @@
 import BridgeCore
+import BridgeTestSupport
 import Testing
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Who may relay, and what stands for the network")
 struct ServerConfigurationTests {
@@ -28,6 +30,33 @@ struct ServerConfigurationTests {
         #expect(settings.accounts.map(\.mayRelay) == [true, false])
         #expect(settings.accounts.map(\.isAdmin) == [false, true])
         #expect(try BridgeSettings(load(withRoom("")), instanceID: "x").icon == nil)
+    }
+
+    @Test("limits, and the backend that knows its people, reach the bridge")
+    func others() throws {
+        #expect(LimitSettings(LimitsConfiguration()).backlog == 500)
+        #expect(LimitSettings(try load(withRoom("[limits]\nbacklog = 7")).limits).backlog == 7)
+        let backend = """
+            [backends.main]
+            dialect = "jwt-rooms"
+            url = "wss://chat.example.com/ws/chat/{room}"
+            [[rooms]]
+            name = "lobby"
+            backend = "main"
+
+            """
+        let account = "[[accounts]]\nname = \"colette\"\npassword = \"\(Self.hash)\"\nbearer = [\"colette\", \"17\"]\n"
+        let settings = try BridgeSettings(
+            try load(backend + "[identity]\nbearer = \"main\"\n" + account), instanceID: "tests")
+        #expect(settings.bearerBackend == "main")
+        #expect(settings.accounts.first?.tokenOwners == ["colette", "17"])
+        #expect(try BridgeSettings(try load(backend), instanceID: "tests").bearerBackend == nil)
+    }
+
+    @Test("the demo keeps nothing unless somebody says so")
+    func demo() throws {
+        let request = GlobalOptions().request(needsRooms: false, storage: .memory)
+        #expect(try load(nil, request: request).storage.place == .memory)
     }
 
     @Test("an icon is an address on the web", arguments: ["icon.png", "file:///icon.png", "https://a b", "https://é/"])

@@ -1,9 +1,11 @@
+import BridgeTestSupport
 import ChatModel
 import Foundation
 import Testing
 import Transport
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("A store beside the loop")
 struct StoreDriverTests {
@@ -73,7 +75,9 @@ struct StoreDriverTests {
     @Test("nothing is opened where nothing is to be kept")
     func memory() throws {
         let folder = try Folder()
-        #expect(try StoreDriver.open(StorageConfiguration(place: .memory), stateDirectory: folder.path) == nil)
+        var storage = StorageConfiguration()
+        storage.place = .memory
+        #expect(try StoreDriver.open(storage, stateDirectory: folder.path) == nil)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 

@@ -7,6 +7,7 @@ import Testing
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import Configuration
 
 /// What one person may take of the rooms that joining opens, and by which spelling a room is opened.
 @Suite("Rooms of a template: shares and spellings")

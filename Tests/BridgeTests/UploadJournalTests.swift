@@ -1,9 +1,11 @@
 import BridgeCore
+import BridgeTestSupport
 import ChatModel
 import Glibc
 import Testing
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("Uploads that are remembered")
 struct UploadJournalTests {

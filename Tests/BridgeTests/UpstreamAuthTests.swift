@@ -1,8 +1,10 @@
 import BridgeCore
+import BridgeTestSupport
 import HTTPProtocol
 import Testing
 
 @testable import ChatBridge
+@testable import Configuration
 
 @Suite("How a room shows who it is")
 struct UpstreamAuthTests {

@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import HTTPProtocol
 import Testing
 import Transport
@@ -5,6 +6,7 @@ import WSProtocol
 import WireBytes
 
 @testable import ChatBridge
+@testable import Configuration
 
 struct SiteCase: Sendable, CustomTestStringConvertible {
     var testDescription: String

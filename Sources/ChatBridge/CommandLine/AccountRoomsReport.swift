@@ -1,3 +1,5 @@
+import Configuration
+
 /// Accounts whose `rooms` keep nobody out, since whoever wants another room comes in without such an account. The operator may
 /// take that for a protection, so `check` warns of it.
 struct AccountRoomsReport: Equatable {

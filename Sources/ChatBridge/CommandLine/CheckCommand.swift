@@ -1,4 +1,5 @@
 import BridgeCore
+import Configuration
 
 /// The commands that need no network: they write text and return an exit code.
 ///

@@ -1,3 +1,4 @@
+import Configuration
 import Digests
 
 /// When output is coloured.

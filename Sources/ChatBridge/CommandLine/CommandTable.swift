@@ -1,3 +1,5 @@
+import Configuration
+
 /// A flag: its spellings and a line about it.
 struct CommandFlag: Sendable {
     /// Without the dashes.

@@ -1,4 +1,5 @@
 import ChatModel
+import Configuration
 import DescribedDialects
 import Dialects
 import JSONText

@@ -1,5 +1,6 @@
 import BridgeCore
 import ChatModel
+import Configuration
 import Transport
 import WireBytes
 

@@ -1,4 +1,5 @@
 import BridgeCore
+import Configuration
 import Dialects
 import Digests
 import HTTPProtocol
@@ -187,5 +188,34 @@ extension RoomSettings {
             connect: room.connect == .always ? .always : .whileJoined)
         historyOnJoin = room.historyOnJoin
         if let codes = room.auth.login.staleCodes, room.auth.type == .login { refusalCodes = Set(codes) }
+    }
+}
+
+extension LoginSettings {
+    /// How a backend with this `auth` logs in; nil when nobody does.
+    ///
+    /// - Parameter user: the backend's own `user`, which is as good as one in `auth`.
+    init?(_ auth: AuthConfiguration, user: String?, dialect: any Dialect) {
+        guard auth.logsIn(user: user, dialect: dialect) else { return nil }
+        let login = auth.login
+        self.init(
+            calls: login.template,
+            sendAs: (login.sendAs ?? TokenPlacementConfiguration()).placement(for: dialect.traits),
+            refreshBefore: login.refreshBefore ?? LoginConfiguration.defaultRefreshBefore,
+            staleStatuses: Set(login.staleCodes ?? LoginConfiguration.defaultStaleCodes))
+    }
+}
+
+extension TokenPlacementConfiguration {
+    fileprivate func placement(for traits: DialectTraits) -> LoginSettings.Placement {
+        switch place {
+        case nil: return .usual(for: traits)
+        case .query: return .query(name: name ?? AuthConfiguration.defaultParam)
+        case .message: return .message
+        case .header:
+            let name = name ?? AuthConfiguration.defaultHeaderName
+            let usual = name.lowercased() == "authorization" ? "Bearer {token}" : AuthConfiguration.tokenPlaceholder
+            return .header(name: name, format: format ?? usual)
+        }
     }
 }

@@ -1,4 +1,5 @@
 import BridgeCore
+import Configuration
 import Transport
 import WireBytes
 

@@ -1,4 +1,5 @@
 import BridgeCore
+import Configuration
 
 /// Writes the core's notes to the operator's log, each under the subsystem it belongs to.
 struct NoteLog: Sendable {

@@ -1,6 +1,7 @@
 import BridgeCore
 import CSystem
 import ChatModel
+import Configuration
 import Glibc
 import Store
 import Transport

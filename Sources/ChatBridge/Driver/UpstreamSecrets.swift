@@ -1,5 +1,6 @@
 import BridgeCore
 import ChatModel
+import Configuration
 import Glibc
 import WireBytes
 

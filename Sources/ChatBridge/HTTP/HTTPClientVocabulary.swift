@@ -144,19 +144,6 @@ struct HTTPClientRoute: Hashable, Sendable {
     }
 }
 
-/// Who a connection is to.
-struct HTTPOrigin: Hashable, Sendable {
-    var scheme: String
-    var host: String
-    var port: UInt16
-
-    init(_ url: HTTPURL) {
-        scheme = url.scheme
-        host = url.host
-        port = url.port
-    }
-}
-
 /// Where a redirect leads, and whether it is followed.
 enum HTTPRedirect {
     /// Redirects followed for one request.

@@ -1,3 +1,4 @@
+import Configuration
 import HTTPProtocol
 import Transport
 import WireBytes
@@ -67,4 +68,8 @@ struct HTTPProxies: Equatable, Sendable {
     ].compactMap { NetworkRange($0) }
 
     private static func isInside(_ address: NetworkAddress) -> Bool { insides.contains { $0.contains(address) } }
+}
+
+extension HTTPConfiguration {
+    var proxies: HTTPProxies { HTTPProxies(named: TrustedPeers(trustedProxies).ranges) }
 }

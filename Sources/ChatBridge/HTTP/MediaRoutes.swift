@@ -1,4 +1,5 @@
 import BridgeCore
+import Configuration
 import Dialects
 import HTTPProtocol
 import Transport

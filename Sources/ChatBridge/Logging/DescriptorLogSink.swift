@@ -1,3 +1,4 @@
+import Configuration
 import Glibc
 
 /// Writes each line with one `write(2)` to a descriptor.

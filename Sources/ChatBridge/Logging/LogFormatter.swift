@@ -1,3 +1,5 @@
+import Configuration
+
 /// The form of a line, once `auto` is settled.
 enum LogRendering: Equatable, Sendable {
     case text(colored: Bool)

@@ -1,3 +1,5 @@
+import Configuration
+
 /// One value of a log line's metadata.
 ///
 /// Interpolating a ``Secret`` gives `***`.

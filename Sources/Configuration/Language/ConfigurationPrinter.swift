@@ -1,0 +1,82 @@
+/// Writes a configuration as TOML that loads again; passwords, header values and query values are blanked.
+package enum ConfigurationPrinter {
+    /// - Parameter commented: puts each key's line from the schema behind it.
+    package static func text(_ configuration: Configuration, commented: Bool = false) -> String {
+        guard let root = ConfigurationSchema.root.write(configuration) else { return "" }
+        var sections: [String] = []
+        for entry in root.entries { append(entry, path: entry.key, commented: commented, to: &sections) }
+        return sections.joined(separator: "\n")
+    }
+
+    private static func append(
+        _ entry: ConfigurationNode.Entry, path: String, commented: Bool, to sections: inout [String]
+    ) {
+        if case .array(let elements) = entry.node.content {
+            for element in elements {
+                sections.append("[[\(path)]]\n" + body(element, commented: commented))
+            }
+            return
+        }
+        let own = body(entry.node, commented: commented)
+        // A table of named tables has nothing to say by itself.
+        if !own.isEmpty || entry.node.entries.isEmpty { sections.append("[\(path)]\n" + own) }
+        for inner in entry.node.entries where isSection(inner.node) {
+            append(inner, path: "\(path).\(inner.key)", commented: commented, to: &sections)
+        }
+    }
+
+    private static func isSection(_ node: ConfigurationNode) -> Bool {
+        if case .table = node.content { return !node.isInline }
+        return false
+    }
+
+    private static func body(_ table: ConfigurationNode, commented: Bool) -> String {
+        table.entries.filter { !isSection($0.node) }.map { entry in
+            let line = "\(key(entry.key)) = \(value(entry.node))"
+            guard commented, let comment = entry.comment else { return line + "\n" }
+            return line + String(repeating: " ", count: max(36 - line.count, 1)) + "# \(comment)\n"
+        }.joined()
+    }
+
+    private static func key(_ text: String) -> String {
+        let isBare =
+            !text.isEmpty
+            && text.utf8.allSatisfy {
+                ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F || $0 == 0x2D
+            }
+        return isBare ? text : quoted(text)
+    }
+
+    private static func value(_ node: ConfigurationNode) -> String {
+        switch node.content {
+        case .string(let text): return quoted(text.replacing("$", with: "$$"))
+        case .integer(let number): return "\(number)"
+        case .real(let number): return "\(number)"
+        case .boolean(let flag): return "\(flag)"
+        case .date(let text): return text
+        case .array(let elements): return "[" + elements.map(value).joined(separator: ", ") + "]"
+        case .table(let entries):
+            if entries.isEmpty { return "{}" }
+            return "{ " + entries.map { "\(key($0.key)) = \(value($0.node))" }.joined(separator: ", ") + " }"
+        }
+    }
+
+    /// A TOML basic string. Source: TOML 1.0.0, "String".
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\t": result += "\\t"
+            case "\r": result += "\\r"
+            case _ where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value):
+                let digits = String(scalar.value, radix: 16, uppercase: true)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+}

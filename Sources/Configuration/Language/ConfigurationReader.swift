@@ -1,0 +1,189 @@
+/// What a configuration may depend on besides its own text; the real process in production, plain values in tests.
+package struct ConfigurationSurroundings: Sendable {
+    package enum FileProblem: Error, Equatable {
+        case notFound
+        /// Anything else, as a sentence.
+        case unreadable(String)
+    }
+
+    package var variables: [String: String]
+    package var hostName: String
+    package var readFile: @Sendable (String) -> Result<[UInt8], FileProblem>
+
+    package init(
+        variables: [String: String], hostName: String,
+        readFile: @escaping @Sendable (String) -> Result<[UInt8], FileProblem>
+    ) {
+        self.variables = variables
+        self.hostName = hostName
+        self.readFile = readFile
+    }
+}
+
+/// Collects what is wrong, and where each setting came from, while the schema reads a tree.
+struct ConfigurationReader: Sendable {
+    let surroundings: ConfigurationSurroundings
+    private(set) var problems: [ConfigurationProblem] = []
+    /// Where each setting that somebody wrote came from, by dotted path: `limits.multiline.max_lines`, `rooms[0].url`.
+    private(set) var origins: [String: ConfigurationOrigin] = [:]
+    /// Names of `[dialects]`, also of those that are wrong.
+    var dialectNames: [String] = []
+    /// The steps to what is being read: keys, and indexes as `[0]`.
+    private(set) var path: [String] = []
+
+    init(surroundings: ConfigurationSurroundings) { self.surroundings = surroundings }
+
+    mutating func report(_ origin: ConfigurationOrigin, _ message: String) {
+        problems.append(ConfigurationProblem(origin: origin, message: message))
+    }
+
+    /// Runs `body` one key or index (`[0]`) deeper and remembers that this setting was written.
+    mutating func descend(_ step: String, origin: ConfigurationOrigin, _ body: (inout Self) -> Void) {
+        path.append(step)
+        origins[dottedPath] = origin
+        body(&self)
+        path.removeLast()
+    }
+
+    /// The path of what is being read.
+    var dottedPath: String {
+        path.reduce(into: "") { text, step in
+            if !text.isEmpty, !step.hasPrefix("[") { text += "." }
+            text += step
+        }
+    }
+
+    /// The string at `node` with its interpolations carried out, or nil after reporting why not.
+    ///
+    /// Only what a file says is interpolated: a password that comes from the environment may hold a dollar sign.
+    mutating func string(_ node: ConfigurationNode) -> String? {
+        guard case .string(let raw) = node.content else {
+            report(node.origin, "expected a string, found \(node.content.kindName)")
+            return nil
+        }
+        return expand(raw, origin: node.origin)
+    }
+
+    /// The string at `node` where there is one and its interpolations can be carried out; reports nothing.
+    func stringIfAny(_ node: ConfigurationNode?) -> String? {
+        guard case .string(let raw)? = node?.content, let origin = node?.origin else { return nil }
+        return origin.layer == .file ? try? Interpolation.expand(raw, surroundings: surroundings) : raw
+    }
+
+    private mutating func expand(_ raw: String, origin: ConfigurationOrigin) -> String? {
+        guard origin.layer == .file else { return raw }
+        do {
+            return try Interpolation.expand(raw, surroundings: surroundings)
+        } catch {
+            report(origin, error.message)
+            return nil
+        }
+    }
+
+    /// The text behind a setting that is not a string itself, where the source has nothing but text: a variable, a
+    /// flag, or an interpolated string. Nil when the node is what TOML says it is.
+    mutating func bareText(_ node: ConfigurationNode) -> String? {
+        guard case .string(let raw) = node.content else { return nil }
+        guard node.origin.layer != .file || raw.contains("${") else { return nil }
+        return expand(raw, origin: node.origin)
+    }
+
+    /// Contents of a file that a setting names, without one trailing newline, or nil after reporting why not.
+    mutating func contents(ofFile path: String, origin: ConfigurationOrigin) -> String? {
+        do {
+            return try FileText.read(path, surroundings: surroundings)
+        } catch {
+            report(origin, error.message)
+            return nil
+        }
+    }
+}
+
+/// Why a string could not be made; never repeats contents.
+package struct InterpolationError: Error, Equatable {
+    package var message: String
+
+    package init(message: String) { self.message = message }
+}
+
+enum FileText {
+    /// Largest file that a string may come from, in bytes: tokens and messages of the day are far smaller, and a wrong
+    /// path should not fill the memory.
+    static let maxByteCount = 64 * 1024
+
+    /// The UTF-8 text of a file without one trailing newline.
+    static func read(_ path: String, surroundings: ConfigurationSurroundings) throws(InterpolationError) -> String {
+        switch surroundings.readFile(path) {
+        case .failure(.notFound): throw InterpolationError(message: "there is no file \"\(path)\"")
+        case .failure(.unreadable(let reason)):
+            throw InterpolationError(message: "cannot read \"\(path)\": \(reason)")
+        case .success(let bytes):
+            guard bytes.count <= maxByteCount else {
+                throw InterpolationError(message: "\"\(path)\" is larger than \(maxByteCount / 1024) KiB")
+            }
+            guard var text = String(validating: bytes, as: UTF8.self) else {
+                throw InterpolationError(message: "\"\(path)\" is not UTF-8 text")
+            }
+            // "\r\n" is one Character, so this drops either line ending, once.
+            if text.last == "\n" || text.last == "\r\n" { text.removeLast() }
+            return text
+        }
+    }
+}
+
+/// `${NAME}`, `${NAME:-default}`, `${file:/path}` and `$$`; any other dollar sign stands for itself, so that hashes such
+/// as `$scram-sha-256$…` need no escapes.
+enum Interpolation {
+    static func expand(
+        _ text: String, surroundings: ConfigurationSurroundings
+    ) throws(InterpolationError) -> String {
+        guard text.contains("$") else { return text }
+        var result = ""
+        var rest = text[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            result += rest[..<dollar]
+            rest = rest[rest.index(after: dollar)...]
+            switch rest.first {
+            case "$":
+                result += "$"
+                rest.removeFirst()
+            case "{":
+                guard let close = rest.firstIndex(of: "}") else {
+                    throw InterpolationError(message: "\"${\" without \"}\" (a dollar sign is written \"$$\")")
+                }
+                result += try value(of: rest[rest.index(after: rest.startIndex)..<close], surroundings: surroundings)
+                rest = rest[rest.index(after: close)...]
+            default: result += "$"
+            }
+        }
+        return result + rest
+    }
+
+    private static func value(
+        of expression: Substring, surroundings: ConfigurationSurroundings
+    ) throws(InterpolationError) -> String {
+        if expression.hasPrefix("file:") {
+            return try FileText.read(String(expression.dropFirst(5)), surroundings: surroundings)
+        }
+        let mark = expression.firstRange(of: ":-")
+        let name = String(expression[..<(mark?.lowerBound ?? expression.endIndex)])
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first),
+            name.utf8.allSatisfy({
+                ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F
+            })
+        else {
+            throw InterpolationError(
+                message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default} or ${file:/path}")
+        }
+        let variable = surroundings.variables[name]
+        if let mark {
+            if let variable, !variable.isEmpty { return variable }
+            return String(expression[mark.upperBound...])
+        }
+        guard let variable else {
+            throw InterpolationError(
+                message: "the environment has no \(name) (a default is written \"${\(name):-default}\")")
+        }
+        return variable
+    }
+}

@@ -1,0 +1,386 @@
+import Digests
+import HTTPProtocol
+import IRCProtocol
+import Transport
+import WireBytes
+
+// Forms that serve one field each, and what makes its text acceptable.
+
+extension ConfigurationForm where Value == ListenerAddress {
+    static var listenerAddress: Self {
+        text("an address such as \"irc://127.0.0.1:6667\"") { text throws(AddressError) in
+            try ListenerAddress(parsing: text)
+        } print: {
+            $0.description
+        }
+    }
+}
+
+extension ConfigurationForm where Value == UpstreamURL? {
+    /// Placeholders are filled in after all of a room is known; see ``ConfigurationLoader``.
+    static var upstreamURL: Self {
+        text("a URL such as \"ws://127.0.0.1:8080/chat\"") { text throws(AddressError) in
+            .some(try UpstreamURL(parsing: text))
+        } print: {
+            $0?.description
+        }
+    }
+}
+
+extension ConfigurationForm where Value == String {
+    /// A path; the field gets what the file holds. Not printed: the field's own key is.
+    static var fileContents: Self {
+        Self(expected: "a path", shape: .leaf) { node, value, reader in
+            guard let path = reader.string(node), !path.isEmpty else { return }
+            if let text = reader.contents(ofFile: path, origin: node.origin) { value = text }
+        } write: { _ in
+            nil
+        }
+    }
+
+}
+
+extension ConfigurationForm where Value == PasswordVerifier? {
+    static var password: Self {
+        Self(expected: "a string", shape: .leaf) { node, value, reader in
+            if let text = reader.string(node) { accept(text, node, &value, &reader) }
+        } write: {
+            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
+        }
+    }
+
+    static var passwordFile: Self {
+        Self(expected: "a path", shape: .leaf) { node, value, reader in
+            guard let path = reader.string(node), !path.isEmpty else { return }
+            readSecret(path, node, &value, &reader)
+        } write: { _ in
+            nil
+        }
+    }
+
+    static var passwordCredential: Self {
+        Self(expected: "the name of a credential", shape: .leaf) { node, value, reader in
+            guard let name = reader.string(node), !name.isEmpty else { return }
+            guard let path = reader.credentialPath(name, origin: node.origin) else { return }
+            readSecret(path, node, &value, &reader)
+        } write: { _ in
+            nil
+        }
+    }
+
+    @Sendable private static func readSecret(
+        _ path: String, _ node: ConfigurationNode, _ value: inout PasswordVerifier?, _ reader: inout ConfigurationReader
+    ) {
+        guard let text = reader.contents(ofFile: path, origin: node.origin) else { return }
+        guard !text.isEmpty else {
+            reader.report(node.origin, "\"\(path)\" is empty")
+            return
+        }
+        accept(text, node, &value, &reader)
+    }
+
+    @Sendable private static func accept(
+        _ text: String, _ node: ConfigurationNode, _ value: inout PasswordVerifier?, _ reader: inout ConfigurationReader
+    ) {
+        if text.isEmpty {
+            value = nil
+        } else if text.hasPrefix("$scram-") {
+            do throws(SCRAMVerifier.ParseError) {
+                value = .hashed(try SCRAMVerifier(parsing: text))
+            } catch {
+                reader.report(node.origin, error.message)
+            }
+        } else if text.utf8.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) {
+            reader.report(node.origin, "a password is one line: IRC cannot carry line breaks")
+        } else {
+            value = .plain(Secret(text))
+        }
+    }
+}
+
+extension ConfigurationForm where Value == SCRAMVerifier? {
+    static var passwordHash: Self {
+        Self(expected: "a string", shape: .leaf) { node, value, reader in
+            if let text = reader.string(node) { accept(text, node, &value, &reader) }
+        } write: {
+            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
+        }
+    }
+
+    static var passwordHashFile: Self {
+        Self(expected: "a path", shape: .leaf) { node, value, reader in
+            guard let path = reader.string(node), !path.isEmpty,
+                let text = reader.contents(ofFile: path, origin: node.origin)
+            else { return }
+            accept(text, node, &value, &reader)
+        } write: { _ in
+            nil
+        }
+    }
+
+    @Sendable private static func accept(
+        _ text: String, _ node: ConfigurationNode, _ value: inout SCRAMVerifier?, _ reader: inout ConfigurationReader
+    ) {
+        do throws(SCRAMVerifier.ParseError) {
+            value = try SCRAMVerifier(parsing: text)
+        } catch {
+            reader.report(node.origin, error.message + "; \"chatbridge hash-password\" makes one")
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [String] {
+    /// Whether the rooms exist is checked when all are known.
+    static var accountRooms: Self {
+        list(of: "rooms") { text throws(AddressError) in
+            if text == AccountConfiguration.allRooms { return text }
+            if let complaint = ConfigurationChecks.roomName(text) { throw AddressError(complaint) }
+            return text
+        } print: {
+            $0
+        }
+    }
+
+    static var subprotocols: Self {
+        list(of: "names") { text throws(AddressError) in
+            guard ConfigurationChecks.isToken(text) else {
+                throw AddressError("\"\(text)\" is not a subprotocol's name (a token without spaces)")
+            }
+            return text
+        } print: {
+            $0
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [SASLMechanism] {
+    static var mechanisms: Self {
+        list(of: "mechanisms") { text throws(AddressError) in
+            if let mechanism = SASLMechanism(rawValue: text) { return mechanism }
+            let names = SASLMechanism.allCases.map(\.rawValue)
+            let hint = NearestName.hint(for: text, among: names)
+            throw AddressError(
+                "\"\(text)\" is no way to log in here\(hint); this version has: \(names.joined(separator: ", "))")
+        } print: {
+            $0.rawValue
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [String] {
+    /// Fingerprints as `chatbridge cert fingerprint` prints them, or with colons and in capitals, as openssl does.
+    static var certificateFingerprints: Self {
+        list(of: "fingerprints") { text throws(AddressError) in
+            let digits = text.utf8.filter { $0 != UInt8(ascii: ":") }.map { 0x41...0x46 ~= $0 ? $0 | 0x20 : $0 }
+            guard digits.count == 64, digits.allSatisfy({ 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }) else {
+                throw AddressError(
+                    "\"\(text)\" is not the 64 hexadecimal digits of a SHA-256, as \"chatbridge cert fingerprint\" "
+                        + "prints")
+            }
+            return String(decoding: digits, as: UTF8.self)
+        } print: {
+            $0
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [String] {
+    /// What a backend calls people.
+    static var tokenOwners: Self {
+        list(of: "ids") { text throws(AddressError) in
+            if let complaint = ConfigurationChecks.oneLine(text) { throw AddressError(complaint) }
+            guard !text.isEmpty else { throw AddressError("nobody has an empty id") }
+            return text
+        } print: {
+            $0
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [[UInt8]] {
+    /// Pins as `chatbridge cert fingerprint` prints them; curl's `sha256//` in front is taken too.
+    static var pins: Self {
+        list(of: "pins") { text throws(AddressError) in
+            let base64 = text.hasPrefix("sha256//") ? String(text.dropFirst(8)) : text
+            guard let digest = Base64.decode(base64), digest.count == 32 else {
+                throw AddressError(
+                    "\"\(text)\" is not the base64 of a SHA-256 digest, as \"chatbridge cert fingerprint\" prints")
+            }
+            return digest
+        } print: {
+            Base64.encode($0)
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [UpstreamHeader] {
+    static var headers: Self {
+        map(of: "header fields", dash: true, key: \.name) { name, text throws(MapError) in
+            guard ConfigurationChecks.isToken(name) else { throw .key("\"\(name)\" is not a header field's name") }
+            let lowered = name.lowercased()
+            if ConfigurationChecks.handshakeHeaders.contains(lowered) || lowered.hasPrefix("sec-websocket-") {
+                throw .key("\"\(name)\" belongs to the WebSocket handshake and cannot be set")
+            }
+            if lowered == "user-agent" { throw .key("\"\(name)\" is set with the key user_agent") }
+            if let complaint = ConfigurationChecks.headerValue(text) { throw .value(complaint) }
+            return UpstreamHeader(name, Secret(text))
+        } print: { _ in
+            Secret.blank
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [LogSubsystemLevel] {
+    static var subsystemLevels: Self {
+        map(of: "levels", key: \.subsystem.rawValue) { name, text throws(MapError) in
+            guard let subsystem = LogSubsystem(rawValue: name) else {
+                let names = LogSubsystem.allCases.map(\.rawValue)
+                let hint = NearestName.hint(for: name, among: names)
+                throw .key("unknown subsystem \"\(name)\"\(hint); there are: \(names.joined(separator: ", "))")
+            }
+            guard let level = LogLevel(rawValue: text) else {
+                let names = LogLevel.allCases.map(\.rawValue)
+                throw .value(
+                    "unknown level\(NearestName.hint(for: text, among: names)); there are: "
+                        + names.joined(separator: ", "))
+            }
+            return LogSubsystemLevel(subsystem: subsystem, level: level)
+        } print: {
+            $0.level.rawValue
+        }
+    }
+}
+
+extension ConfigurationForm where Value == LogDestination {
+    static var logDestination: Self {
+        text("\"stderr\" or a path that begins with \"/\" or \"./\"") { text throws(AddressError) in
+            if text == "stderr" { return .standardError }
+            return text.hasPrefix("/") || text.hasPrefix("./") ? .file(text) : nil
+        } print: {
+            $0.description
+        }
+    }
+}
+
+/// What makes texts acceptable: each returns a complaint, or nil.
+package enum ConfigurationChecks {
+    /// Fields that the WebSocket handshake sets itself. Source: RFC 6455 §4.1; RFC 9110 §7.2, §7.6.1.
+    static let handshakeHeaders: Set<String> = [
+        "host", "upgrade", "connection", "content-length", "transfer-encoding", "te", "trailer", "expect",
+    ]
+
+    /// Longest channel name, in bytes; a line's other words need the rest. Source: modern.ircdocs.horse, CHANNELLEN.
+    static let maxChannelBytes = 64
+    /// Longest server name, in bytes. Source: RFC 2812 §2.3.1, "Servername are limited to 63 characters".
+    static let maxServerNameBytes = 63
+
+    /// Longest name of an account, in bytes: it is a nick too, by the default of identity.nicks.max_length.
+    static let maxAccountBytes = 30
+
+    static func isToken(_ text: String) -> Bool {
+        // Source: RFC 9110 §5.6.2, "tchar".
+        !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A || byte >= 0x30 && byte <= 0x39
+    }
+
+    private static func hasControl(_ text: String) -> Bool { text.utf8.contains { $0 < 0x20 || $0 == 0x7F } }
+
+    @Sendable static func oneLine(_ text: String) -> String? {
+        hasControl(text) ? "contains a line break or another control character" : nil
+    }
+
+    @Sendable static func headerValue(_ text: String) -> String? {
+        if hasControl(text) { return "a header's value contains a line break or another control character" }
+        if text.first == " " || text.last == " " { return "a header's value begins or ends with a space" }
+        return nil
+    }
+
+    @Sendable static func instanceID(_ text: String) -> String? {
+        text.utf8.count <= 64 && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x5F || $0 == 0x2E }
+            ? nil : "instance_id is at most 64 of a-z A-Z 0-9 . _ -"
+    }
+
+    @Sendable static func serverName(_ text: String) -> String? {
+        isServerName(text)
+            ? nil
+            : "a server name is at most \(maxServerNameBytes) of a-z A-Z 0-9 . - with a dot in it, such as irc.example.org"
+    }
+
+    static func isServerName(_ text: String) -> Bool {
+        // The dot tells a server from a person in an IRC source.
+        text.utf8.count <= maxServerNameBytes && text.contains(".") && text.first != "." && text.last != "."
+            && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2E || $0 == 0x2D }
+    }
+
+    @Sendable static func tlsName(_ text: String) -> String? {
+        let isName = text.utf8.count <= 253 && text.utf8.allSatisfy { isAlphanumeric($0) || "-._:".utf8.contains($0) }
+        return isName ? nil : "\"\(text)\" is not a host name or an address"
+    }
+
+    @Sendable static func network(_ text: String) -> String? {
+        !text.isEmpty && text.utf8.count <= 63 && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+            ? nil : "a network name is 1 to 63 bytes without spaces"
+    }
+
+    /// Clients fetch it, so only over the web; and it stands in one token of 005. Source: IRCv3 network-icon.
+    @Sendable static func icon(_ text: String) -> String? {
+        guard !text.isEmpty else { return nil }
+        return (text.hasPrefix("https://") || text.hasPrefix("http://")) && text.utf8.count <= 300
+            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+            ? nil : "an icon is an https:// or http:// address of at most 300 ASCII characters"
+    }
+
+    @Sendable static func backendName(_ text: String) -> String? {
+        isRoomName(text) ? nil : "a backend's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
+    }
+
+    /// What stands for `{room}` must not lead elsewhere in a path, however often servers decode it. Source: RFC 3986 §5.2.4.
+    @Sendable package static func upstreamRoom(_ text: String) -> String? {
+        if let complaint = oneLine(text) { return complaint }
+        return HTTPURL.climbs("/" + HTTPURL.percentEncoded(text)) ? "a room upstream cannot be called \"\(text)\"" : nil
+    }
+
+    private static func isRoomName(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count < maxChannelBytes
+            && text.utf8.allSatisfy {
+                $0 >= 0x61 && $0 <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F || $0 == 0x2D
+            }
+    }
+
+    @Sendable static func roomName(_ text: String) -> String? {
+        isRoomName(text) || text == RoomConfiguration.templateName
+            ? nil : "a room's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
+    }
+
+    /// An account is also a nick, and is told from the people of a backend, `id@backend`, by having no `@`.
+    @Sendable static func accountName(_ text: String) -> String? {
+        IRCNames.isValidNickname(text, maxBytes: maxAccountBytes, utf8: true)
+            ? nil
+            : "an account's name is 1 to \(maxAccountBytes) bytes that a nick may have: no spaces, no @ ! * , : . #"
+    }
+
+    @Sendable static func channel(_ text: String) -> String? {
+        if text.isEmpty { return nil }
+        guard text.utf8.first == UInt8(ascii: "#") else { return "a channel begins with \"#\"" }
+        let bad = text.utf8.contains { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: ",") }
+        return text.utf8.count >= 2 && text.utf8.count <= maxChannelBytes && !bad
+            ? nil : "a channel is \"#\" and 1 to \(maxChannelBytes - 1) bytes without spaces, commas and controls"
+    }
+
+    @Sendable static func nickSuffix(_ text: String) -> String? {
+        text.utf8.count <= 10 && !text.utf8.contains(where: isForbiddenInNick)
+            ? nil : "a suffix is at most 10 bytes without spaces, controls and , * ? ! @ # & : $ ."
+    }
+
+    @Sendable static func nickReplacement(_ text: String) -> String? {
+        text.utf8.count == 1 && !text.utf8.contains(where: isForbiddenInNick)
+            ? nil : "exactly one ASCII character that a nick may have, such as \"-\" or \"_\""
+    }
+
+    @Sendable private static func isForbiddenInNick(_ byte: UInt8) -> Bool {
+        byte <= 0x20 || byte == 0x7F || ",*?!@#&:$.".utf8.contains(byte)
+    }
+}

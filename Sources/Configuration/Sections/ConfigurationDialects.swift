@@ -1,0 +1,329 @@
+import DescribedDialects
+import Dialects
+import JSONText
+
+// [dialects.NAME]: backends that are described in the configuration instead of being built in.
+
+/// A described backend. Names are unique and none is that of a built-in dialect.
+package struct DialectConfiguration: Equatable, Sendable {
+    package var name: String
+    /// As written; nil when the description stands in the configuration itself.
+    package var file: String?
+    /// The description.
+    package var json: JSONValue
+    /// The same, compiled.
+    package var definition: CustomDefinition
+    /// Texts in it that came from variables and files, and may be secrets.
+    package var fromElsewhere: Set<String> = []
+
+    package static func == (a: Self, b: Self) -> Bool { a.name == b.name && a.file == b.file && a.json == b.json }
+}
+
+extension Configuration {
+    /// The dialect called `name`, built in or described; nil when there is none.
+    ///
+    /// - Throws: what is wrong with the options; a described dialect has none.
+    package func dialect(
+        named name: String, options: consuming DialectOptions = DialectOptions()
+    ) throws(DialectOptionError) -> (any Dialect)? {
+        guard let described = dialects.first(where: { $0.name == name }) else {
+            return try DialectTable.dialect(named: name, options: options)
+        }
+        try options.finish()
+        return CustomDialect(described.definition, name: name)
+    }
+
+    /// A room with what its described dialect says of the socket, where the room does not say it.
+    ///
+    /// - Parameter isWritten: whether a key of the room was written.
+    package func described(_ room: RoomConfiguration, isWritten: (String) -> Bool) -> RoomConfiguration {
+        guard let definition = dialects.first(where: { $0.name == room.dialect })?.definition else { return room }
+        var room = room
+        if room.url == nil, !isWritten("url"), let url = definition.url {
+            let (address, param) = Self.withoutToken(url)
+            room.url = try? UpstreamURL(parsing: address)
+            if room.auth.type == .query, room.auth.param == nil { room.auth.param = param }
+        }
+        if !isWritten("subprotocol"), room.subprotocols.isEmpty { room.subprotocols = definition.subprotocols }
+        for header in definition.headers {
+            if header.value.contains("{token}") {
+                // How the token travels; whether there is one is the room's business.
+                guard room.auth.type == .header, room.auth.headerName == nil, room.auth.format == nil else { continue }
+                room.auth.headerName = header.name
+                room.auth.format = header.value
+            } else if header.value.contains("{room}"), room.upstreamRoom.isEmpty {
+                // A backend's; each of its rooms says its own.
+                continue
+            } else if !room.headers.contains(where: { $0.name.lowercased() == header.name.lowercased() }) {
+                let value = header.value.replacing("{room}", with: room.upstreamRoom)
+                room.headers.append(UpstreamHeader(header.name, Secret(value)))
+            }
+        }
+        return room
+    }
+}
+
+extension Configuration {
+    /// A URL without the query's field that is the token, and that field's name; `auth` sends the token.
+    private static func withoutToken(_ url: String) -> (url: String, param: String?) {
+        guard let mark = url.firstIndex(of: "?") else { return (url, nil) }
+        var param: String?
+        let fields = url[url.index(after: mark)...].split(separator: "&").filter { field in
+            guard field.hasSuffix("={token}") else { return true }
+            param = String(field.dropLast("={token}".count))
+            return false
+        }
+        return (url[..<mark] + (fields.isEmpty ? "" : "?" + fields.joined(separator: "&")), param)
+    }
+}
+
+extension ConfigurationForm where Value == String {
+    static var dialect: Self {
+        Self(expected: "the name of a dialect", shape: .leaf) { node, value, reader in
+            guard case .string = node.content else {
+                reader.report(node.origin, "expected the name of a dialect, found \(node.content.kindName)")
+                return
+            }
+            guard let text = reader.string(node) else { return }
+            if reader.dialectNames.contains(text) {
+                value = text
+            } else if let row = DialectTable.row(named: text) {
+                value = row.name
+            } else if text == "custom" {
+                reader.report(node.origin, "a custom dialect is described in [dialects.NAME] and used by that name")
+            } else {
+                let names = DialectTable.rows.flatMap { [$0.name] + $0.aliases } + reader.dialectNames
+                let hint = NearestName.hint(for: text, among: names)
+                let known = (DialectTable.names + reader.dialectNames).joined(separator: ", ")
+                reader.report(node.origin, "unknown dialect \"\(text)\"\(hint); this version has: \(known)")
+            }
+        } write: {
+            ConfigurationNode(.string($0))
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [DialectConfiguration] {
+    /// Tables by name, each with `file` alone or with the description itself.
+    static var dialects: Self {
+        let expected = "tables such as [dialects.NAME]"
+        return Self(expected: expected, shape: .leaf) { node, value, reader in
+            guard case .table(let entries) = node.content else {
+                reader.report(node.origin, "expected \(expected), found \(node.content.kindName)")
+                return
+            }
+            for entry in entries {
+                reader.descend(entry.key, origin: entry.node.origin) { reader in
+                    if let complaint = complaint(entry.key) { reader.report(entry.keyOrigin, complaint) }
+                    reader.dialectNames.append(entry.key)
+                    if let dialect = DescribedDialect(name: entry.key, node: entry.node).read(&reader) {
+                        value.append(dialect)
+                    }
+                }
+            }
+        } write: { dialects in
+            if dialects.isEmpty { return nil }
+            return ConfigurationNode(
+                .table(
+                    dialects.map {
+                        ConfigurationNode.Entry(key: $0.name, keyOrigin: .builtIn, node: DescribedDialect.node($0))
+                    }))
+        }
+    }
+
+    private static func complaint(_ name: String) -> String? {
+        if DialectTable.row(named: name) != nil || name == "custom" {
+            return "\"\(name)\" is the name of a built-in dialect"
+        }
+        return ConfigurationChecks.roomName(name) == nil && name != "*"
+            ? nil : "a dialect's name is 1 to \(ConfigurationChecks.maxChannelBytes - 1) of a-z 0-9 _ -"
+    }
+}
+
+/// Reads one `[dialects.NAME]`.
+private struct DescribedDialect {
+    var name: String
+    var node: ConfigurationNode
+
+    func read(_ reader: inout ConfigurationReader) -> DialectConfiguration? {
+        guard case .table(let entries) = node.content else {
+            reader.report(node.origin, "expected a table, found \(node.content.kindName)")
+            return nil
+        }
+        guard let file = node["file"] else {
+            let count = reader.problems.count
+            var expanded: Set<String> = []
+            let json = Self.json(node, &reader, &expanded)
+            // A text that could not be made is no reason for a second complaint.
+            guard reader.problems.count == count else { return nil }
+            var dialect = compile(json, file: nil, &reader) { problem in
+                position(problem.path, isKey: !problem.known.isEmpty)
+            }
+            dialect?.fromElsewhere = expanded
+            return dialect
+        }
+        for entry in entries where entry.key != "file" {
+            reader.report(entry.keyOrigin, "\"\(entry.key)\" has no place beside \"file\"")
+        }
+        guard let written = reader.string(file) else { return nil }
+        let path = Self.path(written, beside: file.origin)
+        guard let text = reader.contents(ofFile: path, origin: file.origin) else { return nil }
+        do throws(JSONError) {
+            let json = try JSONValue(parsing: text)
+            return compile(json, file: written, &reader) { _ in .path(path) }
+        } catch {
+            reader.report(Self.position(error.offset, in: text, path), "no JSON: \(error.reason.rawValue)")
+            return nil
+        }
+    }
+
+    private func compile(
+        _ json: JSONValue, file: String?, _ reader: inout ConfigurationReader,
+        origin: (DialectOptionError) -> ConfigurationOrigin
+    ) -> DialectConfiguration? {
+        do throws(CustomDefinitionError) {
+            return DialectConfiguration(name: name, file: file, json: json, definition: try CustomDefinition(json))
+        } catch {
+            for problem in error.problems { reader.report(origin(problem), sentence(problem)) }
+            return nil
+        }
+    }
+
+    /// The path of the culprit and what is wrong with it.
+    private func sentence(_ problem: DialectOptionError) -> String {
+        guard !problem.known.isEmpty, let word = problem.path.last else {
+            let pointer = problem.pointer
+            return pointer.isEmpty ? "dialect \"\(name)\" \(problem.sentence)" : "\(pointer): \(problem.sentence)"
+        }
+        var parent = problem
+        parent.path.removeLast()
+        let pointer = parent.pointer
+        return (pointer.isEmpty ? "" : "\(pointer): ") + "\(problem.sentence) \"\(word)\""
+            + NearestName.hint(for: word, among: problem.known)
+    }
+
+    /// A path in the configuration is relative to the file that it stands in.
+    private static func path(_ written: String, beside origin: ConfigurationOrigin) -> String {
+        guard !written.hasPrefix("/"), case .file(let configuration, _, _) = origin,
+            let slash = configuration.lastIndex(of: "/")
+        else { return written }
+        return configuration[...slash] + written
+    }
+
+    // MARK: - Positions
+
+    /// Where `path` is written, or as near above it as the configuration tells.
+    private func position(_ path: [String], isKey: Bool) -> ConfigurationOrigin {
+        var node = node
+        for (index, step) in path.enumerated() {
+            if let entry = node.entries.first(where: { $0.key == step }) {
+                if isKey, index == path.count - 1 { return entry.keyOrigin }
+                node = entry.node
+            } else if let place = Int(step), node.elements.indices.contains(place) {
+                node = node.elements[place]
+            } else {
+                break
+            }
+        }
+        return node.origin
+    }
+
+    private static func position(_ offset: Int, in text: String, _ path: String) -> ConfigurationOrigin {
+        let before = text.utf8.prefix(offset)
+        let line = before.count { $0 == UInt8(ascii: "\n") } + 1
+        let lastLine = before.suffix(
+            from: before.lastIndex(of: UInt8(ascii: "\n")).map { before.index(after: $0) } ?? before.startIndex)
+        return .file(path: path, line: line, column: lastLine.count { $0 & 0xC0 != 0x80 } + 1)
+    }
+
+    // MARK: - Between TOML and JSON
+
+    /// - Parameter expanded: gets the texts that came from elsewhere.
+    private static func json(
+        _ node: ConfigurationNode, _ reader: inout ConfigurationReader, _ expanded: inout Set<String>
+    ) -> JSONValue {
+        switch node.content {
+        case .table(let entries):
+            var members: [JSONValue.Member] = []
+            for entry in entries { members.append(.init(entry.key, json(entry.node, &reader, &expanded))) }
+            return .object(members)
+        case .array(let elements):
+            var values: [JSONValue] = []
+            for element in elements { values.append(json(element, &reader, &expanded)) }
+            return .array(values)
+        case .string(let raw):
+            let text = reader.string(node) ?? ""
+            if raw.contains("${") { expanded.insert(text) }
+            return .string(text)
+        case .integer(let number): return .integer(number)
+        case .real(let number): return .number(number)
+        case .boolean(let flag): return .bool(flag)
+        case .date(let text): return .string(text)
+        }
+    }
+
+    /// How a part of a description is printed.
+    private enum Part {
+        /// Texts that say where things are in frames: nothing that is called a secret is one.
+        case rules
+        /// What goes up, or an address.
+        case frames
+        /// A header or the body of a login: any text may be a secret, whatever it is called.
+        case secrets
+    }
+
+    static func node(_ dialect: DialectConfiguration) -> ConfigurationNode {
+        if let file = dialect.file {
+            return ConfigurationNode(.table([entry("file", ConfigurationNode(.string(file)))]))
+        }
+        return ConfigurationNode(
+            .table(
+                (dialect.json.object ?? []).map { member in
+                    let part: Part =
+                        switch member.key {
+                        case "decode", "unwrap": .rules
+                        case "headers", "login", "refresh": .secrets
+                        default: .frames
+                        }
+                    return entry(member.key, node(member.value, part, key: member.key, dialect))
+                }))
+    }
+
+    private static func entry(_ key: String, _ node: ConfigurationNode) -> ConfigurationNode.Entry {
+        var node = node
+        node.isInline = true
+        return ConfigurationNode.Entry(key: key, keyOrigin: .builtIn, node: node)
+    }
+
+    private static func node(
+        _ json: JSONValue, _ part: Part, key: String, _ dialect: DialectConfiguration
+    ) -> ConfigurationNode {
+        switch json {
+        case .object(let members):
+            let open = ["post", "token", "refresh", "expires"]
+            return ConfigurationNode(
+                .table(
+                    members.map { member in
+                        let inner = part == .secrets && open.contains(member.key) ? .rules : part
+                        return entry(member.key, node(member.value, inner, key: member.key, dialect))
+                    }))
+        case .array(let values): return ConfigurationNode(.array(values.map { node($0, part, key: key, dialect) }))
+        case .string(let text): return ConfigurationNode(.string(printed(text, part, key: key, dialect)))
+        case .integer(let number): return ConfigurationNode(.integer(number))
+        case .double(let number): return ConfigurationNode(.real(number))
+        case .bool(let flag): return ConfigurationNode(.boolean(flag))
+        case .literal(let text): return ConfigurationNode(.string(text))
+        case .null: return ConfigurationNode(.string(""))
+        }
+    }
+
+    private static func printed(
+        _ text: String, _ part: Part, key: String, _ dialect: DialectConfiguration
+    ) -> String {
+        switch part {
+        case .rules: Secret.printed(text, key: "", fromElsewhere: dialect.fromElsewhere)
+        case .frames: Secret.printed(text, key: key, fromElsewhere: dialect.fromElsewhere)
+        case .secrets: text.contains("{token}") || text.hasPrefix("{{account.") ? text : Secret.blank
+        }
+    }
+}

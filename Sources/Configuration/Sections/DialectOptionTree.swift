@@ -1,0 +1,218 @@
+import Dialects
+import HTTPProtocol
+import JSONText
+
+/// A dialect's own settings as they were written, so that a complaint about one can say where it stands.
+///
+/// The schema does not know them: each dialect reads its own.
+package struct DialectOptionTree: Sendable {
+    /// A table. Strings are expanded.
+    private(set) var node = ConfigurationNode(.table([]))
+    /// Texts that came from elsewhere, and may be secrets.
+    private var expanded: Set<String> = []
+
+    package var isEmpty: Bool { node.entries.isEmpty }
+
+    /// The options as a dialect reads them.
+    package var json: JSONValue { Self.json(node) }
+
+    private static func json(_ node: ConfigurationNode) -> JSONValue {
+        switch node.content {
+        case .table(let entries): .object(entries.map { JSONValue.Member($0.key, json($0.node)) })
+        case .array(let elements): .array(elements.map(json))
+        case .string(let text), .date(let text): .string(text)
+        case .integer(let number): .integer(number)
+        case .real(let number): JSONValue.number(number)
+        case .boolean(let flag): .bool(flag)
+        }
+    }
+
+    // MARK: - Reading
+
+    /// Lays a table over what is there: tables inside are laid over tables, everything else is replaced.
+    mutating func lay(_ upper: ConfigurationNode, _ reader: inout ConfigurationReader) {
+        guard let upper = expand(upper, &reader) else { return }
+        Self.lay(upper, over: &node)
+    }
+
+    private static func lay(_ upper: ConfigurationNode, over lower: inout ConfigurationNode) {
+        guard case .table(let entries) = upper.content, case .table(var result) = lower.content else {
+            lower = upper
+            return
+        }
+        for entry in entries {
+            guard let index = result.firstIndex(where: { $0.key == entry.key }) else {
+                result.append(entry)
+                continue
+            }
+            lay(entry.node, over: &result[index].node)
+            result[index].keyOrigin = entry.keyOrigin
+        }
+        lower.content = .table(result)
+        lower.origin = upper.origin
+    }
+
+    private mutating func expand(_ node: ConfigurationNode, _ reader: inout ConfigurationReader) -> ConfigurationNode? {
+        switch node.content {
+        case .table(let entries):
+            var kept: [ConfigurationNode.Entry] = []
+            for var entry in entries {
+                guard let inner = expand(entry.node, &reader) else { continue }
+                entry.node = inner
+                kept.append(entry)
+            }
+            return ConfigurationNode(.table(kept), origin: node.origin)
+        case .array(let elements):
+            return ConfigurationNode(.array(elements.compactMap { expand($0, &reader) }), origin: node.origin)
+        case .string(let raw):
+            guard node.origin.layer == .file else { return Self.typed(raw, origin: node.origin) }
+            guard let text = reader.string(node) else { return nil }
+            if raw.contains("${") { expanded.insert(text) }
+            return ConfigurationNode(.string(text), origin: node.origin)
+        default: return node
+        }
+    }
+
+    /// A variable's value: what TOML it is, else text.
+    private static func typed(_ text: String, origin: ConfigurationOrigin) -> ConfigurationNode {
+        let first = text.utf8.first { $0 != 0x20 }
+        let mayBeTOML = text == "true" || text == "false" || first.map { "{[\"+-0123456789".utf8.contains($0) } == true
+        if mayBeTOML, let document = try? TOMLReader.parse(Array("value = \(text)".utf8), path: ""),
+            let value = document["value"], document.entries.count == 1
+        {
+            if case .date = value.content { return ConfigurationNode(.string(text), origin: origin) }
+            return value.relocated(to: origin)
+        }
+        return ConfigurationNode(.string(text), origin: origin)
+    }
+
+    // MARK: - Writing
+
+    /// The options for a printed configuration; what may be a secret is blanked.
+    var printed: ConfigurationNode {
+        var node = printed(self.node, key: "")
+        node.isInline = true
+        return node
+    }
+
+    private func printed(_ node: ConfigurationNode, key: String) -> ConfigurationNode {
+        switch node.content {
+        case .table(let entries):
+            return ConfigurationNode(
+                .table(
+                    entries.map {
+                        ConfigurationNode.Entry(key: $0.key, keyOrigin: .builtIn, node: printed($0.node, key: $0.key))
+                    }))
+        case .array(let elements): return ConfigurationNode(.array(elements.map { printed($0, key: key) }))
+        case .string(let text):
+            return ConfigurationNode(.string(Secret.printed(text, key: key, fromElsewhere: expanded)))
+        default: return ConfigurationNode(node.content)
+        }
+    }
+
+    // MARK: - Places
+
+    /// Where the setting at `path` was written; the nearest table above it where it was not.
+    func origin(of path: [String], isUnknown: Bool) -> ConfigurationOrigin {
+        var place = node
+        for (depth, step) in path.enumerated() {
+            if case .array(let elements) = place.content, let index = Int(step), elements.indices.contains(index) {
+                place = elements[index]
+                continue
+            }
+            guard let entry = place.entries.first(where: { $0.key == step }) else { break }
+            // An unknown name is wrong where the name stands, a wrong value where the value does.
+            if isUnknown, depth == path.count - 1 { return entry.keyOrigin }
+            place = entry.node
+        }
+        return place.origin
+    }
+}
+
+extension DialectOptionTree: Equatable {
+    /// What they say, wherever they were written.
+    package static func == (a: Self, b: Self) -> Bool { a.json == b.json }
+}
+
+extension ConfigurationForm where Value == DialectOptionTree {
+    static var dialectOptions: Self {
+        Self(expected: "a table of options, such as { name = \"value\" }", shape: .map(dash: false)) {
+            node, value, reader in
+            guard case .table = node.content else {
+                reader.report(
+                    node.origin,
+                    "expected a table of options, such as { name = \"value\" }, found \(node.content.kindName)")
+                return
+            }
+            value.lay(node, &reader)
+        } write: {
+            $0.printed
+        }
+    }
+}
+
+// MARK: - The dialect of a room
+
+extension Configuration {
+    /// The dialect of a room or of a backend's rooms, with their options; nil for a name that there is not.
+    package func dialect(of room: RoomConfiguration) throws(DialectOptionError) -> (any Dialect)? {
+        var members = room.options.json.object ?? []
+        if DialectTable.row(named: room.dialect)?.takesBase == true, !members.contains(where: { $0.key == "base" }),
+            let base = room.effectiveHTTPBase?.baseText
+        {
+            members.append(JSONValue.Member("base", .string(base)))
+        }
+        return try dialect(named: room.dialect, options: DialectOptions(.object(members)))
+    }
+}
+
+extension HTTPURL {
+    /// The URL without a slash at its end.
+    fileprivate var baseText: String {
+        let text = description
+        return text.hasSuffix("/") ? String(text.dropLast()) : text
+    }
+}
+
+extension ConfigurationCompletion {
+    /// - Parameter inherited: what was checked already, where the room has its options from a backend.
+    mutating func checkOptions(_ room: RoomConfiguration, at path: String, inherited: RoomConfiguration?) {
+        if let inherited, inherited.options == room.options, inherited.dialect == room.dialect { return }
+        do throws(DialectOptionError) {
+            if let dialect = try configuration.dialect(of: room) { checkCallPlaces(dialect, room, at: path) }
+        } catch {
+            let isUnknown =
+                room.options.isWritten(error.path) && !error.known.isEmpty || error.sentence == "unknown option"
+            var place = room.options.origin(of: error.path, isUnknown: isUnknown)
+            if place == .builtIn {
+                place = origin("\(path).options") ?? origin("\(path).dialect") ?? origin(path) ?? .builtIn
+            }
+            let name = (["options"] + error.path).joined(separator: ".")
+            let hint = NearestName.hint(for: error.path.last ?? "", among: error.known)
+            let known =
+                !isUnknown
+                ? ""
+                : error.known.isEmpty
+                    ? "; dialect \"\(room.dialect)\" has no options here"
+                    : hint.isEmpty ? "; there are: \(error.known.joined(separator: ", "))" : ""
+            let problem = ConfigurationProblem(origin: place, message: "\(name): \(error.sentence)\(hint)\(known)")
+            if !reader.problems.contains(problem) { reader.report(place, problem.message) }
+        }
+    }
+}
+
+extension DialectOptionTree {
+    fileprivate func isWritten(_ path: [String]) -> Bool {
+        var place = node
+        for step in path {
+            if case .array(let elements) = place.content, let index = Int(step), elements.indices.contains(index) {
+                place = elements[index]
+            } else if let inner = place[step] {
+                place = inner
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,146 @@
+import Transport
+import WireBytes
+
+/// One listener for supervisors, scrapers and browsers.
+package struct HTTPConfiguration: Equatable, Sendable {
+    package enum Service: String, CaseIterable, Sendable {
+        /// `/healthz` and `/readyz`.
+        case health
+        /// `/media/…`: uploads, and files under links.
+        case media
+    }
+
+    package var bind = HTTPListenerAddress(
+        scheme: .http, endpoint: HostPort(host: "127.0.0.1", port: HTTPListenerAddress.defaultPort))
+    /// Not empty, each at most once.
+    package var serve: [Service] = [.health]
+    /// Names that are answered to, in lower case. Empty: on loopback only names of this machine, elsewhere any.
+    package var hosts: [String] = []
+    /// Web servers whose X-Forwarded-For counts. Empty: nobody's does.
+    package var trustedProxies: [TrustedPeer] = []
+}
+
+/// Where HTTP is served.
+package struct HTTPListenerAddress: Hashable, Sendable, CustomStringConvertible {
+    package enum Scheme: String, CaseIterable, Sendable {
+        /// Plain text; loopback only.
+        case http
+        /// Plain text where others can read it; the name is the consent.
+        case httpInsecure = "http+insecure"
+    }
+
+    /// Free of well-known uses, and easy to remember beside 6667.
+    static let defaultPort = 9667
+
+    package var scheme: Scheme
+    package var endpoint: HostPort
+
+    package var description: String { "\(scheme.rawValue)://\(endpoint)" }
+    package var isLoopback: Bool { endpoint.isLoopback }
+
+    package init(scheme: Scheme, endpoint: HostPort) {
+        self.scheme = scheme
+        self.endpoint = endpoint
+    }
+
+    /// Parses `http://HOST[:PORT]` and `http+insecure://HOST[:PORT]`. Port 0 takes any free port.
+    package init(parsing text: String) throws(AddressError) {
+        let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
+        guard let mark = text.firstRange(of: "://") else {
+            throw AddressError("an HTTP listener is written as SCHEME://HOST:PORT; known schemes: \(known)")
+        }
+        guard let scheme = Scheme(rawValue: String(text[..<mark.lowerBound])) else {
+            throw AddressError("unknown scheme \"\(text[..<mark.lowerBound])://\"; known schemes: \(known)")
+        }
+        self.scheme = scheme
+        var rest = text[mark.upperBound...]
+        if rest.last == "/" { rest.removeLast() }
+        endpoint = try HostPort(parsing: rest, defaultPort: Self.defaultPort)
+    }
+}
+
+// MARK: - Forms
+
+extension ConfigurationForm where Value == HTTPListenerAddress {
+    static var httpListenerAddress: Self {
+        text("an address such as \"http://127.0.0.1:9667\"") { text throws(AddressError) in
+            try HTTPListenerAddress(parsing: text)
+        } print: {
+            $0.description
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [HTTPConfiguration.Service] {
+    static var httpServices: Self {
+        let form = Self.list(of: "services") { text throws(AddressError) in
+            if let service = HTTPConfiguration.Service(rawValue: text) { return service }
+            let names = HTTPConfiguration.Service.allCases.map(\.rawValue)
+            let hint = NearestName.hint(for: text, among: names)
+            throw AddressError("\"\(text)\" is not served\(hint); this version has: \(names.joined(separator: ", "))")
+        } print: {
+            $0.rawValue
+        }
+        return Self(expected: form.expected, shape: form.shape) { node, value, reader in
+            let before = reader.problems.count
+            form.read(node, &value, &reader)
+            if value.isEmpty, reader.problems.count == before {
+                reader.report(node.origin, "nothing is served here; leave the table out instead")
+            }
+        } write: {
+            form.write($0)
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [String] {
+    /// Names as a Host field has them, without port.
+    static var hostNames: Self {
+        list(of: "names") { text throws(AddressError) in
+            let written = text.utf8.count { $0 == 0x3A } > 1 && !text.hasPrefix("[") ? "[\(text)]" : text
+            guard let host = try? HostPort(parsing: written, defaultPort: 0), host.port == 0 else {
+                throw AddressError("\"\(text)\" is not a host name or an address (without port)")
+            }
+            return host.host.lowercased()
+        } print: {
+            $0
+        }
+    }
+}
+
+// MARK: - Rules
+
+extension ConfigurationCompletion {
+    /// What single keys of `[[http]]` cannot know.
+    mutating func checkHTTP() {
+        var seen: [HostPort: String] = [:]
+        for (index, listener) in configuration.listeners.enumerated() where listener.bind.endpoint.port != 0 {
+            guard let place = reader.origins["listeners[\(index)].bind"] else { continue }
+            seen[listener.bind.endpoint] = "\(place)"
+        }
+        for (index, http) in configuration.http.enumerated() {
+            let at = "http[\(index)]"
+            guard let place = reader.origins["\(at).bind"] else {
+                if let whole = reader.origins[at] { reader.report(whole, "this HTTP listener has no bind") }
+                continue
+            }
+            if reader.problems.contains(where: { $0.origin == place }) { continue }
+            let endpoint = http.bind.endpoint
+            if endpoint.port != 0 {
+                if let first = seen[endpoint] {
+                    reader.report(place, "\(endpoint) is bound twice (first at \(first))")
+                } else {
+                    seen[endpoint] = "\(place)"
+                }
+            }
+            if http.bind.scheme == .http, !http.bind.isLoopback {
+                reader.report(
+                    place,
+                    "plain text beyond loopback must say so: write \"http+insecure://\(endpoint)\" (or bind 127.0.0.1)")
+            }
+            if http.trustedProxies.contains(.unix), let place = reader.origins["\(at).trusted_proxies"] {
+                reader.report(place, "HTTP is not served on socket files: \"unix\" is nobody here")
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+import DescribedDialects
+import Dialects
+import HTTPProtocol
+import JSONText
+
+/// What `auth` of type `login` says beside name and password. Dialects that know how to log in need none of it.
+package struct LoginConfiguration: Equatable, Sendable {
+    package enum ExpiryUnit: String, CaseIterable, Sendable {
+        case seconds = "s"
+        case milliseconds = "ms"
+    }
+
+    /// Whole URLs, or paths below the backend's HTTP base. Nil: the dialect's own call.
+    package var url: String?
+    package var body: [LoginField]?
+    /// Nil: log in again instead.
+    package var refreshURL: String?
+    package var refreshBody: [LoginField]?
+    package var accessTokenAt: String?
+    package var refreshTokenAt: String?
+    package var expiresInAt: String?
+    package var expiresInUnit: ExpiryUnit?
+    /// How long before its end a token is renewed.
+    package var refreshBefore: Duration?
+    /// Statuses of HTTP answers and codes of WebSocket closes that mean that the token is stale.
+    package var staleCodes: [Int]?
+    package var sendAs: TokenPlacementConfiguration?
+
+    package static let defaultRefreshBefore: Duration = .seconds(60)
+    package static let defaultStaleCodes = [401, 403, 1008, 4001, 4003]
+
+    /// Those that mean something for `login` alone.
+    static let keys = [
+        "login_url", "login_body", "refresh_url", "refresh_body", "access_token_at", "refresh_token_at",
+        "expires_in_at", "expires_in_unit", "refresh_before", "reauth_on", "send_as",
+    ]
+
+    /// A log-in as it is described here; nil where that is the dialect's business.
+    package var template: TemplateLogin? {
+        guard let url else { return nil }
+        func fields(_ written: [LoginField]?) -> [TemplateLogin.Field] {
+            (written ?? []).map { TemplateLogin.Field(name: $0.name, text: $0.text.revealed) }
+        }
+        func pointer(_ text: String?, _ usual: String) -> JSONPointer {
+            text.flatMap { JSONPointer($0) } ?? JSONPointer(tokens: [usual])
+        }
+        return TemplateLogin(
+            loginTarget: url, loginBody: fields(body), refreshTarget: refreshURL, refreshBody: fields(refreshBody),
+            accessTokenAt: pointer(accessTokenAt, "access_token"),
+            refreshTokenAt: pointer(refreshTokenAt, "refresh_token"),
+            expiresInAt: pointer(expiresInAt, "expires_in"), expiresInUnit: expiresInUnit == .milliseconds ? 1 : 1000)
+    }
+
+    /// The servers that the URLs name.
+    package var servers: [HTTPURL] { [url, refreshURL].compactMap { $0.flatMap { try? HTTPURL(parsing: $0) } } }
+}
+
+/// One member of a JSON body. The text may be a password.
+package struct LoginField: Equatable, Sendable {
+    package var name: String
+    package var text: Secret
+}
+
+/// Where the token is shown when the socket is opened; nil fields: as the dialect's own clients do it.
+package struct TokenPlacementConfiguration: Equatable, Sendable {
+    package enum Place: String, CaseIterable, Sendable { case header, query, message }
+
+    package var place: Place?
+    /// Of the header or the parameter.
+    package var name: String?
+    package var format: String?
+
+    package init() {}
+
+    /// The header that is used, where it is known without the dialect.
+    package var header: String? { place == .header ? name ?? AuthConfiguration.defaultHeaderName : nil }
+}
+
+extension AuthConfiguration {
+    /// Whether somebody logs in to a backend with this.
+    ///
+    /// - Parameter user: the backend's own `user`, which is as good as one here.
+    package func logsIn(user: String?, dialect: any Dialect) -> Bool {
+        type == .login || type == .none && !(user ?? "").isEmpty && dialect.calls?.canLogIn ?? false
+    }
+}
+
+extension DialectCalls {
+    /// Whether there is a call for logging in.
+    package var canLogIn: Bool {
+        request(for: .logIn(user: "u", password: "p"), context: DialectContext(room: "")) != nil
+    }
+}
+
+// MARK: - Rows and forms
+
+extension LoginConfiguration {
+    private static func text(
+        _ check: @escaping @Sendable (String) -> String?
+    ) -> ConfigurationForm<String?> {
+        ConfigurationForm<String>.string(check).optional(from: "")
+    }
+
+    static let rows: [ConfigurationKey<AuthConfiguration>] = [
+        ConfigurationKey(
+            "login_url", \.login.url, text(ConfigurationChecks.callTarget),
+            "for login: where to; default: as the dialect does it"),
+        ConfigurationKey(
+            "login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
+            "for login_url: a JSON object; {user} and {password} are filled in"),
+        ConfigurationKey(
+            "refresh_url", \.login.refreshURL, text(ConfigurationChecks.callTarget),
+            "for login_url: where tokens are renewed; default: log in again"),
+        ConfigurationKey(
+            "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
+            "for refresh_url: {refresh_token} is filled in"),
+        ConfigurationKey(
+            "access_token_at", \.login.accessTokenAt, text(ConfigurationChecks.pointer),
+            "for login_url: a JSON pointer; default: \"/access_token\""),
+        ConfigurationKey(
+            "refresh_token_at", \.login.refreshTokenAt, text(ConfigurationChecks.pointer),
+            "for login_url: default: \"/refresh_token\""),
+        ConfigurationKey(
+            "expires_in_at", \.login.expiresInAt, text(ConfigurationChecks.pointer),
+            "for login_url: default: \"/expires_in\""),
+        ConfigurationKey(
+            "expires_in_unit", \.login.expiresInUnit,
+            ConfigurationForm<ExpiryUnit>.choice.optional(from: .seconds), "for login_url: s | ms; default: \"s\""),
+        ConfigurationKey(
+            "refresh_before", \.login.refreshBefore,
+            ConfigurationForm<Duration>.duration().optional(from: .zero),
+            "for login: renewed this long before the end; default: \"60s\""),
+        ConfigurationKey(
+            "reauth_on", \.login.staleCodes, .codes,
+            "for login: statuses and close codes that mean that the token is stale"),
+        ConfigurationKey(
+            "send_as", \.login.sendAs,
+            ConfigurationForm<TokenPlacementConfiguration>.section(placement, inline: true)
+                .optional(from: TokenPlacementConfiguration()),
+            "for login: { in = \"header\" | \"query\" | \"message\", name, format }; default: as the dialect does it"),
+    ]
+
+    static let placement: [ConfigurationKey<TokenPlacementConfiguration>] = [
+        ConfigurationKey(
+            "in", \.place, ConfigurationForm<TokenPlacementConfiguration.Place>.choice.optional(from: .header),
+            "header | query | message"),
+        ConfigurationKey("name", \.name, text(ConfigurationChecks.queryName), "of the field or the parameter"),
+        ConfigurationKey(
+            "format", \.format, text(ConfigurationChecks.authFormat), "of the field; {token} is the token"),
+    ]
+}
+
+extension ConfigurationForm where Value == [LoginField] {
+    static var loginFields: Self {
+        map(of: "members", key: \.name) { name, text throws(MapError) in
+            guard !name.isEmpty else { throw .key("a member of a JSON object needs a name") }
+            return LoginField(name: name, text: Secret(text))
+        } print: { _ in
+            Secret.blank
+        }
+    }
+}
+
+extension ConfigurationForm where Value == [Int]? {
+    /// HTTP statuses and WebSocket close codes.
+    static var codes: Self {
+        let expected = "a list of statuses (400 to 599) and close codes (1000 to 4999), such as [401, 4001]"
+        return Self(expected: expected, shape: .list) { node, value, reader in
+            var codes: [Int] = []
+            guard case .array = node.content else {
+                return reader.report(node.origin, "expected \(expected), found \(node.content.kindName)")
+            }
+            for element in node.elements {
+                guard case .integer(let number) = element.content,
+                    (400...599).contains(number) || (1000...4999).contains(number)
+                else {
+                    reader.report(element.origin, "expected \(expected), found \(element.found)")
+                    continue
+                }
+                codes.append(Int(number))
+            }
+            value = codes
+        } write: { codes in
+            codes.map { ConfigurationNode(.array($0.map { ConfigurationNode(.integer(Int64($0))) })) }
+        }
+    }
+}
+
+extension ConfigurationChecks {
+    @Sendable static func callTarget(_ text: String) -> String? {
+        if text.hasPrefix("/") {
+            return text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? nil : HTTPURLError.invalidCharacter.sentence
+        }
+        do throws(HTTPURLError) {
+            let url = try HTTPURL(parsing: text)
+            return url.scheme == "http" || url.scheme == "https" ? nil : "a call goes to http:// or https://"
+        } catch {
+            return error.sentence
+        }
+    }
+
+    @Sendable static func pointer(_ text: String) -> String? {
+        JSONPointer(text) == nil || text.isEmpty ? "\"\(text)\" is not a JSON pointer such as \"/access_token\"" : nil
+    }
+}
+
+extension ConfigurationCompletion {
+    /// - Parameter at: where its auth stands.
+    mutating func checkLogin(
+        _ room: RoomConfiguration, at path: String, auth at: String, place: ConfigurationOrigin
+    ) {
+        let auth = room.auth
+        func isBroken(_ keys: [String]) -> Bool {
+            keys.contains { isRefused("\(at).\($0)") || isRefused("room_defaults.auth.\($0)") }
+        }
+        // A dialect whose options are wrong has its own complaint.
+        let dialect = try? DialectTable.dialect(named: room.dialect)
+        if auth.login.url == nil, isBroken(["login_url"]) { return }
+        // Name and password may stand in the backend itself.
+        let backend = configuration.backends.first { $0.name == room.backend || path == "backends.\($0.name)" }
+        let hasUser = !(auth.user ?? "").isEmpty || backend?.user.isEmpty == false
+        let hasPassword = auth.password != nil || backend?.password != nil
+        if auth.login.url == nil {
+            if let dialect, dialect.calls?.canLogIn != true {
+                reader.report(
+                    place, "the dialect \(room.dialect) does not know how to log in; login_url and login_body say how")
+            } else {
+                if !hasUser, !isBroken(["user"]) {
+                    reader.report(place, "auth of type \"login\" needs a user")
+                }
+                if !hasPassword, !isBroken(AuthConfiguration.passwordKeys) {
+                    reader.report(place, "auth of type \"login\" needs password, password_file or password_credential")
+                }
+            }
+            for key in LoginConfiguration.keys.prefix(8) where key != "login_url" {
+                if let origin = origin("\(at).\(key)") {
+                    reader.report(origin, "auth.\(key) means nothing without login_url")
+                }
+            }
+        } else if (auth.login.body ?? []).isEmpty, !isBroken(["login_body"]) {
+            reader.report(place, "login_url needs a login_body")
+        }
+        for (key, text) in [("login_url", auth.login.url), ("refresh_url", auth.login.refreshURL)] {
+            guard let text, text.hasPrefix("http://"), room.url?.isSecure == true else { continue }
+            reader.report(
+                origin("\(at).\(key)") ?? place,
+                "\(key) is plain http:// while the room's url is encrypted; what it carries could be read")
+        }
+        if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"]) {
+            reader.report(place, "refresh_url needs a refresh_body")
+        }
+        if auth.login.sendAs?.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {
+            reader.report(
+                origin("\(at).send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
+        }
+        if auth.login.sendAs?.place == .header, let name = auth.login.sendAs?.name,
+            let complaint = ConfigurationChecks.authHeader(name)
+        {
+            reader.report(origin("\(at).send_as.name") ?? place, complaint)
+        }
+    }
+}

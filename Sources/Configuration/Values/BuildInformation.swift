@@ -1,0 +1,5 @@
+/// What this program calls itself.
+package enum BuildInformation {
+    package static let name = "chatbridge"
+    package static let version = "0.1.0"
+}

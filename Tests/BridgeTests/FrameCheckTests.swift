@@ -1,0 +1,92 @@
+import BridgeTestSupport
+import Testing
+
+@testable import ChatBridge
+@testable import Configuration
+
+@Suite("check --frame")
+struct FrameCheckTests {
+    private func check(
+        _ files: [String: String], _ options: CheckOptions
+    ) -> (code: Int32, lines: [String], errors: String) {
+        var (output, errors) = ("", "")
+        let code = OfflineCommands.check(
+            GlobalOptions(), options, surroundings: surroundings(files), output: { output += $0 },
+            errors: { errors += $0 })
+        return (code, output.split(separator: "\n").map(String.init), errors)
+    }
+
+    @Test("a frame of a built-in dialect, spread over lines, is one frame")
+    func oneFrame() {
+        let frame = "{ \"event\": \"message\",\n  \"body\": \"hi\" }\n"
+        let checked = check(["chatbridge.toml": withRoom(""), "f": frame], CheckOptions(frame: "f"))
+        #expect(checked.code == 0)
+        #expect(checked.lines == [#"{"event":{"kind":"message","text":"hi"}}"#])
+    }
+
+    @Test("a line is a frame, or an event in its wrapping; a drop makes the exit status 65")
+    func lines() {
+        let frames = """
+            {"event":"typing","sender_id":"A"}
+
+            {"event":"mesage"}
+            {"event":
+            {"event":{"kind":"ping"}}
+            {"event":{"kind":"typing"}}
+            """
+        let checked = check(["chatbridge.toml": withRoom(""), "f": frames], CheckOptions(frame: "f"))
+        #expect(checked.code == 65)
+        #expect(
+            checked.lines == [
+                #"{"event":{"kind":"typing","state":"start","sender":{"id":"A"},"ttl":3000}}"#,
+                #"{"drop":"unknown-type","type":"mesage"}"#, #"{"drop":"malformed"}"#, #"{"drop":"unsupported"}"#,
+                #"{"drop":"wrong-type","why":"state in {\"kind\":\"typing\"}"}"#,
+            ])
+    }
+
+    @Test("--event needs no wrapping")
+    func events() {
+        let event = #"{"kind":"typing","state":"start","id":"1","at":1000,"sender":{"id":"A","name":"Ada"}}"#
+        let checked = check(["chatbridge.toml": withRoom(""), "-": "", "e": event], CheckOptions(event: "e"))
+        #expect(checked.code == 0)
+        #expect(checked.lines.first?.contains(#""frame":{"event":"typing","message_id":"1""#) == true)
+    }
+
+    @Test("whose dialect must be clear, and the file there")
+    func whose() {
+        let toml = """
+            [dialects.mine]
+            decode = []
+            [[rooms]]
+            name = "a"
+            url = "ws://h/"
+            [[rooms]]
+            name = "b"
+            url = "ws://h/"
+            dialect = "mine"
+            """
+        let files = ["chatbridge.toml": toml, "f": "{}"]
+        #expect(check(files, CheckOptions(frame: "f")).code == 64)
+        #expect(check(files, CheckOptions(frame: "f", room: "b")).lines == [#"{"drop":"unknown-type"}"#])
+        #expect(check(files, CheckOptions(frame: "f", room: "#a")).lines == [#"{"drop":"missing-field"}"#])
+        #expect(check(files, CheckOptions(frame: "f", room: "c")).errors.contains("there are: a, b"))
+        #expect(check(files, CheckOptions(frame: "g", room: "a")).code == 66)
+        #expect(check(files, CheckOptions(frame: "f", room: "")).code == 64)
+        let large = check(
+            files.merging(["f": String(repeating: " ", count: 1024 * 1024 + 1)]) { $1 },
+            CheckOptions(frame: "f", room: "a"))
+        #expect(large.code == 66)
+        #expect(large.errors.contains("larger than 1024 KiB"))
+    }
+
+    @Test("the examples decode their sample frames as said beside them", arguments: ["event-data", "ddp", "phoenix"])
+    func examples(_ name: String) throws {
+        func example(_ file: String) throws -> String { try RepositoryFile.example("dialects/\(file)") }
+        var files = ["chatbridge.toml": try example("example.toml"), "frames": try example("\(name).frames.jsonl")]
+        for name in ["event-data", "ddp", "phoenix"] { files["\(name).json"] = try example("\(name).json") }
+        let checked = check(files, CheckOptions(frame: "frames", room: name))
+        #expect(checked.lines == (try example("\(name).checked.jsonl")).split(separator: "\n").map(String.init))
+        #expect(checked.errors == "")
+        #expect(checked.lines.count > 10)
+    }
+}
