@@ -247,6 +247,22 @@ extension ConfigurationForm {
         }
     }
 
+    /// What `check` has no sentence against; not printed where it is not written.
+    static func optionalString(_ check: @escaping @Sendable (String) -> String?) -> Self where Value == String? {
+        ConfigurationForm<String>.string(check).optional(from: "")
+    }
+
+    /// A list of texts that `check` has no sentence against.
+    static func texts(of noun: String, check: @escaping @Sendable (String) -> String?) -> Self
+    where Value == [String] {
+        list(of: noun) { text throws(AddressError) in
+            if let complaint = check(text) { throw AddressError(complaint) }
+            return text
+        } print: {
+            $0
+        }
+    }
+
     /// A list of texts. A variable separates them with commas.
     static func list<Element: Sendable>(
         of noun: String, parse: @escaping @Sendable (String) throws(AddressError) -> Element,

@@ -1,3 +1,5 @@
+import WireBytes
+
 /// Writes a configuration as TOML that loads again; passwords, header values and query values are blanked.
 package enum ConfigurationPrinter {
     /// - Parameter commented: puts each key's line from the schema behind it.
@@ -41,9 +43,7 @@ package enum ConfigurationPrinter {
     private static func key(_ text: String) -> String {
         let isBare =
             !text.isEmpty
-            && text.utf8.allSatisfy {
-                ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F || $0 == 0x2D
-            }
+            && text.utf8.allSatisfy { ASCII.isLetter($0) || ASCII.isDigit($0) || $0 == 0x5F || $0 == 0x2D }
         return isBare ? text : quoted(text)
     }
 

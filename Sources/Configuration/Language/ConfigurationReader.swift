@@ -1,3 +1,5 @@
+import WireBytes
+
 /// What a configuration may depend on besides its own text; the real process in production, plain values in tests.
 package struct ConfigurationSurroundings: Sendable {
     package enum FileProblem: Error, Equatable {
@@ -167,10 +169,8 @@ enum Interpolation {
         }
         let mark = expression.firstRange(of: ":-")
         let name = String(expression[..<(mark?.lowerBound ?? expression.endIndex)])
-        guard let first = name.utf8.first, !(0x30...0x39).contains(first),
-            name.utf8.allSatisfy({
-                ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x5F
-            })
+        guard let first = name.utf8.first, !ASCII.isDigit(first),
+            name.utf8.allSatisfy({ ASCII.isLetter($0) || ASCII.isDigit($0) || $0 == 0x5F })
         else {
             throw InterpolationError(
                 message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default} or ${file:/path}")

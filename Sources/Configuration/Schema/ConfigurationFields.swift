@@ -131,25 +131,17 @@ extension ConfigurationForm where Value == SCRAMVerifier? {
 
 extension ConfigurationForm where Value == [String] {
     /// Whether the rooms exist is checked when all are known.
-    static var accountRooms: Self {
-        list(of: "rooms") { text throws(AddressError) in
-            if text == AccountConfiguration.allRooms { return text }
-            if let complaint = ConfigurationChecks.roomName(text) { throw AddressError(complaint) }
-            return text
-        } print: {
-            $0
+    static var accountRooms: Self { texts(of: "rooms", check: ConfigurationChecks.roomName) }
+
+    static var subprotocols: Self {
+        texts(of: "names") {
+            ASCII.isToken($0) ? nil : "\"\($0)\" is not a subprotocol's name (a token without spaces)"
         }
     }
 
-    static var subprotocols: Self {
-        list(of: "names") { text throws(AddressError) in
-            guard ConfigurationChecks.isToken(text) else {
-                throw AddressError("\"\(text)\" is not a subprotocol's name (a token without spaces)")
-            }
-            return text
-        } print: {
-            $0
-        }
+    /// What a backend calls people.
+    static var tokenOwners: Self {
+        texts(of: "ids") { ConfigurationChecks.oneLine($0) ?? ($0.isEmpty ? "nobody has an empty id" : nil) }
     }
 }
 
@@ -184,19 +176,6 @@ extension ConfigurationForm where Value == [String] {
     }
 }
 
-extension ConfigurationForm where Value == [String] {
-    /// What a backend calls people.
-    static var tokenOwners: Self {
-        list(of: "ids") { text throws(AddressError) in
-            if let complaint = ConfigurationChecks.oneLine(text) { throw AddressError(complaint) }
-            guard !text.isEmpty else { throw AddressError("nobody has an empty id") }
-            return text
-        } print: {
-            $0
-        }
-    }
-}
-
 extension ConfigurationForm where Value == [[UInt8]] {
     /// Pins as `chatbridge cert fingerprint` prints them; curl's `sha256//` in front is taken too.
     static var pins: Self {
@@ -216,7 +195,7 @@ extension ConfigurationForm where Value == [[UInt8]] {
 extension ConfigurationForm where Value == [UpstreamHeader] {
     static var headers: Self {
         map(of: "header fields", dash: true, key: \.name) { name, text throws(MapError) in
-            guard ConfigurationChecks.isToken(name) else { throw .key("\"\(name)\" is not a header field's name") }
+            guard ASCII.isToken(name) else { throw .key("\"\(name)\" is not a header field's name") }
             let lowered = name.lowercased()
             if ConfigurationChecks.handshakeHeaders.contains(lowered) || lowered.hasPrefix("sec-websocket-") {
                 throw .key("\"\(name)\" belongs to the WebSocket handshake and cannot be set")
@@ -277,14 +256,7 @@ package enum ConfigurationChecks {
     /// Longest name of an account, in bytes: it is a nick too, by the default of identity.nicks.max_length.
     static let maxAccountBytes = 30
 
-    static func isToken(_ text: String) -> Bool {
-        // Source: RFC 9110 §5.6.2, "tchar".
-        !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A || byte >= 0x30 && byte <= 0x39
-    }
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool { ASCII.isLetter(byte) || ASCII.isDigit(byte) }
 
     private static func hasControl(_ text: String) -> Bool { text.utf8.contains { $0 < 0x20 || $0 == 0x7F } }
 

@@ -1,3 +1,5 @@
+import WireBytes
+
 /// What the command line says about the configuration.
 package struct ConfigurationRequest: Equatable, Sendable {
     /// `--config`. Nil: look in the usual places.
@@ -182,7 +184,8 @@ struct ConfigurationCompletion {
                 room.channel = "#\(room.name)"
             }
             if !room.channel.isEmpty, !room.isTemplate {
-                let folded = Self.asciiLowercased(room.channel)
+                // CASEMAPPING=ascii.
+                let folded = ASCII.lowercased(room.channel)
                 if let other = channels[folded], other != room.name {
                     reader.report(
                         origin("\(at).channel") ?? whole,
@@ -224,11 +227,6 @@ struct ConfigurationCompletion {
         return reader.problems.contains { $0.origin == origin }
     }
 
-    /// CASEMAPPING=ascii.
-    private static func asciiLowercased(_ text: String) -> String {
-        String(decoding: text.utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
-    }
-
     mutating func checkBackoff(_ backoff: BackoffConfiguration, at path: String) {
         guard let least = backoff.min, let most = backoff.max, least > most else { return }
         // Written here, or inherited from a complaint about the defaults.
@@ -252,7 +250,7 @@ struct ConfigurationCompletion {
             if origin("\(at).name") == nil { reader.report(whole, "this account has no name") }
             if !account.name.isEmpty {
                 let place = origin("\(at).name") ?? whole
-                let folded = Self.asciiLowercased(account.name)
+                let folded = ASCII.lowercased(account.name)
                 if let first = names[folded] {
                     reader.report(place, "\(called) is defined twice (first at \(first))")
                 } else {

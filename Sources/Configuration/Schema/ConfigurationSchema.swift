@@ -154,13 +154,6 @@ enum ConfigurationSchema {
             "newest messages for a client that enters and cannot ask for them; 0: none"),
     ]
 
-    /// What only one type of authentication knows is not printed where it is not written.
-    private static func authText(
-        _ check: @escaping @Sendable (String) -> String?
-    ) -> ConfigurationForm<String?> {
-        ConfigurationForm<String>.string(check).optional(from: "")
-    }
-
     static let auth: [ConfigurationKey<AuthConfiguration>] =
         [
             ConfigurationKey(
@@ -170,19 +163,19 @@ enum ConfigurationSchema {
                 "token_file", \.token, .secretFile, group: "token", "a file with it, read for each attempt"),
             ConfigurationKey(
                 "token_credential", \.token, .secretCredential, group: "token", "a systemd credential with it"),
-            ConfigurationKey("user", \.user, authText(ConfigurationChecks.authUser), "for basic and login"),
+            ConfigurationKey("user", \.user, .optionalString(ConfigurationChecks.authUser), "for basic and login"),
             ConfigurationKey("password", \.password, .secretText, group: "password", "for basic and login"),
             ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
             ConfigurationKey(
                 "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
             ConfigurationKey(
-                "param", \.param, authText(ConfigurationChecks.queryName),
+                "param", \.param, .optionalString(ConfigurationChecks.queryName),
                 "for query: the parameter's name; default: \"access_token\""),
             ConfigurationKey(
-                "name", \.headerName, authText(ConfigurationChecks.authHeader),
+                "name", \.headerName, .optionalString(ConfigurationChecks.authHeader),
                 "for header: the field's name; default: \"Authorization\""),
             ConfigurationKey(
-                "format", \.format, authText(ConfigurationChecks.authFormat),
+                "format", \.format, .optionalString(ConfigurationChecks.authFormat),
                 "for header: {token} is the token; default: \"{token}\""),
         ]
         + LoginConfiguration.rows

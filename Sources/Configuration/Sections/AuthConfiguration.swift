@@ -1,5 +1,6 @@
 import Dialects
 import HTTPProtocol
+import WireBytes
 
 /// How a room proves to its backend who it is.
 package struct AuthConfiguration: Equatable, Sendable {
@@ -221,7 +222,7 @@ extension ConfigurationChecks {
     }
 
     @Sendable static func authHeader(_ text: String) -> String? {
-        guard isToken(text) else { return "\"\(text)\" is not a header field's name" }
+        guard ASCII.isToken(text) else { return "\"\(text)\" is not a header field's name" }
         let lowered = text.lowercased()
         if handshakeHeaders.contains(lowered) || lowered.hasPrefix("sec-websocket-") || lowered == "user-agent" {
             return "\"\(text)\" belongs to the WebSocket handshake and cannot carry a token"
@@ -258,9 +259,6 @@ extension ConfigurationCompletion {
                     ? "\(called)\(key) means nothing without a type: \(AuthConfiguration.typeNames)"
                     : "\(called)\(key) means nothing for type = \"\(auth.type.rawValue)\"")
         }
-        func isBroken(_ keys: [String]) -> Bool {
-            keys.contains { isRefused("\(at).\($0)") || isRefused("room_defaults.auth.\($0)") }
-        }
         switch auth.type {
         case .none: return
         case .login: checkLogin(room, at: path, auth: at, place: place)
@@ -276,15 +274,15 @@ extension ConfigurationCompletion {
                     origin("\(at).type") ?? place,
                     "the dialect \(room.dialect) has no frame for a token; use bearer, query or header")
             }
-            if auth.token == nil, !isBroken(AuthConfiguration.tokenKeys) {
+            if auth.token == nil, !isBroken(AuthConfiguration.tokenKeys, at) {
                 reader.report(
                     place, "auth of type \"\(auth.type.rawValue)\" needs token, token_file or token_credential")
             }
         case .basic:
-            if (auth.user ?? "").isEmpty, !isBroken(["user"]) {
+            if (auth.user ?? "").isEmpty, !isBroken(["user"], at) {
                 reader.report(place, "auth of type \"basic\" needs a user")
             }
-            if auth.password == nil, !isBroken(AuthConfiguration.passwordKeys) {
+            if auth.password == nil, !isBroken(AuthConfiguration.passwordKeys, at) {
                 reader.report(
                     place, "auth of type \"basic\" needs password, password_file or password_credential")
             }
@@ -301,6 +299,16 @@ extension ConfigurationCompletion {
                 origin("\(path).headers.\(double.name)") ?? place,
                 "\(double.name) is set in headers and by auth; keep one of them")
         }
+    }
+
+    /// Whether one of the keys of `auth`, which stands at `path`, was refused there or in the defaults.
+    func isBroken(_ keys: [String], _ path: String) -> Bool {
+        keys.contains { isRefused("\(path).\($0)") || isRefused("room_defaults.auth.\($0)") }
+    }
+
+    /// The backend whose room this is, or that is checked itself at `path`.
+    func backend(of room: RoomConfiguration, at path: String) -> BackendConfiguration? {
+        configuration.backends.first { $0.name == room.backend || path == "backends.\($0.name)" }
     }
 
     /// A proxy of the environment that could not be used is found now, where a room would take it.

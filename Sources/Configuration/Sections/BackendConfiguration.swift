@@ -12,7 +12,6 @@ package struct BackendConfiguration: Equatable, Sendable {
     package var user = ""
     package var password: SecretSource?
 
-    package var auth: AuthConfiguration { room.auth }
     /// Where HTTP calls go; nil for a socket file without `http_base`.
     package var httpBase: HTTPURL? { room.effectiveHTTPBase }
 }

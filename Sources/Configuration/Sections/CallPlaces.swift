@@ -39,7 +39,7 @@ extension ConfigurationCompletion {
                 "\(name) is on \(url.scheme)://\(url.hostHeader), and history is only asked for on the backend's own "
                     + "server, \(base.scheme)://\(base.hostHeader) (http_base)")
         }
-        let backend = configuration.backends.first { $0.name == room.backend || path == "backends.\($0.name)" }
+        let backend = backend(of: room, at: path)
         let user = backend.flatMap { $0.user.isEmpty ? nil : $0.user } ?? room.auth.user
         guard isDescribed, room.url?.isSecure == true, room.auth.login.url == nil,
             room.auth.logsIn(user: user, dialect: dialect)

@@ -13,8 +13,8 @@ package struct DialectConfiguration: Equatable, Sendable {
     package var json: JSONValue
     /// The same, compiled.
     package var definition: CustomDefinition
-    /// Texts in it that came from variables and files, and may be secrets.
-    package var fromElsewhere: Set<String> = []
+    /// The description as it was written in the configuration; empty when it is in a file.
+    var tree = DialectOptionTree()
 
     package static func == (a: Self, b: Self) -> Bool { a.name == b.name && a.file == b.file && a.json == b.json }
 }
@@ -152,14 +152,14 @@ private struct DescribedDialect {
         }
         guard let file = node["file"] else {
             let count = reader.problems.count
-            var expanded: Set<String> = []
-            let json = Self.json(node, &reader, &expanded)
+            var tree = DialectOptionTree()
+            tree.lay(node, &reader)
             // A text that could not be made is no reason for a second complaint.
             guard reader.problems.count == count else { return nil }
-            var dialect = compile(json, file: nil, &reader) { problem in
-                position(problem.path, isKey: !problem.known.isEmpty)
+            var dialect = compile(tree.json, file: nil, &reader) { problem in
+                tree.origin(of: problem.path, isUnknown: !problem.known.isEmpty)
             }
-            dialect?.fromElsewhere = expanded
+            dialect?.tree = tree
             return dialect
         }
         for entry in entries where entry.key != "file" {
@@ -210,24 +210,6 @@ private struct DescribedDialect {
         return configuration[...slash] + written
     }
 
-    // MARK: - Positions
-
-    /// Where `path` is written, or as near above it as the configuration tells.
-    private func position(_ path: [String], isKey: Bool) -> ConfigurationOrigin {
-        var node = node
-        for (index, step) in path.enumerated() {
-            if let entry = node.entries.first(where: { $0.key == step }) {
-                if isKey, index == path.count - 1 { return entry.keyOrigin }
-                node = entry.node
-            } else if let place = Int(step), node.elements.indices.contains(place) {
-                node = node.elements[place]
-            } else {
-                break
-            }
-        }
-        return node.origin
-    }
-
     private static func position(_ offset: Int, in text: String, _ path: String) -> ConfigurationOrigin {
         let before = text.utf8.prefix(offset)
         let line = before.count { $0 == UInt8(ascii: "\n") } + 1
@@ -236,41 +218,7 @@ private struct DescribedDialect {
         return .file(path: path, line: line, column: lastLine.count { $0 & 0xC0 != 0x80 } + 1)
     }
 
-    // MARK: - Between TOML and JSON
-
-    /// - Parameter expanded: gets the texts that came from elsewhere.
-    private static func json(
-        _ node: ConfigurationNode, _ reader: inout ConfigurationReader, _ expanded: inout Set<String>
-    ) -> JSONValue {
-        switch node.content {
-        case .table(let entries):
-            var members: [JSONValue.Member] = []
-            for entry in entries { members.append(.init(entry.key, json(entry.node, &reader, &expanded))) }
-            return .object(members)
-        case .array(let elements):
-            var values: [JSONValue] = []
-            for element in elements { values.append(json(element, &reader, &expanded)) }
-            return .array(values)
-        case .string(let raw):
-            let text = reader.string(node) ?? ""
-            if raw.contains("${") { expanded.insert(text) }
-            return .string(text)
-        case .integer(let number): return .integer(number)
-        case .real(let number): return .number(number)
-        case .boolean(let flag): return .bool(flag)
-        case .date(let text): return .string(text)
-        }
-    }
-
-    /// How a part of a description is printed.
-    private enum Part {
-        /// Texts that say where things are in frames: nothing that is called a secret is one.
-        case rules
-        /// What goes up, or an address.
-        case frames
-        /// A header or the body of a login: any text may be a secret, whatever it is called.
-        case secrets
-    }
+    // MARK: - Writing
 
     static func node(_ dialect: DialectConfiguration) -> ConfigurationNode {
         if let file = dialect.file {
@@ -278,14 +226,14 @@ private struct DescribedDialect {
         }
         return ConfigurationNode(
             .table(
-                (dialect.json.object ?? []).map { member in
-                    let part: Part =
+                dialect.tree.node.entries.map { member in
+                    let part: DialectOptionTree.Part =
                         switch member.key {
                         case "decode", "unwrap": .rules
                         case "headers", "login", "refresh": .secrets
                         default: .frames
                         }
-                    return entry(member.key, node(member.value, part, key: member.key, dialect))
+                    return entry(member.key, dialect.tree.printed(member.node, key: member.key, part))
                 }))
     }
 
@@ -293,37 +241,5 @@ private struct DescribedDialect {
         var node = node
         node.isInline = true
         return ConfigurationNode.Entry(key: key, keyOrigin: .builtIn, node: node)
-    }
-
-    private static func node(
-        _ json: JSONValue, _ part: Part, key: String, _ dialect: DialectConfiguration
-    ) -> ConfigurationNode {
-        switch json {
-        case .object(let members):
-            let open = ["post", "token", "refresh", "expires"]
-            return ConfigurationNode(
-                .table(
-                    members.map { member in
-                        let inner = part == .secrets && open.contains(member.key) ? .rules : part
-                        return entry(member.key, node(member.value, inner, key: member.key, dialect))
-                    }))
-        case .array(let values): return ConfigurationNode(.array(values.map { node($0, part, key: key, dialect) }))
-        case .string(let text): return ConfigurationNode(.string(printed(text, part, key: key, dialect)))
-        case .integer(let number): return ConfigurationNode(.integer(number))
-        case .double(let number): return ConfigurationNode(.real(number))
-        case .bool(let flag): return ConfigurationNode(.boolean(flag))
-        case .literal(let text): return ConfigurationNode(.string(text))
-        case .null: return ConfigurationNode(.string(""))
-        }
-    }
-
-    private static func printed(
-        _ text: String, _ part: Part, key: String, _ dialect: DialectConfiguration
-    ) -> String {
-        switch part {
-        case .rules: Secret.printed(text, key: "", fromElsewhere: dialect.fromElsewhere)
-        case .frames: Secret.printed(text, key: key, fromElsewhere: dialect.fromElsewhere)
-        case .secrets: text.contains("{token}") || text.hasPrefix("{{account.") ? text : Secret.blank
-        }
     }
 }

@@ -4,7 +4,7 @@ import JSONText
 
 /// A dialect's own settings as they were written, so that a complaint about one can say where it stands.
 ///
-/// The schema does not know them: each dialect reads its own.
+/// The schema does not know them: each dialect reads its own. Descriptions of dialects are read in the same way.
 package struct DialectOptionTree: Sendable {
     /// A table. Strings are expanded.
     private(set) var node = ConfigurationNode(.table([]))
@@ -88,44 +88,76 @@ package struct DialectOptionTree: Sendable {
 
     // MARK: - Writing
 
+    /// How a part of what is written is printed.
+    enum Part {
+        /// Texts that say where things are in frames: nothing that is called a secret is one.
+        case rules
+        /// What goes up, an address, or an option.
+        case frames
+        /// A header or the body of a login: any text may be a secret, whatever it is called.
+        case secrets
+    }
+
     /// The options for a printed configuration; what may be a secret is blanked.
     var printed: ConfigurationNode {
-        var node = printed(self.node, key: "")
+        var node = printed(self.node, key: "", .frames)
         node.isInline = true
         return node
     }
 
-    private func printed(_ node: ConfigurationNode, key: String) -> ConfigurationNode {
+    func printed(_ node: ConfigurationNode, key: String, _ part: Part) -> ConfigurationNode {
         switch node.content {
         case .table(let entries):
+            let open = ["post", "token", "refresh", "expires"]
             return ConfigurationNode(
                 .table(
-                    entries.map {
-                        ConfigurationNode.Entry(key: $0.key, keyOrigin: .builtIn, node: printed($0.node, key: $0.key))
+                    entries.map { entry in
+                        let inner = part == .secrets && open.contains(entry.key) ? .rules : part
+                        return ConfigurationNode.Entry(
+                            key: entry.key, keyOrigin: .builtIn, node: printed(entry.node, key: entry.key, inner))
                     }))
-        case .array(let elements): return ConfigurationNode(.array(elements.map { printed($0, key: key) }))
+        case .array(let elements): return ConfigurationNode(.array(elements.map { printed($0, key: key, part) }))
         case .string(let text):
-            return ConfigurationNode(.string(Secret.printed(text, key: key, fromElsewhere: expanded)))
+            let shown =
+                switch part {
+                case .rules: Secret.printed(text, key: "", fromElsewhere: expanded)
+                case .frames: Secret.printed(text, key: key, fromElsewhere: expanded)
+                case .secrets: text.contains("{token}") || text.hasPrefix("{{account.") ? text : Secret.blank
+                }
+            return ConfigurationNode(.string(shown))
         default: return ConfigurationNode(node.content)
         }
     }
 
     // MARK: - Places
 
+    /// As far along `path` as something is written: what stands there, the key in front of it, and whether that is all
+    /// the way.
+    private func place(
+        of path: [String]
+    ) -> (node: ConfigurationNode, key: ConfigurationOrigin?, isWritten: Bool) {
+        var place = node
+        var key: ConfigurationOrigin?
+        for step in path {
+            if case .array(let elements) = place.content, let index = Int(step), elements.indices.contains(index) {
+                (place, key) = (elements[index], nil)
+            } else if let entry = place.entries.first(where: { $0.key == step }) {
+                (place, key) = (entry.node, entry.keyOrigin)
+            } else {
+                return (place, key, false)
+            }
+        }
+        return (place, key, true)
+    }
+
+    func isWritten(_ path: [String]) -> Bool { place(of: path).isWritten }
+
     /// Where the setting at `path` was written; the nearest table above it where it was not.
     func origin(of path: [String], isUnknown: Bool) -> ConfigurationOrigin {
-        var place = node
-        for (depth, step) in path.enumerated() {
-            if case .array(let elements) = place.content, let index = Int(step), elements.indices.contains(index) {
-                place = elements[index]
-                continue
-            }
-            guard let entry = place.entries.first(where: { $0.key == step }) else { break }
-            // An unknown name is wrong where the name stands, a wrong value where the value does.
-            if isUnknown, depth == path.count - 1 { return entry.keyOrigin }
-            place = entry.node
-        }
-        return place.origin
+        let found = place(of: path)
+        // An unknown name is wrong where the name stands, a wrong value where the value does.
+        if isUnknown, found.isWritten, let key = found.key { return key }
+        return found.node.origin
     }
 }
 
@@ -198,21 +230,5 @@ extension ConfigurationCompletion {
             let problem = ConfigurationProblem(origin: place, message: "\(name): \(error.sentence)\(hint)\(known)")
             if !reader.problems.contains(problem) { reader.report(place, problem.message) }
         }
-    }
-}
-
-extension DialectOptionTree {
-    fileprivate func isWritten(_ path: [String]) -> Bool {
-        var place = node
-        for step in path {
-            if case .array(let elements) = place.content, let index = Int(step), elements.indices.contains(index) {
-                place = elements[index]
-            } else if let inner = place[step] {
-                place = inner
-            } else {
-                return false
-            }
-        }
-        return true
     }
 }

@@ -95,33 +95,27 @@ extension DialectCalls {
 // MARK: - Rows and forms
 
 extension LoginConfiguration {
-    private static func text(
-        _ check: @escaping @Sendable (String) -> String?
-    ) -> ConfigurationForm<String?> {
-        ConfigurationForm<String>.string(check).optional(from: "")
-    }
-
     static let rows: [ConfigurationKey<AuthConfiguration>] = [
         ConfigurationKey(
-            "login_url", \.login.url, text(ConfigurationChecks.callTarget),
+            "login_url", \.login.url, .optionalString(ConfigurationChecks.callTarget),
             "for login: where to; default: as the dialect does it"),
         ConfigurationKey(
             "login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
             "for login_url: a JSON object; {user} and {password} are filled in"),
         ConfigurationKey(
-            "refresh_url", \.login.refreshURL, text(ConfigurationChecks.callTarget),
+            "refresh_url", \.login.refreshURL, .optionalString(ConfigurationChecks.callTarget),
             "for login_url: where tokens are renewed; default: log in again"),
         ConfigurationKey(
             "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
             "for refresh_url: {refresh_token} is filled in"),
         ConfigurationKey(
-            "access_token_at", \.login.accessTokenAt, text(ConfigurationChecks.pointer),
+            "access_token_at", \.login.accessTokenAt, .optionalString(ConfigurationChecks.pointer),
             "for login_url: a JSON pointer; default: \"/access_token\""),
         ConfigurationKey(
-            "refresh_token_at", \.login.refreshTokenAt, text(ConfigurationChecks.pointer),
+            "refresh_token_at", \.login.refreshTokenAt, .optionalString(ConfigurationChecks.pointer),
             "for login_url: default: \"/refresh_token\""),
         ConfigurationKey(
-            "expires_in_at", \.login.expiresInAt, text(ConfigurationChecks.pointer),
+            "expires_in_at", \.login.expiresInAt, .optionalString(ConfigurationChecks.pointer),
             "for login_url: default: \"/expires_in\""),
         ConfigurationKey(
             "expires_in_unit", \.login.expiresInUnit,
@@ -144,9 +138,10 @@ extension LoginConfiguration {
         ConfigurationKey(
             "in", \.place, ConfigurationForm<TokenPlacementConfiguration.Place>.choice.optional(from: .header),
             "header | query | message"),
-        ConfigurationKey("name", \.name, text(ConfigurationChecks.queryName), "of the field or the parameter"),
         ConfigurationKey(
-            "format", \.format, text(ConfigurationChecks.authFormat), "of the field; {token} is the token"),
+            "name", \.name, .optionalString(ConfigurationChecks.queryName), "of the field or the parameter"),
+        ConfigurationKey(
+            "format", \.format, .optionalString(ConfigurationChecks.authFormat), "of the field; {token} is the token"),
     ]
 }
 
@@ -210,14 +205,11 @@ extension ConfigurationCompletion {
         _ room: RoomConfiguration, at path: String, auth at: String, place: ConfigurationOrigin
     ) {
         let auth = room.auth
-        func isBroken(_ keys: [String]) -> Bool {
-            keys.contains { isRefused("\(at).\($0)") || isRefused("room_defaults.auth.\($0)") }
-        }
         // A dialect whose options are wrong has its own complaint.
         let dialect = try? DialectTable.dialect(named: room.dialect)
-        if auth.login.url == nil, isBroken(["login_url"]) { return }
+        if auth.login.url == nil, isBroken(["login_url"], at) { return }
         // Name and password may stand in the backend itself.
-        let backend = configuration.backends.first { $0.name == room.backend || path == "backends.\($0.name)" }
+        let backend = backend(of: room, at: path)
         let hasUser = !(auth.user ?? "").isEmpty || backend?.user.isEmpty == false
         let hasPassword = auth.password != nil || backend?.password != nil
         if auth.login.url == nil {
@@ -225,10 +217,10 @@ extension ConfigurationCompletion {
                 reader.report(
                     place, "the dialect \(room.dialect) does not know how to log in; login_url and login_body say how")
             } else {
-                if !hasUser, !isBroken(["user"]) {
+                if !hasUser, !isBroken(["user"], at) {
                     reader.report(place, "auth of type \"login\" needs a user")
                 }
-                if !hasPassword, !isBroken(AuthConfiguration.passwordKeys) {
+                if !hasPassword, !isBroken(AuthConfiguration.passwordKeys, at) {
                     reader.report(place, "auth of type \"login\" needs password, password_file or password_credential")
                 }
             }
@@ -237,7 +229,7 @@ extension ConfigurationCompletion {
                     reader.report(origin, "auth.\(key) means nothing without login_url")
                 }
             }
-        } else if (auth.login.body ?? []).isEmpty, !isBroken(["login_body"]) {
+        } else if (auth.login.body ?? []).isEmpty, !isBroken(["login_body"], at) {
             reader.report(place, "login_url needs a login_body")
         }
         for (key, text) in [("login_url", auth.login.url), ("refresh_url", auth.login.refreshURL)] {
@@ -246,7 +238,7 @@ extension ConfigurationCompletion {
                 origin("\(at).\(key)") ?? place,
                 "\(key) is plain http:// while the room's url is encrypted; what it carries could be read")
         }
-        if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"]) {
+        if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"], at) {
             reader.report(place, "refresh_url needs a refresh_body")
         }
         if auth.login.sendAs?.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {

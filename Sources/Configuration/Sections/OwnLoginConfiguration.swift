@@ -1,5 +1,6 @@
 import Dialects
 import HTTPProtocol
+import WireBytes
 
 // [[accounts]] upstream = { ROOM = { type = ..., ... } }: what an account shows of its own to the backend of a room.
 
@@ -29,21 +30,15 @@ package struct OwnLoginConfiguration: Equatable, Sendable {
     package func backendName(account: String) -> String {
         let hex = Array("0123456789abcdef")
         var name = ""
-        for byte in IRCAccountName.folded(account).utf8 {
-            if (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) {
+        // Accounts are compared without regard to ASCII case.
+        for byte in ASCII.lowercased(account).utf8 {
+            if ASCII.isDigit(byte) || (0x61...0x7A).contains(byte) {
                 name.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
                 name += "_" + [hex[Int(byte >> 4)], hex[Int(byte & 15)]]
             }
         }
         return "OWN-\(name)-\(room)"
-    }
-}
-
-/// Accounts are compared without regard to ASCII case.
-enum IRCAccountName {
-    static func folded(_ name: String) -> String {
-        String(decoding: name.utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 }
 

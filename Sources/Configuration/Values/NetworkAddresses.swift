@@ -1,4 +1,6 @@
+import HTTPProtocol
 import Transport
+import WireBytes
 
 /// Why an address in a configuration is refused; the sentence goes behind the position.
 package struct AddressError: Error, Equatable {
@@ -49,10 +51,7 @@ package struct HostPort: Hashable, Sendable, CustomStringConvertible {
             }
             guard !host.isEmpty else { throw AddressError("has no host") }
             guard
-                host.utf8.allSatisfy({
-                    ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x30 && $0 <= 0x39 || $0 == 0x2D || $0 == 0x2E
-                        || $0 == 0x5F
-                })
+                host.utf8.allSatisfy({ ASCII.isLetter($0) || ASCII.isDigit($0) || "-._".utf8.contains($0) })
             else { throw AddressError("\"\(host)\" is not a host name") }
         }
         if rest.isEmpty {
@@ -298,19 +297,8 @@ package struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
 
     /// This URL with `{room}` replaced, percent-encoded.
     package func filled(room: String) -> UpstreamURL {
-        var encoded = ""
-        for byte in room.utf8 {
-            let character = Character(UnicodeScalar(byte))
-            // Source: RFC 3986 §2.3, "unreserved".
-            if character.isASCII, character.isLetter || character.isNumber || "-._~".contains(character) {
-                encoded.append(character)
-            } else {
-                encoded += byte < 16 ? "%0" : "%"
-                encoded += String(byte, radix: 16, uppercase: true)
-            }
-        }
         var url = self
-        url.resource = Secret(resource.revealed.replacing("{room}", with: encoded))
+        url.resource = Secret(resource.revealed.replacing("{room}", with: HTTPURL.percentEncoded(room)))
         return url
     }
 }
