@@ -52,6 +52,7 @@ check: setup
 	scripts/check-imports
 	scripts/test-check-imports
 	scripts/test-measure-structure
+	scripts/generate-states --check
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
 	SOCKETS='$(SOCKETS)' scripts/sanitize

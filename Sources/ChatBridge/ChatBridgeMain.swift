@@ -4,20 +4,20 @@ import Glibc
 @main
 struct ChatBridgeMain {
     static func main() async {
-        let surroundings = ConfigurationSurroundings.ofThisProcess()
+        let environment = ConfigurationEnvironment.ofThisProcess()
         let status: Int32
         do throws(UsageError) {
             switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
             case .run(let options):
-                status = await ServiceCommands.run(options, surroundings: surroundings, errors: writeError)
+                status = await ServiceCommands.run(options, environment: environment, errors: writeError)
             case .demo(let options):
                 status = await ServiceCommands.demo(
-                    options, surroundings: surroundings, output: writeOutput, errors: writeError)
+                    options, environment: environment, output: writeOutput, errors: writeError)
             case .studio(let options, let port):
                 status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
             case .check(let options, let check):
                 status = OfflineCommands.check(
-                    options, check, surroundings: surroundings, output: writeOutput, errors: writeError)
+                    options, check, environment: environment, output: writeOutput, errors: writeError)
             case .cert(let options):
                 status = OfflineCommands.cert(options, output: writeOutput, errors: writeError)
             case .hashPassword(let iterations):

@@ -123,6 +123,16 @@ extension StoredMessage {
         Kind.ofDeeds.contains(kind) && clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
     }
 
+    /// The backend said how it calls the message.
+    public mutating func learn(_ upstreamID: ChatID) { self.upstreamID = upstreamID }
+
+    /// The author said it anew. What was taken back stays so.
+    public mutating func edit(_ text: String) {
+        guard !isTakenBack else { return }
+        self.text = text
+        sentAs = nil
+    }
+
     /// The words go, their place stays.
     public mutating func takeBack() {
         text = ""

@@ -139,28 +139,21 @@ public struct CustomDefinition: Sendable {
         if let written = table.value("frames") {
             frames = compiler.choice(written, table.path("frames"), of: Frames.self) ?? .text
         }
-        if let written = table.value("reconnect") {
-            let keys = ["first", "factor", "cap", "jitter"]
-            guard let inner = compiler.members(written, table.path("reconnect"), known: keys) else { return }
-            if let value = inner.value("first"),
-                let seconds = compiler.seconds(value, inner.path("first"), in: 0.1...Self.maxSeconds)
-            {
-                backoff.first = seconds
-            }
-            if let value = inner.value("cap"),
-                let seconds = compiler.seconds(value, inner.path("cap"), in: 0.1...Self.maxSeconds)
-            {
-                backoff.cap = seconds
-            }
-            if let value = inner.value("factor"), let factor = compiler.number(value, inner.path("factor"), in: 1...100)
-            {
-                backoff.factor = factor
-            }
-            if let value = inner.value("jitter"), let jitter = compiler.number(value, inner.path("jitter"), in: 0...1) {
-                backoff.jitter = jitter
-            }
-            if backoff.cap < backoff.first { compiler.report(inner.path("cap"), "is shorter than \"first\"") }
+        if let written = table.value("reconnect") { reconnect(written, table.path("reconnect"), &compiler) }
+    }
+
+    private mutating func reconnect(_ written: JSONValue, _ path: [String], _ compiler: inout CustomCompiler) {
+        guard let table = compiler.members(written, path, known: ["first", "factor", "cap", "jitter"]) else { return }
+        let first = table.value("first").flatMap {
+            compiler.seconds($0, table.path("first"), in: 0.1...Self.maxSeconds)
         }
+        let cap = table.value("cap").flatMap { compiler.seconds($0, table.path("cap"), in: 0.1...Self.maxSeconds) }
+        let factor = table.value("factor").flatMap { compiler.number($0, table.path("factor"), in: 1...100) }
+        let jitter = table.value("jitter").flatMap { compiler.number($0, table.path("jitter"), in: 0...1) }
+        backoff = BackoffTraits(
+            first: first ?? backoff.first, factor: factor ?? backoff.factor, cap: cap ?? backoff.cap,
+            jitter: jitter ?? backoff.jitter, degradedAfter: backoff.degradedAfter)
+        if backoff.cap < backoff.first { compiler.report(table.path("cap"), "is shorter than \"first\"") }
     }
 
     // MARK: - The session
@@ -208,7 +201,7 @@ public struct CustomDefinition: Sendable {
             if let value = inner.value("ttl"),
                 let seconds = compiler.number(value, inner.path("ttl"), in: 0.5...Self.maxSeconds)
             {
-                rules.typingMilliseconds = Int64(seconds * 1000)
+                rules.setTypingHolds(milliseconds: Int64(seconds * 1000))
             }
         }
     }
@@ -228,7 +221,7 @@ public struct CustomDefinition: Sendable {
                 if let text = compiler.text(ptr, inner.path("ptr")),
                     let pointer = compiler.pointer(text, inner.path("ptr")), let kind
                 {
-                    rules.pointers.unwrap(pointer, kind)
+                    rules.unwrap(pointer, kind)
                     replies.pointers.unwrap(pointer, kind)
                 }
             }
@@ -239,7 +232,7 @@ public struct CustomDefinition: Sendable {
             compiler.report([], "has no \"decode\"")
         }
         if let written = table.value("ready_when") {
-            rules.readyMatch = compiler.match(written, table.path("ready_when"), &rules.pointers)
+            compiler.readiness(written, table.path("ready_when"), &rules)
         }
         if let written = table.value("encode") { encode(written, table.path("encode"), &compiler) }
         if onOpen != nil, templates["subscribe"] != nil {

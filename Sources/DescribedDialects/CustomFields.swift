@@ -254,6 +254,13 @@ extension CustomFields {
         read(name, values) { $0.text($1) }
     }
 
+    /// The room that the event names.
+    func room(_ values: CustomValues) -> String? { nonEmpty(.room, values) }
+
+    func ref(_ values: CustomValues) -> String? { nonEmpty(.ref, values) }
+
+    func sender(_ values: CustomValues) -> ChatPerson { person(.senderID, .senderName, values) }
+
     func nonEmpty(_ name: CustomFieldName, _ values: CustomValues) -> String? {
         read(name, values) { source, reading in source.text(reading).flatMap { $0.isEmpty ? nil : $0 } }
     }

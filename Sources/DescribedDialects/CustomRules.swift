@@ -146,11 +146,16 @@ enum CustomOutcome {
 }
 
 struct CustomRules: Sendable {
-    var pointers = CustomPointerTree()
-    var rules: [CustomRule] = []
-    var readyMatch: CustomMatch?
+    fileprivate(set) var pointers = CustomPointerTree()
+    fileprivate(set) var rules: [CustomRule] = []
+    fileprivate(set) var readyMatch: CustomMatch?
     /// How long a start of typing holds where the frame does not say it, in milliseconds.
-    var typingMilliseconds: Int64 = 3000
+    private var typingMilliseconds: Int64 = 3000
+
+    mutating func setTypingHolds(milliseconds: Int64) { typingMilliseconds = milliseconds }
+
+    /// What stands at `pointer` is another document.
+    mutating func unwrap(_ pointer: JSONPointer, _ kind: CustomUnwrap) { pointers.unwrap(pointer, kind) }
 
     /// - Returns: what the frame says, and the place of the rule that said it.
     func decode(
@@ -239,101 +244,128 @@ struct CustomRules: Sendable {
     private func make(
         _ kind: CustomEventKind, _ fields: CustomFields, _ values: CustomValues, _ context: DialectContext
     ) -> CustomOutcome {
-        let room = { fields.nonEmpty(.room, values) }
-        let sender = { fields.person(.senderID, .senderName, values) }
-        let at = { fields.time(.at, values) }
-        let ref = { fields.nonEmpty(.ref, values) }
         switch kind {
         case .message: return fields.message(values, context).map { .event(.message($0)) } ?? .dropped(.missingField)
-        case .edit:
-            guard let id = fields.id(.id, values), let text = fields.text(.text, values) else {
-                return .dropped(.missingField)
-            }
-            let person = sender()
-            return .event(
-                .edit(
-                    ChatEdit(
-                        id: id, text: text, room: room(), sender: person, at: at(),
-                        attachments: fields.attachments(values), isSelf: context.isSelf(person))))
-        case .delete:
-            let ids = fields.ids(.ids, values)
-            guard !ids.isEmpty else { return .dropped(.missingField) }
-            return .event(.delete(ChatDelete(ids: ids, room: room(), sender: sender())))
-        case .typing:
-            return word(.state, fields, values) { (state: ChatTyping.State) in
-                let person = sender()
-                let ttl = state == .start ? fields.integer(.ttl, values) ?? typingMilliseconds : nil
-                return .event(
-                    .typing(
-                        ChatTyping(
-                            state: state, sender: person, room: room(), ttlMilliseconds: ttl,
-                            isSelf: context.isSelf(person))))
-            }
-        case .receipt:
-            return word(.state, fields, values) { (state: ChatReceipt.State) in
-                let ids = fields.ids(.ids, values)
-                guard !ids.isEmpty else { return .dropped(.missingField) }
-                let person = fields.person(.byID, .byName, values)
-                return .event(
-                    .receipt(
-                        ChatReceipt(
-                            state: state, ids: ids, by: person, ref: ref(), at: at(), room: room(),
-                            isSelf: context.isSelf(person))))
-            }
-        case .join, .leave:
-            let person = fields.person(.userID, .userName, values)
-            guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
-            let membership = ChatMembership(user: person, room: room(), at: at(), isSelf: context.isSelf(person))
-            return .event(kind == .join ? .join(membership) : .leave(membership))
-        case .presence:
-            return word(.state, fields, values) { (state: ChatPresence.State) in
-                let person = fields.person(.userID, .userName, values)
-                guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
-                return .event(.presence(ChatPresence(user: person, state: state, room: room())))
-            }
-        case .reaction:
-            guard let target = fields.id(.target, values), let emoji = fields.nonEmpty(.emoji, values) else {
-                return .dropped(.missingField)
-            }
-            var operation = ChatReaction.Operation.add
-            if fields.has(.op) {
-                guard let text = fields.text(.op, values) else { return .dropped(.missingField) }
-                guard let word = ChatReaction.Operation(rawValue: text) else { return .dropped(.wrongType) }
-                operation = word
-            }
-            let person = sender()
-            return .event(
-                .reaction(
-                    ChatReaction(
-                        target: target, emoji: emoji, operation: operation, sender: person, room: room(), at: at(),
-                        counts: fields.counts(values), isSelf: context.isSelf(person))))
+        case .edit: return edit(fields, values, context)
+        case .delete: return delete(fields, values)
+        case .reaction: return reaction(fields, values, context)
+        case .typing: return typing(fields, values, context)
+        case .receipt: return receipt(fields, values, context)
+        case .join: return membership(fields, values, context, ChatEvent.join)
+        case .leave: return membership(fields, values, context, ChatEvent.leave)
+        case .presence: return presence(fields, values)
         case .system:
             guard let text = fields.text(.text, values) else { return .dropped(.missingField) }
-            return .event(
-                .system(ChatSystemNotice(text: text, id: fields.id(.id, values), room: room(), at: at())))
+            let (id, room, at) = (fields.id(.id, values), fields.room(values), fields.time(.at, values))
+            return .event(.system(ChatSystemNotice(text: text, id: id, room: room, at: at)))
         case .history:
+            let messages = fields.messages(values, context)
             return .event(
-                .history(ChatHistory(messages: fields.messages(values, context), room: room(), ref: ref())))
+                .history(ChatHistory(messages: messages, room: fields.room(values), ref: fields.ref(values))))
         case .ready:
-            return .event(.ready(ChatReady(room: room(), name: fields.nonEmpty(.name, values), ref: ref())))
-        case .auth:
-            return word(.state, fields, values) { (state: ChatAuth.State) in
-                .event(
-                    .auth(
-                        ChatAuth(
-                            state: state, text: fields.nonEmpty(.text, values),
-                            refresh: fields.nonEmpty(.refresh, values), ref: ref())))
-            }
+            let name = fields.nonEmpty(.name, values)
+            return .event(.ready(ChatReady(room: fields.room(values), name: name, ref: fields.ref(values))))
+        case .auth: return auth(fields, values)
         case .error:
             let (code, text) = (fields.nonEmpty(.code, values), fields.nonEmpty(.text, values))
             guard code != nil || text != nil else { return .dropped(.missingField) }
+            let isFatal = fields.flag(.fatal, values)
             return .event(
-                .error(
-                    ChatError(
-                        code: code ?? "", text: text ?? "", isFatal: fields.flag(.fatal, values), ref: ref())))
-        case .ping: return .event(.ping(ref: ref()))
-        case .pong: return .event(.pong(ref: ref()))
+                .error(ChatError(code: code ?? "", text: text ?? "", isFatal: isFatal, ref: fields.ref(values))))
+        case .ping: return .event(.ping(ref: fields.ref(values)))
+        case .pong: return .event(.pong(ref: fields.ref(values)))
         case .ignore: return .dropped(.unsupported)
+        }
+    }
+
+    private func edit(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
+        guard let id = fields.id(.id, values), let text = fields.text(.text, values) else {
+            return .dropped(.missingField)
+        }
+        let person = fields.sender(values)
+        return .event(
+            .edit(
+                ChatEdit(
+                    id: id, text: text, room: fields.room(values), sender: person, at: fields.time(.at, values),
+                    attachments: fields.attachments(values), isSelf: context.isSelf(person))))
+    }
+
+    private func delete(_ fields: CustomFields, _ values: CustomValues) -> CustomOutcome {
+        let ids = fields.ids(.ids, values)
+        guard !ids.isEmpty else { return .dropped(.missingField) }
+        return .event(.delete(ChatDelete(ids: ids, room: fields.room(values), sender: fields.sender(values))))
+    }
+
+    private func reaction(
+        _ fields: CustomFields, _ values: CustomValues, _ context: DialectContext
+    ) -> CustomOutcome {
+        guard let target = fields.id(.target, values), let emoji = fields.nonEmpty(.emoji, values) else {
+            return .dropped(.missingField)
+        }
+        var operation = ChatReaction.Operation.add
+        if fields.has(.op) {
+            guard let text = fields.text(.op, values) else { return .dropped(.missingField) }
+            guard let word = ChatReaction.Operation(rawValue: text) else { return .dropped(.wrongType) }
+            operation = word
+        }
+        let person = fields.sender(values)
+        return .event(
+            .reaction(
+                ChatReaction(
+                    target: target, emoji: emoji, operation: operation, sender: person, room: fields.room(values),
+                    at: fields.time(.at, values), counts: fields.counts(values), isSelf: context.isSelf(person))))
+    }
+
+    private func typing(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
+        word(.state, fields, values) { (state: ChatTyping.State) in
+            let person = fields.sender(values)
+            let ttl = state == .start ? fields.integer(.ttl, values) ?? typingMilliseconds : nil
+            return .event(
+                .typing(
+                    ChatTyping(
+                        state: state, sender: person, room: fields.room(values), ttlMilliseconds: ttl,
+                        isSelf: context.isSelf(person))))
+        }
+    }
+
+    private func receipt(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
+        word(.state, fields, values) { (state: ChatReceipt.State) in
+            let ids = fields.ids(.ids, values)
+            guard !ids.isEmpty else { return .dropped(.missingField) }
+            let person = fields.person(.byID, .byName, values)
+            return .event(
+                .receipt(
+                    ChatReceipt(
+                        state: state, ids: ids, by: person, ref: fields.ref(values), at: fields.time(.at, values),
+                        room: fields.room(values), isSelf: context.isSelf(person))))
+        }
+    }
+
+    private func membership(
+        _ fields: CustomFields, _ values: CustomValues, _ context: DialectContext,
+        _ event: (ChatMembership) -> ChatEvent
+    ) -> CustomOutcome {
+        let person = fields.person(.userID, .userName, values)
+        guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+        return .event(
+            event(
+                ChatMembership(
+                    user: person, room: fields.room(values), at: fields.time(.at, values),
+                    isSelf: context.isSelf(person))))
+    }
+
+    private func presence(_ fields: CustomFields, _ values: CustomValues) -> CustomOutcome {
+        word(.state, fields, values) { (state: ChatPresence.State) in
+            let person = fields.person(.userID, .userName, values)
+            guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+            return .event(.presence(ChatPresence(user: person, state: state, room: fields.room(values))))
+        }
+    }
+
+    private func auth(_ fields: CustomFields, _ values: CustomValues) -> CustomOutcome {
+        word(.state, fields, values) { (state: ChatAuth.State) in
+            let (text, refresh) = (fields.nonEmpty(.text, values), fields.nonEmpty(.refresh, values))
+            return .event(.auth(ChatAuth(state: state, text: text, refresh: refresh, ref: fields.ref(values))))
         }
     }
 
@@ -399,6 +431,11 @@ extension CustomCompiler {
         return CustomRule(
             match: match, kind: kind, each: each.map { ($0, scope.ofElement ?? CustomPointerTree()) },
             makesHistory: makesHistory, fields: fields)
+    }
+
+    /// What a frame must say for the session to be usable.
+    mutating func readiness(_ value: JSONValue, _ path: [String], _ rules: inout CustomRules) {
+        rules.readyMatch = match(value, path, &rules.pointers)
     }
 
     mutating func match(

@@ -19,6 +19,9 @@ public struct IRCMask: Sendable, Equatable {
         self.pattern = pattern
     }
 
+    /// Equal for masks that the same names fit.
+    public var key: String { String(decoding: pattern, as: UTF8.self) }
+
     /// The same names fit both.
     public static func == (a: IRCMask, b: IRCMask) -> Bool { a.pattern == b.pattern }
 

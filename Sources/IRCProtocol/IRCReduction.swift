@@ -154,10 +154,11 @@ extension IRCMessage {
     }
 
     private mutating func mapNames(_ transform: (String) -> String) {
-        guard let last = params.indices.last else { return }
-        params[last] = params[last].utf8.split(separator: Byte.space)
+        guard let names = params.last else { return }
+        let mapped = names.utf8.split(separator: Byte.space)
             .map { transform(String(Substring($0))) }
             .joined(separator: " ")
+        replaceLastParam(by: mapped)
     }
 }
 

@@ -1,3 +1,5 @@
+import WireBytes
+
 /// Instants as IRCv3 writes them: `2026-11-21T03:04:05.678Z`, UTC, always with milliseconds.
 ///
 /// Source: IRCv3 server-time.
@@ -6,19 +8,17 @@ public enum IRCServerTime {
     public static let byteCount = 24
 
     private static let millisecondsPerDay: Int64 = 86_400_000
-    /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: four digits hold no other years.
-    private static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
     /// Formats milliseconds since 1970-01-01T00:00:00Z. Instants outside the years 0 to 9999 are clamped.
     public static func format(milliseconds: Int64) -> String {
-        let instant = min(max(milliseconds, range.lowerBound), range.upperBound)
+        let instant = min(max(milliseconds, CivilTime.range.lowerBound), CivilTime.range.upperBound)
         var day = instant / millisecondsPerDay
         var rest = instant % millisecondsPerDay
         if rest < 0 {
             rest += millisecondsPerDay
             day -= 1
         }
-        let date = civilDate(day: day)
+        let date = CivilTime.date(day: day)
         return String(unsafeUninitializedCapacity: byteCount) { out in
             var at = 0
             func put(_ number: Int64, _ width: Int, then mark: Unicode.Scalar) {
@@ -82,18 +82,6 @@ public enum IRCServerTime {
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
         let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
         return (era - 1) * 146_097 + dayOfEra - 719_468
-    }
-
-    private static func civilDate(day: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let shifted = day + 719_468 + 146_097
-        let era = shifted / 146_097
-        let dayOfEra = shifted % 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        let year = yearOfEra + (era - 1) * 400 + (month <= 2 ? 1 : 0)
-        return (year, month, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1)
     }
 
     private static func daysInMonth(_ month: Int64, year: Int64) -> Int64 {

@@ -56,7 +56,7 @@ public struct JSONReader {
     mutating func enter(_ bracket: UInt8) throws(JSONError) -> Bool {
         guard scanner.peekToken() == bracket else { return false }
         guard depth < maxDepth else { throw scanner.error(.tooDeep) }
-        scanner.at += 1
+        scanner.passToken()
         depth += 1
         isFirstMember = true
         return true
@@ -106,7 +106,7 @@ public struct JSONReader {
     mutating func advance(to bracket: UInt8) throws(JSONError) -> Bool {
         guard let byte = scanner.peekToken() else { throw scanner.error(.unexpectedEnd) }
         if byte == bracket {
-            scanner.at += 1
+            scanner.passToken()
             depth -= 1
             isFirstMember = false  // of the container around this one, which may have been empty
             return false

@@ -57,6 +57,10 @@ struct JSONScanner {
     /// The end of the bytes that ``marks`` tells of.
     @usableFromInline var windowEnd: UnsafePointer<UInt8>
 
+    /// Goes behind the token that was looked at.
+    @inline(__always)
+    mutating func passToken() { at += 1 }
+
     @inlinable @inline(__always)
     init(start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>, at: UnsafePointer<UInt8>) {
         self.start = start

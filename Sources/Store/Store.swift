@@ -1,4 +1,5 @@
 import ChatModel
+import Threads
 
 /// What outlasts the process, in one SQLite file.
 ///
@@ -58,18 +59,14 @@ public final class Store: Sendable {
         settled: @escaping @Sendable (StoreSettlement) -> Void,
         condition: @escaping @Sendable (StoreCondition) -> Void
     ) {
-        let isFirst = core.inbox.withLock { inbox -> Bool in
-            guard inbox.stage == .opened else { return false }
-            inbox.stage = .running
-            return true
-        }
+        let isFirst = core.inbox.withLock { $0.start() }
         guard isFirst else { return }
         let core = core
-        let hasReader = startStoreThread(name: "store-reader") { StoreReader(core: core).run() }
+        let hasReader = startsThread("store-reader") { StoreReader(core: core).run() }
         if !hasReader { core.readerEnded() }
         let hasWriter =
             hasReader
-            && startStoreThread(name: "store-writer") {
+            && startsThread("store-writer") {
                 StoreWriter(core, settled: settled, condition: condition).run()
             }
         if !hasWriter {
@@ -77,6 +74,10 @@ public final class Store: Sendable {
             core.writerEnded()
             condition(.failing("the system has no more threads"))
         }
+    }
+
+    private func startsThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+        if case .success = startDetachedThread(name: name, body) { true } else { false }
     }
 
     /// Hands over an order. Never blocks, and may be called before ``start(settled:condition:)``.

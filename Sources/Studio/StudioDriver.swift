@@ -33,7 +33,7 @@ public final class StudioDriver: Sendable {
         let loop = try NetworkLoop.start(name: "studio")
         do {
             let address = try await loop.run { transport in
-                transport.delegate = StudioHouse(visitedRooms: visitor ? rooms : [])
+                transport.attach(StudioHouse(visitedRooms: visitor ? rooms : []))
                 return try transport.listen(ListenOptions(.host(host, port: port))).1
             }
             return StudioDriver(port: address.port ?? port, loop: loop)

@@ -116,7 +116,7 @@ extension Transport {
             case .underWay(let tag):
                 attempt.racers.append(tag)
                 attempts[id] = attempt
-                connection.pointee.phase = .connecting
+                connection.pointee.connecting()
                 let delay = now + TransportLimits.connectionAttemptDelay
                 let hasMore = attempt.next < attempt.addresses.count
                 timers.set(.connect(id), at: hasMore ? min(delay, attempt.deadline) : attempt.deadline)
@@ -146,7 +146,7 @@ extension Transport {
         }
         let descriptor = cb_socket(address.family)
         guard descriptor >= 0 else { return .failed(errno: -descriptor) }
-        if address.family != AF_UNIX { Self.setStreamOptions(descriptor) }
+        if address.family != AF_UNIX { SocketOptions.setStream(descriptor) }
         let result = address.withSocketAddress { cb_connect(descriptor, $0, $1) }
         guard result >= 0 || result == -EINPROGRESS else {
             cb_close(descriptor)
@@ -199,13 +199,13 @@ extension Transport {
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ descriptor: Int32,
         _ address: SocketAddress
     ) -> Bool {
-        connection.pointee.descriptor = descriptor
+        connection.pointee.attach(descriptor)
         abandonAttempt(id)
         if let layer = connection.pointee.secure {
             beginHandshake(id, connection, layer, .opened(address))
             return false
         }
-        connection.pointee.phase = .open
+        connection.pointee.stands()
         if !connection.pointee.queue.isEmpty { enlistForFlush(id, connection) }
         return true
     }

@@ -2,38 +2,6 @@ import CSystem
 import Glibc
 import WireBytes
 
-/// Where and how to listen.
-public struct ListenOptions: Hashable, Sendable {
-    public enum Place: Hashable, Sendable {
-        /// A numeric address or a name, with a port between 0 (any free one) and 65535. A name with several addresses,
-        /// such as `localhost`, listens on each that this machine has, on one port. A name is looked up while the
-        /// caller waits: names belong to the start of a program.
-        case host(String, port: Int)
-        /// A socket file. `mode` are its permission bits; `group` its group's number, or nil for the process's own. A
-        /// file left behind by a program that has ended is replaced.
-        case unix(path: String, mode: UInt32 = 0o600, group: UInt32? = nil)
-        /// A listening stream socket that somebody else opened, such as systemd. It is closed with the listener.
-        case descriptor(Int32)
-    }
-
-    public var place: Place
-    /// Connections the kernel keeps until they are accepted.
-    public var backlog = TransportLimits.backlog
-    /// Whether `::` leaves IPv4 alone. Without, IPv4 peers appear as ``SocketAddress/ipv4(_:port:)`` all the same.
-    public var v6Only = true
-    /// How connections are secured; nil: not at all.
-    public var tls: TLSServerSettings?
-    /// With it every connection begins with a PROXY header, before TLS, and only these peers are let in. Nil: nobody speaks
-    /// for others.
-    public var proxies: TrustedPeers?
-    /// Bytes of the kernel's send buffer for each accepted connection; nil leaves it to the kernel's own tuning.
-    public var sendBufferBytes: Int?
-
-    public init(_ place: Place) { self.place = place }
-
-    public init(host: String, port: Int) { self.init(.host(host, port: port)) }
-}
-
 /// The sockets that one ``ListenerID`` stands for.
 struct Listener {
     var tags: [UInt32]
@@ -57,16 +25,7 @@ extension Transport {
     public func listen(_ options: ListenOptions) throws(TransportError) -> (ListenerID, SocketAddress) {
         guard !isShutDown else { throw .systemCallFailed(call: "listen", errno: ECANCELED) }
         let security = try options.tls.map(makeSecurity)
-        let sockets: [(descriptor: Int32, address: SocketAddress)]
-        switch options.place {
-        case .host(let host, let port):
-            sockets = try openSockets(host: host, port: port, options)
-        case .unix(let path, let mode, let group):
-            let address = SocketAddress.unix(path: path)
-            sockets = [(try openUnixSocket(path: path, mode: mode, group: group, options), address)]
-        case .descriptor(let descriptor):
-            sockets = [(descriptor, try adopt(descriptor))]
-        }
+        let sockets = try ListeningSockets.open(options)
 
         lastListenerID += 1
         let id = ListenerID(rawValue: lastListenerID)
@@ -81,7 +40,7 @@ extension Transport {
                 throw .systemCallFailed(call: "epoll_ctl", errno: -added)
             }
             var entry = ListenerSocket(id: id, descriptor: socket.descriptor)
-            if case .unix(let path, _, _) = options.place { entry.file = Self.fileIdentity(path) }
+            if case .unix(let path, _, _) = options.place { entry.file = ListeningSockets.fileIdentity(path) }
             listenerSockets[tag] = entry
             listener.tags.append(tag)
             listener.addresses.append(socket.address)
@@ -108,7 +67,7 @@ extension Transport {
             // An adopted descriptor may live on in another process, which would keep it registered.
             _ = cb_epoll_delete(executor.epoll, socket.descriptor)
             cb_close(socket.descriptor)
-            if let file = socket.file, let there = Self.fileIdentity(file.path),
+            if let file = socket.file, let there = ListeningSockets.fileIdentity(file.path),
                 there.device == file.device, there.inode == file.inode
             {
                 unlink(file.path)
@@ -157,20 +116,24 @@ extension Transport {
         if let security = listeners[listener]?.security {
             return acceptSecurely(descriptor, peer: peer, listener: listener, security)
         }
-        let (id, connection) = connections.claim(.open)
-        connection.pointee.descriptor = descriptor
-        guard register(id, descriptor) >= 0 else {
-            closeDescriptor(connection, reset: false)
-            connections.release(id)
-            return
-        }
-        counters.accepted &+= 1
+        guard let (id, _) = admit(descriptor, .open) else { return }
         delegate.connectionAccepted(id, listener: listener, peer: peer, transport: self)
     }
 
-    /// Registers a connection's socket for everything, once and for all.
-    func register(_ id: ConnectionID, _ descriptor: Int32) -> Int32 {
-        cb_epoll_add(executor.epoll, descriptor, Self.connectionEvents, id.rawValue)
+    /// Makes a connection of an accepted socket, registered for everything once and for all; nil, and the socket is closed,
+    /// when the kernel will not.
+    func admit(
+        _ descriptor: Int32, _ phase: Connection.Phase
+    ) -> (ConnectionID, UnsafeMutablePointer<Connection>)? {
+        let (id, connection) = connections.claim(phase)
+        connection.pointee.attach(descriptor)
+        guard cb_epoll_add(executor.epoll, descriptor, Self.connectionEvents, id.rawValue) >= 0 else {
+            closeDescriptor(connection, reset: false)
+            connections.release(id)
+            return nil
+        }
+        counters.accept()
+        return (id, connection)
     }
 
     /// What the kernel is asked to tell of a connection's socket.
@@ -199,162 +162,37 @@ extension Transport {
         _ = cb_epoll_modify(executor.epoll, socket.descriptor, CB_EPOLLIN, ConnectionID.specialTag(tag))
     }
 
-    // MARK: - Opening
+    // MARK: - Certificates
 
-    private func openSockets(
-        host: String, port: Int, _ options: ListenOptions
-    ) throws(TransportError) -> [(descriptor: Int32, address: SocketAddress)] {
-        guard let port = UInt16(exactly: port) else { throw .portOutOfRange(port) }
-        let candidates: [SocketAddress]
-        if let numeric = SocketAddress(host: host, port: Int(port)) {
-            candidates = [numeric]
-        } else {
-            switch ResolverPool.lookUp(host: host, port: Int(port)) {
-            case .success(let found): candidates = found
-            case .failure(let failure): throw .resolveFailed(failure.sentence)
+    private func makeSecurity(_ settings: TLSServerSettings) throws(TransportError) -> ListenerSecurity {
+        do throws(TLSSetupError) {
+            return try ListenerSecurity(settings)
+        } catch {
+            throw .tlsUnusable(error)
+        }
+    }
+
+    /// Reads a listener's certificate, key and authorities again. New handshakes use them; connections live on with what
+    /// they have. Does nothing for a listener without TLS.
+    ///
+    /// - Throws: why the new ones cannot be used; the old ones stay in force.
+    public func reloadCertificates(_ id: ListenerID) throws(TLSSetupError) { try listeners[id]?.security?.reload() }
+
+    private func watchCertificateFiles() {
+        if timers[.certificates] == nil { timers.set(.certificates, at: now + TLSLimits.fileCheckInterval) }
+    }
+
+    /// Looks whether files have changed; see ``ListenerSecurity/check()``.
+    func checkCertificateFiles() {
+        var isWatching = false
+        for id in listeners.keys where listeners[id]?.security?.watchesFiles == true {
+            isWatching = true
+            switch listeners[id]?.security?.check() {
+            case .success?: tls.report(.listener(id), nil)
+            case .failure(let error)?: tls.report(.listener(id), error)
+            case nil: break
             }
         }
-
-        // With port 0 the kernel's choice for the first address may be taken on the second: choose again.
-        let rounds = port == 0 && candidates.count > 1 ? 8 : 1
-        var opened: [(descriptor: Int32, address: SocketAddress)] = []
-        var firstError: TransportError?
-        for _ in 0..<rounds {
-            var taken = false
-            for candidate in candidates {
-                let wanted = opened.first?.address.port.flatMap(candidate.withPort) ?? candidate
-                do throws(TransportError) {
-                    let descriptor = try openSocket(wanted, options)
-                    opened.append((descriptor, SocketAddress(localOf: descriptor) ?? wanted))
-                } catch {
-                    firstError = firstError ?? error
-                    // An address this machine lacks is left out; one that another program holds must not be.
-                    if case .addressInUse = error { taken = true }
-                }
-                if taken { break }
-            }
-            if !taken { break }
-            for socket in opened { cb_close(socket.descriptor) }
-            opened = []
-        }
-        guard !opened.isEmpty else { throw firstError ?? .resolveFailed("\(host) has no address to listen on") }
-        return opened
-    }
-
-    private func openSocket(_ address: SocketAddress, _ options: ListenOptions) throws(TransportError) -> Int32 {
-        let descriptor = cb_socket(address.family)
-        guard descriptor >= 0 else { throw TransportError(call: "socket", result: descriptor, at: address) }
-        _ = cb_set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
-        if address.family == AF_INET6 {
-            _ = cb_set_option(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, options.v6Only ? 1 : 0)
-        }
-        Self.setStreamOptions(descriptor, options)
-        var result = address.withSocketAddress { cb_bind(descriptor, $0, $1) }
-        if result >= 0 { result = cb_listen(descriptor, options.backlog) }
-        guard result >= 0 else {
-            cb_close(descriptor)
-            throw TransportError(call: "bind", result: result, at: address)
-        }
-        return descriptor
-    }
-
-    /// Options of a TCP socket. A listener passes them on to the connections it accepts.
-    static func setStreamOptions(_ descriptor: Int32, _ options: ListenOptions? = nil) {
-        let tcp = Int32(IPPROTO_TCP)
-        _ = cb_set_option(descriptor, tcp, TCP_NODELAY, 1)
-        _ = cb_set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1)
-        _ = cb_set_option(descriptor, tcp, TCP_KEEPIDLE, TransportLimits.keepAliveIdleSeconds)
-        _ = cb_set_option(descriptor, tcp, TCP_KEEPINTVL, TransportLimits.keepAliveIntervalSeconds)
-        _ = cb_set_option(descriptor, tcp, TCP_KEEPCNT, TransportLimits.keepAliveProbes)
-        // telnet marks an interrupt as urgent; out of line the kernel would take that byte out of the stream.
-        _ = cb_set_option(descriptor, SOL_SOCKET, SO_OOBINLINE, 1)
-        if let bytes = options?.sendBufferBytes {
-            _ = cb_set_option(descriptor, SOL_SOCKET, SO_SNDBUF, Int32(clamping: bytes))
-        }
-    }
-
-    private func openUnixSocket(
-        path: String, mode: UInt32, group: UInt32?, _ options: ListenOptions
-    ) throws(TransportError) -> Int32 {
-        let address = SocketAddress.unix(path: path)
-        guard !path.isEmpty, path.utf8.count <= SocketAddress.maxUnixPathBytes else {
-            throw .unixPathTooLong(path: path, limit: SocketAddress.maxUnixPathBytes)
-        }
-        try removeStaleSocket(path)
-        let descriptor = cb_socket(AF_UNIX)
-        guard descriptor >= 0 else { throw TransportError(call: "socket", result: descriptor, at: address) }
-        if let bytes = options.sendBufferBytes {
-            _ = cb_set_option(descriptor, SOL_SOCKET, SO_SNDBUF, Int32(clamping: bytes))
-        }
-        // The file is born with the socket's own bits, so it is never open wider than it will be.
-        _ = fchmod(descriptor, mode & 0o600)
-        var call = "bind"
-        var result = address.withSocketAddress { cb_bind(descriptor, $0, $1) }
-        let bound = result >= 0
-        if result >= 0, let group {
-            call = "chown"
-            result = chown(path, uid_t.max, group) == 0 ? 0 : -errno
-        }
-        if result >= 0 {
-            call = "chmod"
-            result = chmod(path, mode & 0o777) == 0 ? 0 : -errno
-        }
-        if result >= 0 {
-            call = "listen"
-            result = cb_listen(descriptor, options.backlog)
-        }
-        guard result >= 0 else {
-            cb_close(descriptor)
-            if bound { unlink(path) }
-            throw TransportError(call: call, result: result, at: address)
-        }
-        return descriptor
-    }
-
-    /// Removes the file when it is a socket that nobody answers on.
-    private func removeStaleSocket(_ path: String) throws(TransportError) {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return }
-        guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path: path) }
-        let address = SocketAddress.unix(path: path)
-        let probe = cb_socket(AF_UNIX)
-        guard probe >= 0 else { throw TransportError(call: "socket", result: probe, at: address) }
-        defer { cb_close(probe) }
-        let result = address.withSocketAddress { cb_connect(probe, $0, $1) }
-        // Only a refusal proves that nobody listens; a full backlog (EAGAIN) proves the opposite.
-        switch -result {
-        case ECONNREFUSED: unlink(path)
-        case ENOENT: break
-        case EACCES, EPERM: throw .permissionDenied(address)
-        default: throw .addressInUse(address)
-        }
-    }
-
-    private func adopt(_ descriptor: Int32) throws(TransportError) -> SocketAddress {
-        var listening: Int32 = 0
-        var length = socklen_t(MemoryLayout<Int32>.size)
-        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0, listening != 0,
-            let address = SocketAddress(localOf: descriptor), cb_set_nonblocking(descriptor) >= 0
-        else { throw .notAListener(descriptor: descriptor) }
-        if address.family != AF_UNIX { Self.setStreamOptions(descriptor) }
-        return address
-    }
-
-    private static func fileIdentity(_ path: String) -> (path: String, device: UInt, inode: UInt)? {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return nil }
-        return (path, UInt(status.st_dev), UInt(status.st_ino))
-    }
-}
-
-extension SocketAddress {
-    /// The same address with another port; nil for Unix sockets and ports that do not fit.
-    func withPort(_ port: Int) -> SocketAddress? {
-        guard let port = UInt16(exactly: port) else { return nil }
-        switch self {
-        case .ipv4(let address, _): return .ipv4(address, port: port)
-        case .ipv6(let high, let low, _, let scope): return .ipv6(high: high, low: low, port: port, scope: scope)
-        case .unix: return nil
-        }
+        if isWatching { watchCertificateFiles() }
     }
 }

@@ -38,9 +38,9 @@ extension Transport {
         guard let settings else { return true }
         do throws(TLSSetupError) {
             let engine = try TLSEngine(
-                connecting: try clientContext(settings), settings: settings, host: host, port: port,
+                connecting: try tls.clientContext(settings), settings: settings, host: host, port: port,
                 output: tls.output, sessions: tls.sessions)
-            connection.pointee.secure = SecureLayer(engine, .opened(nil))
+            connection.pointee.secure(by: SecureLayer(engine, .opened(nil)))
             return true
         } catch {
             end(id, connection, .tlsFailed(.unusable(error)), reset: false)
@@ -71,17 +71,9 @@ extension Transport {
             return cb_close(descriptor)
         }
         guard tls.admit(peer) else { return cb_close_with_reset(descriptor) }
-        let (id, connection) = connections.claim(.securing)
-        connection.pointee.descriptor = descriptor
-        guard register(id, descriptor) >= 0 else {
-            tls.dismiss(peer)
-            closeDescriptor(connection, reset: false)
-            connections.release(id)
-            return
-        }
-        counters.accepted &+= 1
+        guard let (id, connection) = admit(descriptor, .securing) else { return tls.dismiss(peer) }
         let layer = SecureLayer(engine, .accepted(listener, peer))
-        connection.pointee.secure = layer
+        connection.pointee.secure(by: layer)
         beginHandshake(id, connection, layer, layer.introduction)
     }
 
@@ -89,10 +81,9 @@ extension Transport {
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
         _ introduction: SecureLayer.Introduction
     ) {
-        layer.introduction = introduction
-        connection.pointee.phase = .securing
+        connection.pointee.securing()
         timers.set(.handshake(id), at: now + TLSLimits.handshakeTimeout)
-        layer.engine.begin()
+        layer.begin(introduction)
         settle(id, connection, layer)
     }
 
@@ -128,15 +119,11 @@ extension Transport {
     ) -> Bool {
         switch connection.pointee.phase {
         case .securing:
-            guard tls.stepsLeft > 0 else {
-                enlistForReading(id, connection)
-                return false
-            }
-            tls.stepsLeft -= 1
-            return true
+            if tls.takeStep() { return true }
+            enlistForReading(id, connection)
+            return false
         case .open:
-            while let piece = layer.held.first, !connection.pointee.flags.contains(.paused) {
-                layer.held.removeFirst()
+            while !connection.pointee.flags.contains(.paused), let piece = layer.takeHeld() {
                 piece.withUnsafeBytes { delegate?.connectionReceived(id, $0, transport: self) }
                 guard connections.find(id) != nil, connection.pointee.phase == .open else { return false }
             }
@@ -158,8 +145,8 @@ extension Transport {
             // The owner may have closed the connection in the meantime; then nobody wants the rest.
             guard connections.find(id) != nil, connection.pointee.phase == .open else { return }
             if connection.pointee.flags.contains(.paused) {
-                layer.held.append(ByteSlice(copying: plain))
-                connection.pointee.flags.insert(.readable)
+                layer.hold(plain)
+                connection.pointee.mayRead()
             } else {
                 delegate?.connectionReceived(id, plain, transport: self)
             }
@@ -168,7 +155,7 @@ extension Transport {
             case .accepted(let listener, _) = layer.introduction
         {
             let answer = listeners[listener]?.security?.settings.plainTextAnswer ?? ""
-            if !answer.isEmpty { layer.engine.outbound.append(ByteSlice(answer)) }
+            if !answer.isEmpty { layer.engine.answerPlainly(ByteSlice(answer)) }
         }
         settle(id, connection, layer)
     }
@@ -206,7 +193,7 @@ extension Transport {
         case .open where connection.pointee.flags.contains(.endReported): return false
         case .open:
             guard connection.pointee.flags.contains(.paused) || layer.hasHeld else { return true }
-            connection.pointee.flags.insert(.readable)
+            connection.pointee.mayRead()
             return false
         default: return false
         }
@@ -218,9 +205,8 @@ extension Transport {
     ) {
         guard connection.pointee.phase == .securing else { return }
         leaveHandshake(id, layer)
-        connection.pointee.phase = .open
-        let introduction = layer.introduction
-        layer.introduction = .done
+        connection.pointee.stands()
+        let introduction = layer.takeIntroduction()
         if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
         switch introduction {
         case .done, .opened(nil): break
@@ -273,7 +259,7 @@ extension Transport {
             }
         }
         if filled > 0 { layer.engine.encrypt(UnsafeRawBufferPointer(rebasing: record[..<filled])) }
-        connection.pointee.queue.consume(taken)
+        connection.pointee.consume(taken)
     }
 
     // MARK: - Failing
@@ -286,14 +272,13 @@ extension Transport {
     ) {
         // The owner has heard of the end already, and nobody waits for another.
         if connection.pointee.phase == .retired { return forget(id, connection) }
-        layer.failure = .tlsFailed(failure)
-        connection.pointee.queue.removeAll()
+        layer.fail(failure)
+        connection.pointee.forgetQueue()
         guard !layer.engine.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {
             return end(id, connection, .tlsFailed(failure), reset: false)
         }
         leaveHandshake(id, layer)
-        connection.pointee.phase = .flushing
-        connection.pointee.flags.remove(.paused)
+        connection.pointee.beginFlushing()
         timers.set(.linger(id), at: now + TransportLimits.lingeringClose)
         if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
         enlistForFlush(id, connection)

@@ -11,12 +11,8 @@ extension Transport {
     /// or is closing. Before the connection stands, bytes wait for it.
     public func send(_ id: ConnectionID, _ slice: ByteSlice) {
         guard let connection = connections.find(id), slice.count > 0 else { return }
-        switch connection.pointee.phase {
-        case .resolving, .connecting, .securing, .open: break
-        case .free, .announcing, .flushing, .lingering, .retired, .ended: return
-        }
-        guard !connection.pointee.flags.contains(.writeBroken) else { return }
-        connection.pointee.queue.append(slice)
+        guard connection.pointee.takesBytes else { return }
+        connection.pointee.append(slice)
         if connection.pointee.unsentByteCount > Int(connection.pointee.sendLimit) {
             // Much at once is no proof of a slow reader: first see what the kernel takes of it.
             if connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBlocked) {
@@ -31,41 +27,28 @@ extension Transport {
             end(id, connection, .sendQueueExceeded(limit: Int(connection.pointee.sendLimit)), reset: true)
             return
         }
-        if queued > Int(connection.pointee.lowWater) { connection.pointee.flags.insert(.aboveLowWater) }
         if connection.pointee.phase == .open { enlistForFlush(id, connection) }
     }
 
     /// Bytes that wait to be handed to the kernel; 0 for ended connections.
     public func queuedByteCount(_ id: ConnectionID) -> Int { connections.find(id)?.pointee.unsentByteCount ?? 0 }
 
-    /// Asks for ``TransportDelegate/connectionDrained(_:transport:)`` each time the queue falls to `bytes` or fewer after
-    /// having been above. At first nothing is reported.
-    public func setLowWater(_ id: ConnectionID, bytes: Int) {
-        guard let connection = connections.find(id) else { return }
-        connection.pointee.lowWater = UInt32(clamping: bytes)
-        connection.pointee.flags.remove(.aboveLowWater)
-        if connection.pointee.unsentByteCount > bytes { connection.pointee.flags.insert(.aboveLowWater) }
-    }
-
     /// Asks for one ``TransportDelegate/connectionDrained(_:transport:)`` as soon as nothing is queued, which may be the
     /// next turn.
     public func notifyWhenDrained(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.phase != .ended else { return }
-        connection.pointee.flags.insert(.notifyWhenDrained)
+        connection.pointee.notifyWhenDrained()
         if connection.pointee.phase == .open { noteDrained(id, connection) }
     }
 
     /// Ends the connection with ``StreamEnd/sendQueueExceeded(limit:)`` when more than `bytes` are queued. Default
     /// ``TransportLimits/sendLimitBytes``.
     public func setSendLimit(_ id: ConnectionID, bytes: Int) {
-        connections.find(id)?.pointee.sendLimit = UInt32(clamping: bytes)
+        connections.find(id)?.pointee.setSendLimit(bytes: bytes)
     }
 
     func enlistForFlush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        // A blocked connection is enlisted when the kernel takes bytes again.
-        guard connection.pointee.flags.isDisjoint(with: [.dirty, .writeBlocked]) else { return }
-        connection.pointee.flags.insert(.dirty)
-        dirty.append(id)
+        if connection.pointee.enlistForFlush() { dirty.append(id) }
     }
 
     func flushDirty() {
@@ -73,7 +56,7 @@ extension Transport {
         swap(&dirty, &dirtyNow)
         for id in dirtyNow {
             guard let connection = connections.find(id) else { continue }
-            connection.pointee.flags.remove(.dirty)
+            connection.pointee.leaveDirty()
             flush(id, connection)
         }
         dirtyNow.removeAll(keepingCapacity: true)
@@ -103,20 +86,20 @@ extension Transport {
             let descriptor = connection.pointee.descriptor
             let written =
                 if let layer {
-                    write(descriptor, &layer.engine.outbound)
+                    write(descriptor, layer.engine.outbound)
                 } else {
-                    write(descriptor, &connection.pointee.queue)
+                    write(descriptor, connection.pointee.queue)
                 }
             if written > 0 {
                 if let layer {
-                    layer.engine.outbound.consume(Int(written))
+                    layer.engine.sent(Int(written))
                 } else {
-                    connection.pointee.queue.consume(Int(written))
+                    connection.pointee.consume(Int(written))
                 }
-                counters.bytesSent &+= Int(written)
+                counters.sent(Int(written))
                 budget -= Int(written)
             } else if written == 0 || written == -Int64(EAGAIN) {
-                connection.pointee.flags.insert(.writeBlocked)
+                connection.pointee.block()
                 break
             } else {
                 sendFailed(id, connection, errno: Int32(truncatingIfNeeded: -written))
@@ -136,8 +119,8 @@ extension Transport {
     }
 
     /// One system call with as many slices as it takes. Answers what the kernel did: bytes, or the negated errno.
-    private func write(_ descriptor: Int32, _ queue: inout OutboundQueue) -> Int64 {
-        counters.sendCalls &+= 1
+    private func write(_ descriptor: Int32, _ queue: borrowing OutboundQueue) -> Int64 {
+        counters.callSend()
         if queue.sliceCount == 1 {
             var result: Int64 = 0
             queue.forEachPending(limit: 1) { result = cb_send(descriptor, $0.baseAddress, $0.count) }
@@ -155,20 +138,7 @@ extension Transport {
     }
 
     private func noteDrained(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        let queued = connection.pointee.unsentByteCount
-        var drained = false
-        if connection.pointee.flags.contains(.aboveLowWater), queued <= Int(connection.pointee.lowWater) {
-            connection.pointee.flags.remove(.aboveLowWater)
-            drained = true
-        }
-        if connection.pointee.flags.contains(.notifyWhenDrained), queued == 0 {
-            connection.pointee.flags.remove(.notifyWhenDrained)
-            drained = true
-        }
-        if drained, !connection.pointee.flags.contains(.drainReported) {
-            connection.pointee.flags.insert(.drainReported)
-            report(id, .drained)
-        }
+        if connection.pointee.takeDrained() { report(id, .drained) }
     }
 
     private func sendFailed(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, errno: Int32) {
@@ -177,9 +147,7 @@ extension Transport {
         let mayHaveSent = stands && (errno == EPIPE || errno == ECONNRESET)
         if mayHaveSent, connection.pointee.flags.isDisjoint(with: [.paused, .endReported]) {
             // The peer is gone, but its last words may still lie in the receive buffer.
-            connection.pointee.queue.removeAll()
-            connection.pointee.secure?.engine.outbound.removeAll()
-            connection.pointee.flags.formUnion([.writeBroken, .readable, .readToEnd])
+            connection.pointee.breakWriting()
             enlistForReading(id, connection)
         } else {
             end(id, connection, mayHaveSent ? .reset : .sendFailed(errno: errno), reset: true)
@@ -190,29 +158,27 @@ extension Transport {
 
     /// Delivers no bytes, and no end of the stream, until ``resumeReading(_:)``. What is being delivered now is the last.
     public func pauseReading(_ id: ConnectionID) {
-        guard let connection = connections.find(id), connection.pointee.phase.isBeforeClosing else { return }
-        connection.pointee.flags.insert(.paused)
+        guard let connection = connections.find(id), connection.pointee.isBeforeClosing else { return }
+        connection.pointee.pause()
     }
 
     public func resumeReading(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.flags.contains(.paused) else { return }
-        connection.pointee.flags.remove(.paused)
+        connection.pointee.resume()
         if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
     }
 
     func enlistForReading(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        guard !connection.pointee.flags.contains(.inReady), !connection.pointee.isPaused else { return }
-        connection.pointee.flags.insert(.inReady)
-        ready.append(id)
+        if connection.pointee.enlistForReading() { ready.append(id) }
     }
 
     func readFromReady() {
         guard !ready.isEmpty else { return }
-        tls.stepsLeft = TLSLimits.handshakeStepsPerTurn
+        tls.beginTurn()
         swap(&ready, &readyNow)
         for id in readyNow {
             guard let connection = connections.find(id) else { continue }
-            connection.pointee.flags.remove(.inReady)
+            connection.pointee.leaveReady()
             read(id, connection)
         }
         readyNow.removeAll(keepingCapacity: true)
@@ -233,11 +199,11 @@ extension Transport {
             let capacity =
                 layer == nil && connection.pointee.phase != .announcing
                 ? receiveBuffer.count : TLSLimits.receiveBytes
-            counters.receiveCalls &+= 1
+            counters.callReceive()
             let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, capacity)
             if count > 0 {
                 budget -= Int(count)
-                counters.bytesReceived &+= Int(count)
+                counters.received(Int(count))
                 let bytes = UnsafeRawBufferPointer(rebasing: receiveBuffer[..<Int(count)])
                 if connection.pointee.phase == .open || connection.pointee.phase == .securing {
                     if let layer {
@@ -254,21 +220,19 @@ extension Transport {
                     return
                 }
                 if count < capacity, layer?.isUnsettled != true, !connection.pointee.flags.contains(.readToEnd) {
-                    connection.pointee.flags.remove(.readable)
+                    connection.pointee.readShort()
                     return
                 }
             } else if count == 0 {
-                connection.pointee.flags.remove(.readable)
                 // The kernel says so again whenever it has something else to say of one that is kept.
-                let isKnown = connection.pointee.flags.contains(.peerEnded)
-                connection.pointee.flags.insert(.peerEnded)
-                if isKnown, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) {
+                let isNews = connection.pointee.peerEnds()
+                if !isNews, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) {
                     return
                 }
                 peerEnded(id, connection)
                 return
             } else if count == -Int64(EAGAIN) {
-                connection.pointee.flags.subtract([.readable, .readToEnd])
+                connection.pointee.readEmpty()
                 return
             } else {
                 let errno = Int32(truncatingIfNeeded: -count)
@@ -296,7 +260,7 @@ extension Transport {
     /// The peer sends no more. Reported in the next turn, so that answers the owner makes at the end of this one are queued
     /// before.
     func reportEnd(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ reason: StreamEnd) {
-        connection.pointee.flags.insert(.endReported)
+        connection.pointee.endReported()
         report(id, .closed(reason))
     }
 
@@ -309,7 +273,7 @@ extension Transport {
     /// Nothing happens where the connection has ended.
     public func keepSending(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.phase == .open else { return }
-        connection.pointee.flags.insert(.kept)
+        connection.pointee.keep()
     }
 
     /// Sends what is queued, closes, and waits for the peer to close too, discarding what it still says. When `linger` has
@@ -321,8 +285,7 @@ extension Transport {
         case .resolving, .connecting, .announcing, .securing:
             end(id, connection, .closedByUs, reset: false)
         case .open where !connection.pointee.flags.contains(.endReported):
-            connection.pointee.phase = .flushing
-            connection.pointee.flags.remove(.paused)
+            connection.pointee.beginFlushing()
             timers.set(.linger(id), at: now + max(linger, .zero))
             if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
             enlistForFlush(id, connection)
@@ -335,7 +298,7 @@ extension Transport {
     /// or without a report when `silently`.
     public func abort(_ id: ConnectionID, silently: Bool = false) {
         guard let connection = connections.find(id), connection.pointee.phase != .retired else { return }
-        if silently { connection.pointee.flags.insert(.silent) }
+        if silently { connection.pointee.silence() }
         if connection.pointee.phase != .ended { end(id, connection, .closedByUs, reset: true) }
     }
 
@@ -344,7 +307,7 @@ extension Transport {
             end(id, connection, .closedByUs, reset: false)
             return
         }
-        connection.pointee.phase = .lingering
+        connection.pointee.beginLingering()
         _ = shutdown(connection.pointee.descriptor, Int32(SHUT_WR))
         timers.set(.linger(id), at: min(limit, now + TransportLimits.lingeringClose))
         if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
@@ -363,7 +326,7 @@ extension Transport {
     }
 
     private func flushFinally(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        connection.pointee.flags.remove(.dirty)
+        connection.pointee.leaveDirty()
         flush(id, connection)
         if connections.find(id) != nil, connection.pointee.phase == .flushing {
             end(id, connection, .closedByUs, reset: connection.pointee.hasUnsent)
@@ -378,11 +341,9 @@ extension Transport {
         closeDescriptor(connection, reset: reset)
         timers.cancel(.linger(id))
         abandonAttempt(id)
-        connection.pointee.queue.removeAll()
-        connection.pointee.phase = .ended
+        connection.pointee.ended()
         if let layer = connection.pointee.secure { leaveHandshake(id, layer) }
-        guard !connection.pointee.flags.contains(.endReported) else { return }
-        connection.pointee.flags.insert(.endReported)
+        guard connection.pointee.endReported() else { return }
         report(id, .closed(byUs ? connection.pointee.secure?.failure ?? .closedByUs : reason))
     }
 
@@ -394,18 +355,7 @@ extension Transport {
     }
 
     func closeDescriptor(_ connection: UnsafeMutablePointer<Connection>, reset: Bool) {
-        let descriptor = connection.pointee.descriptor
-        guard descriptor >= 0 else { return }
-        connection.pointee.descriptor = -1
+        guard let descriptor = connection.pointee.detach() else { return }
         if reset { cb_close_with_reset(descriptor) } else { cb_close(descriptor) }
-    }
-}
-
-extension Connection.Phase {
-    var isBeforeClosing: Bool {
-        switch self {
-        case .resolving, .connecting, .announcing, .securing, .open: true
-        case .free, .flushing, .lingering, .retired, .ended: false
-        }
     }
 }

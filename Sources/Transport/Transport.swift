@@ -12,12 +12,12 @@ import WireBytes
 /// it: behind a read, and before a write.
 public final class Transport {
     /// Held strongly until the loop stops.
-    public var delegate: (any TransportDelegate)?
+    public private(set) var delegate: (any TransportDelegate)?
 
     /// The clock as it stood when this turn began.
-    public internal(set) var now: MonotonicInstant
+    public private(set) var now: MonotonicInstant
     /// Milliseconds since 1970 as they stood when this turn began. May jump; for people, not for timers.
-    public internal(set) var wallClockMilliseconds: Int64
+    public private(set) var wallClockMilliseconds: Int64
     public internal(set) var counters = TransportCounters()
 
     let executor: LoopExecutor
@@ -33,29 +33,20 @@ public final class Transport {
         case closed(StreamEnd)
     }
 
-    enum TimerKey: Hashable {
-        case connect(ConnectionID)
-        case handshake(ConnectionID)
-        case announcement(ConnectionID)
-        case linger(ConnectionID)
-        case acceptRest(UInt32)
-        case certificates
-    }
-
-    var reports: [(id: ConnectionID, report: Report)] = []
+    private var reports: [(id: ConnectionID, report: Report)] = []
     private var reportsNow: [(id: ConnectionID, report: Report)] = []
     /// Connections with something to read, and those with something to send.
     var ready: [ConnectionID] = []
     var readyNow: [ConnectionID] = []
     var dirty: [ConnectionID] = []
     var dirtyNow: [ConnectionID] = []
-    var timers = DeadlineHeap<TimerKey>()
+    let timers = LoopTimers()
     private var deadline: MonotonicInstant?
     private let events: UnsafeMutablePointer<cb_epoll_event>
     private var eventCount = 0
     let receiveBuffer: UnsafeMutableRawBufferPointer
-    var readBudget = TransportLimits.readBudgetBytes
-    var isShutDown = false
+    private(set) var readBudget = TransportLimits.readBudgetBytes
+    private(set) var isShutDown = false
 
     // MARK: Listeners, outgoing attempts, signals
 
@@ -69,15 +60,15 @@ public final class Transport {
     /// Sockets of outgoing attempts by the number in their epoll tag.
     var racers: [UInt32: ConnectRacer] = [:]
     /// Accepted connections whose PROXY header is awaited.
-    var announcements: [ConnectionID: Announcement] = [:]
-    var signalDescriptor: Int32 = -1
-    var watchedSignals: [Int32] = []
-    var signalHandler: ((Int32, Transport) -> Void)?
+    let announcements = Announcements()
+    private let signals = SignalWatch()
+    private var signalHandler: ((Int32, Transport) -> Void)?
+
     // MARK: TLS
 
     let tls = TLSState()
 
-    static let signalTag: UInt32 = 1
+    private static let signalTag: UInt32 = 1
     static let firstListenerTag: UInt32 = 16
 
     init(executor: LoopExecutor) {
@@ -96,6 +87,20 @@ public final class Transport {
     }
 
     // MARK: - The owner's settings
+
+    /// Has `delegate` own the connections from here on.
+    public func attach(_ delegate: any TransportDelegate) { self.delegate = delegate }
+
+    /// Calls `handler` on the loop for each of `signals` that arrives, instead of what the signal would do.
+    ///
+    /// One loop of a process may watch; a second call replaces the handler and adds signals.
+    public func watchSignals(
+        _ signals: [Int32], handler: @escaping (Int32, Transport) -> Void
+    ) throws(TransportError) {
+        guard !isShutDown else { return }
+        try self.signals.watch(signals, epoll: executor.epoll, tag: ConnectionID.specialTag(Self.signalTag))
+        signalHandler = handler
+    }
 
     /// Sets the owner's one wake-up, or takes it away. An instant that has passed comes in this turn or the next.
     public func setDeadline(_ at: MonotonicInstant?) { deadline = at }
@@ -117,7 +122,7 @@ public final class Transport {
     // MARK: - The turn
 
     func runTurn() {
-        counters.turns &+= 1
+        counters.turned()
         deliverReports()
         handleEvents()
         readFromReady()
@@ -140,7 +145,7 @@ public final class Transport {
     }
 
     private func waitMilliseconds() -> Int32 {
-        if !reports.isEmpty || !tls.reports.isEmpty || !ready.isEmpty || !dirty.isEmpty || executor.hasWork { return 0 }
+        if !reports.isEmpty || tls.hasReports || !ready.isEmpty || !dirty.isEmpty || executor.hasWork { return 0 }
         guard let next = [deadline, timers.next()].compactMap(\.self).min() else { return -1 }
         let clock = SystemClock.monotonic()
         if next <= clock { return 0 }
@@ -159,7 +164,7 @@ public final class Transport {
                 handleConnectionEvent(ConnectionID(rawValue: event.tag), event.events)
             } else {
                 switch UInt32(truncatingIfNeeded: event.tag) {
-                case Self.signalTag: readSignals()
+                case Self.signalTag: for signal in signals.arrived() { signalHandler?(signal, self) }
                 case let tag where racers[tag] != nil: racerProgressed(tag, event.events)
                 case let tag where tag >= Self.firstListenerTag: acceptConnections(tag)
                 default: break
@@ -171,17 +176,9 @@ public final class Transport {
 
     private func handleConnectionEvent(_ id: ConnectionID, _ events: UInt32) {
         guard let connection = connections.find(id) else { return }
-        if events & (CB_EPOLLRDHUP | CB_EPOLLHUP | CB_EPOLLERR | CB_EPOLLPRI) != 0 {
-            connection.pointee.flags.insert(.readToEnd)
-        }
-        if events & (CB_EPOLLIN | CB_EPOLLRDHUP | CB_EPOLLHUP | CB_EPOLLERR | CB_EPOLLPRI) != 0 {
-            connection.pointee.flags.insert(.readable)
-            enlistForReading(id, connection)
-        }
-        if events & (CB_EPOLLOUT | CB_EPOLLHUP | CB_EPOLLERR) != 0, connection.pointee.flags.contains(.writeBlocked) {
-            connection.pointee.flags.remove(.writeBlocked)
-            if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
-        }
+        let (isReadable, isWritable) = connection.pointee.arrived(events)
+        if isReadable { enlistForReading(id, connection) }
+        if isWritable, connection.pointee.hasUnsent { enlistForFlush(id, connection) }
     }
 
     private func fireTimers() {
@@ -202,7 +199,7 @@ public final class Transport {
     func report(_ id: ConnectionID, _ report: Report) { reports.append((id, report)) }
 
     private func deliverReports() {
-        deliverCertificateReports()
+        for (user, error) in tls.takeReports() { delegate?.certificatesChanged(user, error: error, transport: self) }
         guard !reports.isEmpty else { return }
         swap(&reports, &reportsNow)
         for (id, report) in reportsNow {
@@ -211,7 +208,7 @@ public final class Transport {
             case .opened(let peer):
                 if connection.pointee.phase == .open { delegate?.connectionOpened(id, peer: peer, transport: self) }
             case .drained:
-                connection.pointee.flags.remove(.drainReported)
+                connection.pointee.drainTold()
                 if connection.pointee.phase == .open, !connection.pointee.flags.contains(.endReported) {
                     delegate?.connectionDrained(id, transport: self)
                 }
@@ -232,7 +229,7 @@ public final class Transport {
     /// The end was reported: the slot is given back, or kept without the owner's knowledge while its last bytes leave.
     private func leave(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         if connection.pointee.phase == .open, connection.pointee.flags.contains(.kept) {
-            connection.pointee.flags.subtract([.kept, .endReported])
+            connection.pointee.goOnSending()
             return
         }
         let isDone = !connection.pointee.hasUnsent && connection.pointee.secure?.owesGoodbye != true
@@ -240,7 +237,7 @@ public final class Transport {
             closeDescriptor(connection, reset: false)
             connections.release(id)
         } else {
-            connection.pointee.phase = .retired
+            connection.pointee.retire()
             timers.set(.linger(id), at: now + TransportLimits.endOfStreamLinger)
             enlistForFlush(id, connection)
         }
@@ -260,12 +257,13 @@ public final class Transport {
             connections.release(id)
         }
         for id in Array(listeners.keys) { closeListener(id) }
-        unwatchSignals()
-        announcements = [:]
+        signals.end(epoll: executor.epoll)
+        signalHandler = nil
+        announcements.forgetAll()
         reports = []
         ready = []
         dirty = []
-        timers = DeadlineHeap()
+        timers.forgetAll()
         deadline = nil
     }
 }

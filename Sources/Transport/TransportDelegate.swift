@@ -1,35 +1,5 @@
 import WireBytes
 
-/// Names a connection for its whole life and no other one after it: a slot number below, a generation above.
-///
-/// The number 0 is never a connection. Ids of ended connections are harmless: calls with them do nothing.
-public struct ConnectionID: Hashable, Sendable {
-    /// Slot in the low 32 bits, generation (1 or more) in the high ones.
-    public var rawValue: UInt64
-
-    public init(rawValue: UInt64) { self.rawValue = rawValue }
-
-    init(slot: UInt32, generation: UInt32) { rawValue = UInt64(generation) << 32 | UInt64(slot) }
-
-    /// Small dense number, reused by later connections: an index for arrays beside the transport's own.
-    public var slot: Int { Int(truncatingIfNeeded: rawValue & 0xFFFF_FFFF) }
-    var generation: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
-
-    /// What epoll returns for descriptors that are no connection: generation 0.
-    static func specialTag(_ number: UInt32) -> UInt64 { UInt64(number) }
-}
-
-extension ConnectionID: CustomStringConvertible {
-    public var description: String { "\(slot)/\(generation)" }
-}
-
-/// Names a listener; numbers are not reused.
-public struct ListenerID: Hashable, Sendable {
-    public var rawValue: Int
-
-    public init(rawValue: Int) { self.rawValue = rawValue }
-}
-
 /// Who owns the connections of a loop.
 ///
 /// Called on the loop only, and never from within a call to the transport: what `send`, `connect`, `abort` and the others
@@ -49,8 +19,7 @@ public protocol TransportDelegate: AnyObject {
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport)
 
-    /// The queue fell to the mark of ``Transport/setLowWater(_:bytes:)`` after having been above it, or is empty after
-    /// ``Transport/notifyWhenDrained(_:)``.
+    /// The queue is empty after ``Transport/notifyWhenDrained(_:)``.
     func connectionDrained(_ id: ConnectionID, transport: Transport)
 
     /// Called exactly once for each accepted or connected id, unless it was aborted silently or the loop stopped.
@@ -85,13 +54,6 @@ public protocol TransportDelegate: AnyObject {
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport)
 }
 
-/// Whose certificates ``TransportDelegate/certificatesChanged(_:error:transport:)`` is about.
-public enum CertificateUser: Equatable, Sendable {
-    case listener(ListenerID)
-    /// Outgoing connections with settings that read these files.
-    case client(files: [String])
-}
-
 extension TransportDelegate {
     public func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {}
     public func connectionSecured(_ id: ConnectionID, transport: Transport) {}
@@ -106,15 +68,4 @@ extension TransportDelegate {
         _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {}
     public func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {}
-}
-
-/// What a loop has done since it started: for metrics, and for tests that count system calls instead of nanoseconds.
-public struct TransportCounters: Equatable, Sendable {
-    public var turns = 0
-    public var accepted = 0
-    public var bytesReceived = 0
-    public var bytesSent = 0
-    /// Calls of recv and of send or sendmsg.
-    public var receiveCalls = 0
-    public var sendCalls = 0
 }

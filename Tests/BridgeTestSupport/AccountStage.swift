@@ -1,6 +1,9 @@
-public import BridgeCore
+import BridgeCore
+import BridgeTypes
 import ChatModel
 import Dialects
+import IRCServer
+import Upstream
 
 /// What surrounds the accounts at backends: a disk with tokens, secrets, and servers that answer calls, all played by the
 /// test.

@@ -1,7 +1,13 @@
+import Accounts
 public import BridgeCore
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
+public import IRCServer
+import Media
+import Rooms
+import Upstream
 public import WireBytes
 
 /// A bridge with everything around it played by the test: clients, backends, clocks and chance.

@@ -6,10 +6,10 @@ package let examplePasswordHash =
     + "$wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 
 /// A machine made of plain values.
-package func surroundings(
+package func testEnvironment(
     _ files: [String: String] = [:], variables: [String: String] = [:], hostName: String = "edge.example.org"
-) -> ConfigurationSurroundings {
-    ConfigurationSurroundings(variables: variables, hostName: hostName) { path in
+) -> ConfigurationEnvironment {
+    ConfigurationEnvironment(variables: variables, hostName: hostName) { path in
         files[path].map { .success(Array($0.utf8)) } ?? .failure(.notFound)
     }
 }
@@ -21,7 +21,7 @@ package func load(
 ) throws(ConfigurationError) -> Configuration {
     var files = files
     files["chatbridge.toml"] = toml
-    return try ConfigurationLoader.load(request, from: surroundings(files, variables: variables)).configuration
+    return try ConfigurationLoader.load(request, from: testEnvironment(files, variables: variables)).configuration
 }
 
 /// What `check` would print, one line a problem; empty when the text loads.

@@ -1,7 +1,9 @@
-public import BridgeCore
+import BridgeCore
 public import ChatModel
 public import Dialects
+import IRCServer
 import JSONText
+import Upstream
 
 // Histories over calls, as `StubCalls` asks for them, played by the test.
 

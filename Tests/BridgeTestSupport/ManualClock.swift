@@ -1,5 +1,7 @@
-public import BridgeCore
+import BridgeCore
+import BridgeTypes
 import ChatModel
+import IRCServer
 public import WireBytes
 
 /// Both clocks of a test, moved by hand and together; only the wall clock can be set.

@@ -1,5 +1,7 @@
 import BridgeCore
+import BridgeTypes
 public import ChatModel
+import IRCServer
 
 /// A disk that the test plays: what is ordered waits until it is committed, at once or when the test says so, and a bridge
 /// that dies leaves behind what was committed.

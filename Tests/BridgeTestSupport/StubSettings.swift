@@ -1,7 +1,8 @@
-public import BridgeCore
 public import Dialects
 public import Digests
-import HTTPProtocol
+public import HTTPProtocol
+public import Rooms
+import Upstream
 
 extension SCRAMVerifier {
     /// Of a password in a single round: what logs in ten thousand times is not to spend its time on that.
@@ -11,6 +12,15 @@ extension SCRAMVerifier {
 }
 
 extension RoomSettings {
+    public init(
+        name: String, topic: String = "", backend: String? = nil, dialect: any Dialect, url: HTTPURL,
+        upstreamRoom: String? = nil
+    ) {
+        self.init(
+            LinkSettings(name: name, backend: backend, dialect: dialect, url: url, upstreamRoom: upstreamRoom),
+            topic: topic)
+    }
+
     /// A room at `ws://chat.example/NAME` of the backend `b`, which is never pinged and is called the same there.
     public static func stub(
         _ name: String, dialect: any Dialect = StubDialect { _ in }, connect: ConnectPolicy = .always

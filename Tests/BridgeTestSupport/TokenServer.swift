@@ -1,7 +1,10 @@
-public import BridgeCore
+import BridgeCore
 import ChatModel
 public import Dialects
+import IRCServer
 import JSONText
+import Rooms
+import Upstream
 
 /// A wire like the envelope with calls beside it, as ``TokenServer`` answers them.
 public struct AccountDialect: Dialect {

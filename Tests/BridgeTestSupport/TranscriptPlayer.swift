@@ -1,6 +1,11 @@
+import Accounts
 import BridgeCore
+import BridgeTypes
 import ChatModel
+import IRCServer
 import JSONText
+import Rooms
+import Upstream
 import WireBytes
 
 /// Plays a transcript against the pure machines and compares what happens with what is written.

@@ -1,8 +1,13 @@
-public import BridgeCore
+import Accounts
+import BridgeCore
+import BridgeTypes
 import Dialects
 import Digests
 import HTTPProtocol
+public import IRCServer
 import JSONText
+import Rooms
+import Upstream
 
 /// The first line of a transcript: `# title   caps: … with: …`.
 ///

@@ -5,6 +5,8 @@ import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What a client hears of whether the bridge has what it said.
 @Suite("Acceptance")
@@ -68,7 +70,7 @@ struct AcceptanceTests {
         for number in 0..<1000 { stage.ping("x\(number)", bob) }
         #expect(stage.lines(bob, with: "PONG").isEmpty)
         stage.commit()
-        #expect(stage.lines(bob, with: "PONG").count == Bridge.maxHeldPongs)
+        #expect(stage.lines(bob, with: "PONG").count == IRCSession.maxHeldPongs)
         stage.ping("again", bob)
         #expect(stage.hasPong("again", bob))
     }
@@ -227,7 +229,7 @@ struct AcceptanceTests {
         #expect(stage.lines(bob, with: "FAIL").isEmpty)
         #expect(
             stage.lines(bob, with: "after the restart").map { String($0.drop { $0 != "N" }) } == [
-                "NOTE PRIVMSG QUEUED #lobby :2 messages of yours are kept and go after the restart, the first: one"
+                "NOTE PRIVMSG QUEUED #lobby :2 messages of yours are queued and go after the restart, the first: one"
             ])
         stage.restart()
         stage.run()

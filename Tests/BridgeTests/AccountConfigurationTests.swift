@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTestSupport
 import IRCProtocol
 import Testing
@@ -6,6 +7,8 @@ import Transport
 @testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Accounts in the configuration")
 struct AccountConfigurationTests {

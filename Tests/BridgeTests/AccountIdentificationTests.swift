@@ -3,8 +3,11 @@ import ChatModel
 import Dialects
 import HTTPProtocol
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A backend that can be asked who its account is.
 @Suite("Asking who the account is")

@@ -5,10 +5,13 @@ import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 
 @testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import IRCServer
+@testable import Rooms
 
 /// Backends that do not say who their account is: it is learned from what comes back.
 @Suite("Learning the account from its own messages")

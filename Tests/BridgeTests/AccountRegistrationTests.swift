@@ -1,12 +1,17 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Making an account")
 struct AccountRegistrationTests {
@@ -107,7 +112,7 @@ struct AccountRegistrationTests {
         harness.send(1, "REGISTER * * long-enough")
         #expect(
             harness.takeLines(1)
-                == [":bridge FAIL REGISTER TEMPORARILY_UNAVAILABLE remy :Accounts cannot be kept at the moment"]
+                == [":bridge FAIL REGISTER TEMPORARILY_UNAVAILABLE remy :Accounts cannot be stored at the moment"]
         )
         harness.store.failure = nil
         harness.perform { _, _ in }
@@ -409,27 +414,6 @@ struct AccountRegistrationTests {
         #expect(make(8, isLocal: false))
     }
 
-    @Test("any number of addresses fits the memory")
-    func addresses() {
-        var throttle = RegistrationThrottle()
-        let now = MonotonicInstant(nanoseconds: 0)
-        let taken = (0..<30_000).count { throttle.take("address \($0)", now: now) }
-        #expect(taken == RegistrationThrottle.capacity && throttle.count == RegistrationThrottle.capacity)
-        let later = now + RegistrationThrottle.period
-        #expect(throttle.take("one more", now: later) && throttle.count == 1)
-    }
-
-    @Test("there is an end to the number of accounts")
-    func bounded() {
-        var book = AccountBook([], least: 1)
-        let verifier = SCRAMVerifier.unmatchable(iterations: 1)
-        for number in 0..<AccountBook.maxMade {
-            #expect(book.hasRoom(for: 1))
-            _ = book.addMade(AccountSettings(name: "a\(number)", password: verifier))
-        }
-        #expect(!book.hasRoom(for: 1))
-    }
-
     // MARK: - Failures
 
     enum Trouble: String, CaseIterable { case noThread, noRoom, fullBefore, fullAfter, slow }
@@ -457,7 +441,7 @@ struct AccountRegistrationTests {
         case .slow:
             harness.store.commits = false
             harness.answerPasswordHashing(1)
-            harness.advance(by: Bridge.registrationWait)
+            harness.advance(by: AccountRegistrations.wait)
         }
         harness.perform { _, _ in }
         let answers = harness.takeLines(1).filter { $0.contains("REGISTER") }
@@ -467,7 +451,7 @@ struct AccountRegistrationTests {
         harness.store.commit()
         harness.advance(by: .seconds(1))
         #expect(harness.store.disk.accounts == [])
-        #expect(harness.bridge.registrations.isEmpty)
+        #expect(harness.bridge.irc.registrations.count == 0)
         harness.checksPasswords = true
         #expect(!Self.logsIn(2, "ann", "long-enough", harness))
         harness.send(1, "REGISTER * * long-enough")

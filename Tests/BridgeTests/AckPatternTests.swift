@@ -4,8 +4,11 @@ import DescribedDialects
 import Dialects
 import JSONText
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A backend of somebody's own that answers each message with an ack, the id that we gave it beside the one that the
 /// backend made, and sends nothing back to its sender. Described, with `echo` left out.

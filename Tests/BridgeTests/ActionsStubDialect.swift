@@ -1,11 +1,16 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Dialects
 import HTTPProtocol
 import IRCProtocol
+import Identities
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A wire that can say everything, in lines that a test can read: `react|target=m1|emoji=👍|op=add|from=s1|name=Remy`.
 struct ActionsStubDialect: Dialect {
@@ -144,7 +149,7 @@ struct ActionsStage {
                     name: "chat.example", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
             ])
         harness = BridgeHarness(settings: bridge)
-        identities = IdentityMap(settings: bridge)
+        identities = IdentityMap(IdentitySettings(bridge))
         harness.echoes = echoes
         harness.start()
         _ = harness.takeOutputs()

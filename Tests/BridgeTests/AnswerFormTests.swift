@@ -4,6 +4,8 @@ import Dialects
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Answers in the forms that everybody expects")
 struct AnswerFormTests {

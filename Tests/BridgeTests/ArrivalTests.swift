@@ -4,6 +4,8 @@ import IRCProtocol
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// gamja asks for targets as soon as it is welcome, and for what came after the newest line that it has by then.
 @Suite("Clients that fetch what they missed, when they come back")

@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Dialects
@@ -5,6 +6,8 @@ import Digests
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Frames name anybody as who edits or deletes a message, and some name nobody. Nobody's words change under their name but by
 /// themselves, and what names an IRC user who did not do it here is the backend's word.

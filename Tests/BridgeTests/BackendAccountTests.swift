@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
@@ -6,6 +7,9 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
+@testable import Upstream
 
 /// The account of a backend with two rooms, on a manual clock.
 @Suite("Backend accounts")
@@ -14,7 +18,7 @@ struct BackendAccountTests {
         let harness: BridgeHarness
         let server: TokenServer
 
-        var account: BackendAccount { harness.bridge.backends[0] }
+        var account: BackendAccount { harness.bridge.backends.all[0] }
 
         /// The heads of the last WebSocket requests show these tokens.
         func shown(_ room: Int) -> String? {

@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Calls beside the socket")
 struct BackendCallTests {
@@ -23,8 +27,9 @@ struct BackendCallTests {
         let backend = BackendSettings(
             name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"), user: "bridge",
             login: LoginSettings(), limits: limits)
-        let harness = BridgeHarness(
-            settings: BridgeSettings(serverName: "bridge", instanceID: "t", rooms: rooms, backends: [backend]))
+        var settings = BridgeSettings(serverName: "bridge", instanceID: "t", rooms: rooms, backends: [backend])
+        settings.template = RoomTemplate(backend: "main") { _ in nil }
+        let harness = BridgeHarness(settings: settings)
         harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "hunter2-secret"))
         harness.accounts.server = { server.answer($0) }
         harness.start()
@@ -44,7 +49,7 @@ struct BackendCallTests {
     private func askRooms(_ harness: BridgeHarness) {
         harness.perform { bridge, now in
             bridge.context.now = now
-            bridge.requestRooms("main")
+            bridge.irc.askForTemplateRooms()
         }
     }
 
@@ -56,12 +61,14 @@ struct BackendCallTests {
     func asks() throws {
         let server = TokenServer()
         let harness = try harness(server: server)
+        // The list was asked for at the start.
+        harness.advance(by: .seconds(61))
         askHistory(harness)
         harness.perform { bridge, _ in bridge.context.requestMarkRead(RoomID(index: 0)) }
         askRooms(harness)
         askRooms(harness)
         #expect(server.takeLog() == ["/history/r0", "/read/r0", "/rooms"])
-        #expect(harness.bridge.backendRooms["main"]?.map(\.name) == ["General", "Random"])
+        #expect(harness.bridge.irc.directory.listing?.entries.map(\.room.name) == ["General", "Random"])
         #expect(harness.accounts.calls.allSatisfy { $0.token == "acc-secret-1" })
         harness.advance(by: .seconds(61))
         askRooms(harness)

@@ -1,13 +1,17 @@
 import BridgeTestSupport
+import BridgeTypes
 import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 import WSProtocol
 
 @testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Backends in the configuration")
 struct BackendConfigurationTests {
@@ -315,7 +319,7 @@ struct BackendConfigurationTests {
 
     @Test("a room's options are laid over those of its backend, table by table")
     func options() throws {
-        var reader = ConfigurationReader(surroundings: surroundings(variables: ["X": "from outside"]))
+        var reader = ConfigurationReader(environment: testEnvironment(variables: ["X": "from outside"]))
         var tree = DialectOptionTree()
         func lay(_ toml: String, _ origin: ConfigurationOrigin? = nil) throws {
             let parsed = try TOMLReader.parse(Array(toml.utf8), path: "a.toml")
@@ -349,7 +353,7 @@ struct BackendConfigurationTests {
             ("1\nb = 2", .string("1\nb = 2")), ("", .string("")), ("{", .string("{")),
         ] as [(String, JSONValue)])
     func variable(_ text: String, _ expected: JSONValue) throws {
-        var reader = ConfigurationReader(surroundings: surroundings())
+        var reader = ConfigurationReader(environment: testEnvironment())
         var tree = DialectOptionTree()
         var node = ConfigurationNode(.table([]))
         node.set("o", to: ConfigurationNode(.string(text), origin: .environment("V")))
@@ -359,7 +363,7 @@ struct BackendConfigurationTests {
 
     @Test("a printed option shows neither what came from outside nor what is called a secret")
     func printedOptions() throws {
-        var reader = ConfigurationReader(surroundings: surroundings(variables: ["X": "hunter2"]))
+        var reader = ConfigurationReader(environment: testEnvironment(variables: ["X": "hunter2"]))
         var tree = DialectOptionTree()
         let toml = "a = \"${X}\"\nb = { api_token = \"hunter2\", text = \"body\" }"
         tree.lay(try TOMLReader.parse(Array(toml.utf8), path: "a.toml"), &reader)
@@ -401,7 +405,7 @@ struct BackendConfigurationTests {
         #expect(kinds[RoomID(index: 0)] == AuthConfiguration.Kind.none)
         #expect(kinds[RoomID(index: 1)] == .bearer)
         #expect(kinds[RoomID(index: 77)] == .bearer)
-        let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, surroundings: surroundings())
+        let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, environment: testEnvironment())
         #expect(
             try secrets.read(RoomID(index: 9)).get().headers == [
                 UpstreamCredentials.Item(name: "Authorization", value: "Bearer hunter2")

@@ -1,15 +1,20 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Foundation
 import HTTPProtocol
 import JSONText
 import Testing
+import Threads
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import IRCServer
+@testable import Rooms
 @testable import Transport
 
 /// What accounts at backends ask of the machine: requests, files, and the whole with a real loop.
@@ -260,7 +265,7 @@ struct BackendDriverTests {
         let log = Logger(subsystem: .main, configuration: configuration.log, sink: told)
         let notes = NoteLog(sink: told, configuration: configuration.log)
         let service = try await BridgeService.start(
-            configuration, instanceID: "t", surroundings: surroundings(), log: log, note: { notes($0) })
+            configuration, instanceID: "t", environment: testEnvironment(), log: log, note: { notes($0) })
         // The handshakes that the server refuses, each with the token that it shows.
         var shown: [String] = []
         for await token in server.tokens {

@@ -3,6 +3,8 @@ import Dialects
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// CHATHISTORY beyond a room's beginning here, where only the backend knows what was said.
 @Suite("The backend's own history")

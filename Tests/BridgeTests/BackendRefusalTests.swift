@@ -1,12 +1,16 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import DescribedDialects
 import Dialects
 import HTTPProtocol
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A backend that takes a token, lets a room in, and then sends it away.
 @Suite("Refusals after a link was usable")
@@ -15,7 +19,7 @@ struct BackendRefusalTests {
         let harness: BridgeHarness
         let server: TokenServer
 
-        var account: BackendAccount { harness.bridge.backends[0] }
+        var account: BackendAccount { harness.bridge.backends.all[0] }
         func isUp(_ room: Int) -> Bool { harness.bridge.roomStates[room].isUp }
 
         func renewals() -> Int { server.takeLog().count { $0 == "/login" || $0 == "/refresh" } }
@@ -105,9 +109,9 @@ struct BackendRefusalTests {
         let why =
             "*** The link to chat.example was lost: the backend closed the session with code 4003 (not a member). "
         #expect(lost.count == 10)
-        #expect(lost.first?.hasSuffix(why + "What you write is kept and sent when it is back.") == true, "\(notices)")
+        #expect(lost.first?.hasSuffix(why + "What you write is queued and sent when it is back.") == true, "\(notices)")
         #expect(
-            lost.last?.hasSuffix(why + "The next try is in 8 min. What you write is kept and sent when it is back.")
+            lost.last?.hasSuffix(why + "The next try is in 8 min. What you write is queued and sent when it is back.")
                 == true,
             "\(notices)")
         // Lost, back, and missing.

@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Clients of an account come, go, hang and answer or not, a room talks, the disk lags, and the bridge dies now and then.
 /// What a client wrote down, without what came again under the same id, is the room's order from its first JOIN on. Where

@@ -1,14 +1,20 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import IRCProtocol
+import Identities
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A bridge with a disk, accounts `alice` and `bob`, and rooms on a stub's wire; crashes are restarts.
 final class BacklogStage {
@@ -57,11 +63,11 @@ final class BacklogStage {
 
     var room: Room { harness.bridge.rooms[0] }
 
-    func session(_ client: UInt64) -> IRCSession? { harness.bridge.sessions[ClientID(rawValue: client)] }
+    func session(_ client: UInt64) -> IRCSession? { harness.bridge.irc.sessions[ClientID(rawValue: client)] }
 
     /// Where a client's cursor is, in memory.
     func cursor(_ account: String, _ client: String, room: Int = 0) -> Int64? {
-        harness.bridge.cursors.place(
+        harness.bridge.irc.cursors.place(
             of: ClientKey(account: account, client: client), in: harness.bridge.rooms[room].storedKey)
     }
 

@@ -2,9 +2,12 @@ import BridgeTestSupport
 import ChatModel
 import Dialects
 import IRCProtocol
+import Identities
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Backlog")
 struct BacklogTests {
@@ -249,7 +252,7 @@ struct BacklogTests {
             if count > 2 {
                 let told = heard.removeFirst()
                 #expect(told.hasPrefix("bridge: *** What was said "))
-                #expect(told.hasSuffix(" is not kept any more."))
+                #expect(told.hasSuffix(" is no longer stored."))
                 #expect(told.contains(isRestarted ? "before 2026-11-21 12:" : "between 12:00:00 and 12:"))
             }
             #expect(heard == said(max(2, count)..<6), "restarted: \(isRestarted)")

@@ -1,11 +1,17 @@
 import BridgeTestSupport
+import BridgeTypes
 import Digests
 import HTTPProtocol
 import IRCProtocol
+import Identities
 import Testing
+import Upstream
 import WireBytes
 
+@testable import Accounts
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Logins with a token that the backend is asked about.
 @Suite("Logging in with OAUTHBEARER")
@@ -134,7 +140,7 @@ struct BearerLoginTests {
         #expect(harness.accounts.calls.map(\.token) == [row.token])
         harness.send(1, "CAP END")
         #expect(harness.takeLines(1).first?.hasPrefix(":bridge 001 me ") == true)
-        let session = harness.bridge.sessions[ClientID(rawValue: 1)]
+        let session = harness.bridge.irc.sessions[ClientID(rawValue: 1)]
         #expect(session?.account?.name == row.account)
         if let client = row.client { #expect(session?.clientName == client) }
         harness.send(1, "WHOIS me")
@@ -156,14 +162,15 @@ struct BearerLoginTests {
         _ = show(3, "token-of-ann")
         harness.send(3, "CAP END")
         #expect(harness.takeLines(3).contains { $0.hasPrefix(":bridge 001 third ") })
-        #expect(harness.bridge.accountPeople.count == 2)
+        let people = ["7@main", "remy"].map { harness.bridge.context.identities.person(account: $0) }
+        #expect(people.count { $0 != nil } == 2 && Set(people).count == 2)
     }
 
     @Test("acting as somebody else is not for this", arguments: ["remy", "bob", "8", "7main", "annie@phone"])
     func another(_ name: String) {
         begin(1)
         #expect(show(1, "token-of-ann", name: name) == [":bridge 904 me :You may only log in as yourself"])
-        #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.account == nil)
+        #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.account == nil)
     }
 
     @Test("an account is never two people's", arguments: ["token-of-a-look-alike", "token-in-capitals"])
@@ -196,7 +203,7 @@ struct BearerLoginTests {
         arguments: ["AQ==", "*", "not base64", String(repeating: "A", count: 401)])
     func everyRefusalCounts(answer: String) {
         begin(1)
-        for number in 1...Bridge.maxLoginTries {
+        for number in 1...IRCServer.maxLoginTries {
             #expect(harness.isConnected(1), "after \(number - 1)")
             _ = harness.takeLines(1)
             _ = show(1, "token-that-ended")
@@ -211,7 +218,7 @@ struct BearerLoginTests {
     @Test("a token that is given up before the backend's word was a try where it is refused, and only there")
     func givenUp() throws {
         begin(1)
-        for number in 1...Bridge.maxLoginTries {
+        for number in 1...IRCServer.maxLoginTries {
             for (isLast, answer) in [
                 (false, TokenServer.answer(200, #"{"id":"7","name":"Ann"}"#)), (true, TokenServer.answer(401)),
             ] {
@@ -221,8 +228,8 @@ struct BearerLoginTests {
                 let call = try #require(harness.accounts.calls.last)
                 harness.perform { $0.backendAnswered(call.id, call.order.backend, answer, now: $1) }
                 harness.advance(by: .seconds(1))
-                #expect(harness.isConnected(1) == !(isLast && number == Bridge.maxLoginTries))
-                #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.account == nil)
+                #expect(harness.isConnected(1) == !(isLast && number == IRCServer.maxLoginTries))
+                #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.account == nil)
                 _ = harness.takeLines(1)
             }
         }
@@ -300,13 +307,13 @@ struct BearerLoginTests {
         }
         let numerics = harness.takeLines(1).compactMap { $0.split(separator: " ").dropFirst().first }
         #expect(numerics.prefix(3) == ["900", "903", "001"])
-        #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.account?.name == "7@main")
-        #expect(harness.bridge.bearerTries.isEmpty)
+        #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.account?.name == "7@main")
+        #expect(harness.bridge.irc.logins.questions.isEmpty)
     }
 
     @Test("a client that is gone is not missed, and no more are asked about than may be at a time")
     func bounded() {
-        for client in 1...UInt64(Bridge.maxBearerTries) {
+        for client in 1...UInt64(TokenQuestion.maxUnderway) {
             begin(client, nick: "n\(client)")
             #expect(show(client, "token-open") == [])
         }
@@ -318,7 +325,7 @@ struct BearerLoginTests {
         harness.perform { bridge, now in
             for call in calls { bridge.backendAnswered(call.id, call.order.backend, TokenServer.answer(401), now: now) }
         }
-        #expect(harness.bridge.bearerTries.isEmpty)
+        #expect(harness.bridge.irc.logins.questions.isEmpty)
         #expect(harness.violations == [])
     }
 
@@ -352,7 +359,7 @@ struct BearerLoginTests {
         #expect(show(1, "token-of-remy").contains { $0.contains("ACCOUNT remy") || $0.contains(" 900 ") })
         let lines = show(1, "token-of-ann")
         #expect(lines.contains { $0.contains(" 900 ") })
-        #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.account?.name == "7@main")
+        #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.account?.name == "7@main")
         #expect(harness.violations == [])
     }
 }

@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What needs more clients, bytes or people than a transcript can show.
 @Suite("Bridge")
@@ -52,7 +56,7 @@ struct BridgeBehaviourTests {
         harness.sendFrame(0, Self.message(9999))
         let first = harness.takeLines(1)
         let held = first.reduce(0) { $0 + $1.utf8.count + 2 }
-        #expect(held < Bridge.longAnswerWindow + 1024)
+        #expect(held < LongAnswers.window + 1024)
         #expect(first.last?.hasSuffix(":b9999") == true, "live lines do not wait")
         #expect(!first.contains { $0.contains(" 366 ") || $0.contains("PONG") })
         harness.setSlow(1, false)
@@ -75,7 +79,7 @@ struct BridgeBehaviourTests {
         harness.disconnect(1)
         harness.setSlow(1, false)
         harness.bridge.clientDrained(ClientID(rawValue: 1), now: harness.clock.now)
-        #expect(harness.bridge.sessions.isEmpty)
+        #expect(harness.bridge.irc.sessions.isEmpty)
         #expect(harness.violations == [])
     }
 
@@ -145,7 +149,7 @@ struct BridgeBehaviourTests {
             harness.receive(1, Array(bytes[..<cut]))
             harness.receive(1, Array(bytes[cut...]))
             #expect(!harness.isConnected(1), "cut at \(cut)")
-            #expect(harness.bridge.sessions.isEmpty)
+            #expect(harness.bridge.irc.sessions.isEmpty)
         }
     }
 
@@ -299,7 +303,7 @@ struct BridgeBehaviourTests {
             Array(lines.utf8).withUnsafeBytes { bridge.clientReceived(id, $0, now: harness.clock.now) }
             _ = bridge.takeActions()
         }
-        #expect(bridge.channel(of: bridge.rooms[0]).audience.count == 2000)
+        #expect(bridge.irc.channel(of: bridge.rooms[0]).audience.count == 2000)
         let frame = ScriptedUpstream().frame(Array(Self.message(1).utf8), isBinary: false)
         frame.withUnsafeBytes { bridge.upstreamReceived(RoomID(index: 0), $0, now: harness.clock.now) }
         let fanOuts = bridge.takeActions().compactMap { action -> Int? in

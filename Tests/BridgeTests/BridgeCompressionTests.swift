@@ -2,7 +2,10 @@ import BridgeCore
 import BridgeTestSupport
 import Dialects
 import HTTPProtocol
+import IRCServer
+import Rooms
 import Testing
+import Upstream
 import WSProtocol
 
 @testable import ChatBridge

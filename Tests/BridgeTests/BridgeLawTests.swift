@@ -1,13 +1,18 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import IRCProtocol
+import Identities
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What every line to a client keeps, whoever made it.
 enum LineLaw {
@@ -368,7 +373,7 @@ private final class RandomConversation {
     private func compareViews() {
         let bridge = harness.bridge
         for client in live {
-            guard let session = bridge.sessions[ClientID(rawValue: client)], session.longAnswers.isEmpty,
+            guard let session = bridge.irc.sessions[ClientID(rawValue: client)], session.longAnswers.isEmpty,
                 let view = views[client]
             else { continue }
             let rooms = session.rooms.compactMap { bridge.room($0) }
@@ -402,8 +407,8 @@ private final class RandomConversation {
         harness.advance(by: .seconds(3600))
         look()
         let bridge = harness.bridge
-        if !bridge.sessions.isEmpty { problems.append("\(bridge.sessions.count) sessions are left") }
-        if bridge.channel(of: bridge.rooms[0]).audience.count > 0 {
+        if !bridge.irc.sessions.isEmpty { problems.append("\(bridge.irc.sessions.count) sessions are left") }
+        if bridge.irc.channel(of: bridge.rooms[0]).audience.count > 0 {
             problems.append("somebody is left in the audience")
         }
         if !bridge.rooms[0].lane.outbox.isEmpty { problems.append("messages are left in the outbox") }
@@ -411,7 +416,9 @@ private final class RandomConversation {
             problems.append("\(bridge.rooms[0].remotes.count) silent people are left")
         }
         if bridge.rooms.contains(where: { $0.memberCount > 0 }) { problems.append("somebody is still listed") }
-        if bridge.registeredCount != 0 { problems.append("\(bridge.registeredCount) registered clients are counted") }
+        if bridge.irc.counts.clients != 0 {
+            problems.append("\(bridge.irc.counts.clients) registered clients are counted")
+        }
         if bridge.rooms[0].receiptNotices.count > 0 { problems.append("receipts are left") }
         harness.shutdown()
         harness.advance(by: .seconds(15))

@@ -1,11 +1,16 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
+import Identities
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Names and ids of a backend are bytes: what Unicode and Swift take for the same text is two people there.
 @Suite("Names and ids by their bytes")
@@ -53,7 +58,7 @@ struct ByteIdentityTests {
 
     @Test("of two people whom Swift takes for one each has a nick, also when the other is away", arguments: rows)
     func twoPeople(_ row: Row) {
-        let map = IdentityMap(settings: BridgeSettings(serverName: "bridge", instanceID: "t", rooms: []))
+        let map = IdentityMap(IdentitySettings(BridgeSettings(serverName: "bridge", instanceID: "t", rooms: [])))
         let now = MonotonicInstant(nanoseconds: 0)
         let (one, other) = (ChatPerson(name: row.one), ChatPerson(name: row.other))
         let first = map.resolve(one, backend: "b", authenticated: true, now: now)
@@ -90,7 +95,7 @@ struct ByteIdentityTests {
             let accounts = texts.values.filter {
                 IdentityMap.isAccountName(ChatPerson(name: $0), backend: "b")
             }
-            #expect(Set(accounts.map(AccountBook.fold)).count == accounts.count, "seed \(seed)")
+            #expect(Set(accounts.map(AccountName.fold)).count == accounts.count, "seed \(seed)")
         }
     }
 

@@ -1,8 +1,11 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("What people chose, over the end of the process")
 struct ChoicesTests {
@@ -30,7 +33,7 @@ struct ChoicesTests {
         choose(stage)
         stage.restart()
         let bridge = stage.harness.bridge
-        #expect(bridge.context.choices.mutes(of: .account("ann")).map(\.nick) == ["bobby", "guest", "remy"])
+        #expect(bridge.irc.choices.mutes(of: .account("ann")).map(\.nick) == ["bobby", "guest", "remy"])
         stage.enter(1, "ann", as: "ann", caps: "")
         #expect(ask(stage, 1, "mute") == ["You do not hear bobby, guest, remy."])
         #expect(ask(stage, 1, "receipts") == ["In all rooms: others hear nothing of your reading (off)."])

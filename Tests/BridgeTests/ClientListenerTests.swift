@@ -1,4 +1,5 @@
 import BridgeCore
+import IRCServer
 import Testing
 import Transport
 

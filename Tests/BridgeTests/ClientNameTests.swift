@@ -1,10 +1,15 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import IRCProtocol
+import Identities
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Names of clients")
 struct ClientNameTests {

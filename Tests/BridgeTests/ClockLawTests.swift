@@ -1,10 +1,13 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// No clock is right: ours is set forward and back, and so are those of senders; what is said stays what it is.
 @Suite("The order under wrong clocks, as a law")

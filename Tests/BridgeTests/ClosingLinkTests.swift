@@ -1,12 +1,16 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What is said while a link is being closed for want of people.
 @Suite("Speaking while a link closes")

@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTestSupport
 import Dialects
 import Digests
@@ -7,6 +8,8 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Any command, whatever it is given")
 struct CommandLawTests {

@@ -145,7 +145,7 @@ struct CheckCommandTests {
         var (output, errors, files) = ("", "", files)
         files["chatbridge.toml"] = toml
         let code = OfflineCommands.check(
-            GlobalOptions(), options, surroundings: surroundings(files), output: { output += $0 },
+            GlobalOptions(), options, environment: testEnvironment(files), output: { output += $0 },
             errors: { errors += $0 })
         return (code, output, errors)
     }

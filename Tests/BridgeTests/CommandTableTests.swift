@@ -1,8 +1,11 @@
 import BridgeTestSupport
+import BridgeTypes
 import IRCProtocol
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Table of commands")
 struct CommandTableTests {
@@ -49,15 +52,15 @@ struct CommandTableTests {
         for line in ["CAP REQ :batch draft/multiline draft/metadata-2", "NICK bob", "USER u 0 * :u", "CAP END"] {
             harness.send(1, line)
         }
-        let session = try #require(harness.bridge.sessions[ClientID(rawValue: 1)])
+        let session = try #require(harness.bridge.irc.sessions[ClientID(rawValue: 1)])
         let person = try #require(session.person)
         harness.perform { bridge, now in
             bridge.context.now = now
-            bridge.operators.insert(person)
+            bridge.irc.operators.add(person)
             for count in command.minParams...(command.minParams + 1) {
                 guard session.state != .closed else { return }
                 let params = Array(repeating: word, count: count)
-                command.handle(bridge, IRCMessage(command: verb, params: params), session)
+                command.handle(bridge.irc, IRCMessage(command: verb, params: params), session)
             }
         }
         #expect(harness.violations == [])

@@ -5,6 +5,8 @@ import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What users of other bridges complain about most. One test each, by the complaint's name.
 @Suite("Complaints")
@@ -266,7 +268,7 @@ struct ComplaintTests {
         #expect(
             notices(3) == [
                 "The link to chat.example was lost: the backend closed the session with code 4001 (token expired). "
-                    + "What you write is kept and sent when it is back.",
+                    + "What you write is queued and sent when it is back.",
                 "chat.example refuses the bridge: the server answered 401 Refused. The next try is in 15 min.",
             ])
         // Somebody who comes now is told too.
@@ -275,7 +277,7 @@ struct ComplaintTests {
         #expect(
             notices(9) == [
                 "This room has no link to chat.example at the moment: the server answered 401 Refused. "
-                    + "What you write is kept and sent when it is there."
+                    + "What you write is queued and sent when it is there."
             ])
     }
 

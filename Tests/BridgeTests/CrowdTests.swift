@@ -1,10 +1,13 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Many who come or go at once")
 struct CrowdTests {

@@ -1,9 +1,12 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import IRCProtocol
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Cursors")
 struct CursorTests {
@@ -94,9 +97,9 @@ struct CursorTests {
         stage.harness.answersPings = false
         stage.enter(1, "alice@phone")
         stage.say("m0")
-        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.harness.perform { bridge, _ in bridge.irc.whenReceived(by: ClientID(rawValue: 1)) {} }
         stage.say("m1")
-        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.harness.perform { bridge, _ in bridge.irc.whenReceived(by: ClientID(rawValue: 1)) {} }
         #expect(stage.answer(1))
         #expect(stage.cursor("alice", "phone") == 0)
         #expect(stage.answer(1))
@@ -253,7 +256,7 @@ struct CursorTests {
         stage.harness.send(1, "JOIN #lobby")
         let count = stage.heard(1).count
         #expect(count > 1 && count < 100)
-        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.harness.perform { bridge, _ in bridge.irc.whenReceived(by: ClientID(rawValue: 1)) {} }
         #expect(stage.answer(1))
         // The rest is not asked about yet.
         stage.harness.setSlow(1, false)
@@ -269,7 +272,7 @@ struct CursorTests {
         let client = ClientID(rawValue: 1)
         stage.say("m0")
         stage.harness.perform { bridge, _ in
-            bridge.whenReceived(by: client) { [weak bridge] in bridge?.whenReceived(by: client) {} }
+            bridge.irc.whenReceived(by: client) { [weak bridge] in bridge?.irc.whenReceived(by: client) {} }
         }
         stage.say("m1")
         #expect(stage.answer(1))
@@ -283,7 +286,7 @@ struct CursorTests {
         let stage = try BacklogStage()
         stage.harness.answersPings = false
         stage.enter(1, "alice@phone")
-        stage.harness.perform { bridge, _ in bridge.whenReceived(by: ClientID(rawValue: 1)) {} }
+        stage.harness.perform { bridge, _ in bridge.irc.whenReceived(by: ClientID(rawValue: 1)) {} }
         stage.say("m0")
         // The cursors' own time comes while the first question is open.
         stage.harness.advance(by: .seconds(3))
@@ -337,7 +340,7 @@ struct CursorTests {
     @Test("a cursor beyond the end of the room, whose last messages were lost, skips no new ones")
     func beyondTheEnd() throws {
         let key = StoredRoomKey(backend: "b", room: "lobby")
-        let cursors = Cursors(
+        let cursors = DeliveryCursors(
             [StoredCursor(account: "Alice", client: "phone", room: key, sequence: 9)],
             rooms: [key: StoredRoom(nextSequence: 5)])
         #expect(cursors.place(of: ClientKey(account: "alice", client: "phone"), in: key) == 4)
@@ -441,7 +444,7 @@ struct CursorTests {
         for number in 0..<101 {
             stage.enter(UInt64(number + 1), "alice@c\(number)")
             stage.leave(UInt64(number + 1))
-            #expect(stage.harness.bridge.cursors.clientCount(of: "alice") <= 100)
+            #expect(stage.harness.bridge.irc.cursors.clientCount(of: "alice") <= 100)
         }
         #expect(stage.cursor("alice", "c0") == nil && stage.cursor("alice", "c1") == -1)
         #expect(stage.cursor("alice", "c100") == -1)
@@ -451,11 +454,11 @@ struct CursorTests {
 
     @Test("a client has a bounded number of rooms")
     func manyRooms() {
-        var cursors = Cursors([], rooms: [:])
+        let cursors = DeliveryCursors([], rooms: [:])
         let client = ClientKey(account: "alice", client: "phone")
         func key(_ number: Int) -> StoredRoomKey { StoredRoomKey(backend: "b", room: "r\(number)") }
         var gone: [StoredRoomKey] = []
-        for number in 0..<(Cursors.maxRoomsPerClient + 2) {
+        for number in 0..<(DeliveryCursors.maxRoomsPerClient + 2) {
             gone += cursors.enter(client, in: key(number), at: 0, present: []).map(\.room)
         }
         #expect(gone == [key(0), key(1)])
@@ -499,7 +502,7 @@ struct CursorTests {
         stage.harness.store.commits = true
         stage.say("m2")
         #expect(stage.heard(1) == said(1..<2))
-        #expect(stage.harness.bridge.backlogQuestions.isEmpty)
+        #expect(stage.harness.bridge.irc.storeQuestions.isEmpty)
         stage.harness.send(1, "JOIN #lobby")
         stage.say("m3")
         #expect(stage.heard(1) == said(3..<4))
@@ -510,19 +513,19 @@ struct CursorTests {
     func audience() {
         var audience = Audience()
         let ids = (1...4).map { ClientID(rawValue: $0) }
-        let seats = ids.map { Audience.Seat(client: $0) }
-        func seat(_ client: ClientID) -> Audience.Seat? { seats.first { $0.client == client } }
+        let seats = ids.map { MemberSlot(client: $0) }
+        func seat(_ client: ClientID) -> MemberSlot? { seats.first { $0.client == client } }
         for one in seats {
-            audience.add(one, profile: [], isHeld: one.client.rawValue % 2 == 0, seatOf: seat)
+            audience.add(one, profile: [], isHeld: one.client.rawValue % 2 == 0, slotOf: seat)
         }
         #expect(audience.groups[0].clients == [ids[0], ids[2]] && audience.groups[0].held == [ids[1], ids[3]])
-        audience.setHeld(seats[1], false, seatOf: seat)
-        audience.setHeld(seats[0], true, seatOf: seat)
-        audience.remove(seats[3], seatOf: seat)
+        audience.setHeld(seats[1], false, slotOf: seat)
+        audience.setHeld(seats[0], true, slotOf: seat)
+        audience.remove(seats[3], slotOf: seat)
         #expect(Set(audience.groups[0].clients) == [ids[1], ids[2]] && audience.groups[0].held == [ids[0]])
-        audience.add(seats[0], profile: [.batch], isHeld: seats[0].isHeld, seatOf: seat)
+        audience.add(seats[0], profile: [.batch], isHeld: seats[0].isHeld, slotOf: seat)
         #expect(seats[0].isHeld && audience.groups[0].held.isEmpty && audience.count == 3)
-        for one in seats { audience.remove(one, seatOf: seat) }
+        for one in seats { audience.remove(one, slotOf: seat) }
         #expect(!audience.groups.contains { !$0.isEmpty })
     }
 }

@@ -7,6 +7,8 @@ import Testing
 @testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import IRCServer
+@testable import Rooms
 
 /// A configuration that a page shows.
 struct DocumentedConfiguration: Sendable, CustomTestStringConvertible {
@@ -48,7 +50,7 @@ struct DocumentationTests {
     @Test("every configuration that a page shows loads", arguments: blocks)
     func loads(_ block: DocumentedConfiguration) {
         // Secrets and descriptions that a page names are there.
-        let machine = ConfigurationSurroundings(variables: [:], hostName: "edge.example.org") { path in
+        let machine = ConfigurationEnvironment(variables: [:], hostName: "edge.example.org") { path in
             if path == "chatbridge.toml" { return .success(Array(block.text.utf8)) }
             if path.hasSuffix(".hash") { return .success(Array(examplePasswordHash.utf8)) }
             return .success(Array((path.hasSuffix(".json") ? #"{"decode":[]}"# : "secret\n").utf8))

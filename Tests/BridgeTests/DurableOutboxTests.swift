@@ -4,6 +4,8 @@ import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Whatever moment the process ends at: what it said that it had is delivered once, or its author is told.
 @Suite("Outbox on disk")

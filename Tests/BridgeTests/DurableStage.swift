@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import JSONText
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A wire, as far as it matters to messages on their way up.
 struct DurableKind: CustomStringConvertible {

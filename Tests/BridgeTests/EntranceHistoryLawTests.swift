@@ -1,4 +1,6 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
@@ -6,9 +8,12 @@ import HTTPProtocol
 import IRCProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Rooms whose links come and go, a backend with a log of its own, a bridge that dies and starts again over a disk that lags, and
 /// clients of accounts that enter, leave and come again.
@@ -574,7 +579,7 @@ private final class RandomEntrances {
             if !connection.openLabels.isEmpty {
                 trouble.append("\(client) waits for \(connection.openLabels.sorted())")
             }
-            if harness.bridge.sessions[ClientID(rawValue: client)]?.hasLongAnswers != false {
+            if harness.bridge.irc.sessions[ClientID(rawValue: client)]?.hasLongAnswers != false {
                 trouble.append("\(client) is stuck")
             }
             for channel in stays[connection.login]?.keys.sorted() ?? [] where !connection.rooms.contains(channel) {
@@ -584,7 +589,7 @@ private final class RandomEntrances {
         for (login, rooms) in stays.sorted(by: { $0.key < $1.key }) {
             for (channel, stay) in rooms.sorted(by: { $0.key < $1.key }) { check(stay, login, channel) }
         }
-        if !harness.bridge.waitingAtDoors.isEmpty || !harness.bridge.nextIn.isEmpty {
+        if !harness.bridge.irc.pendingJoins.isEmpty {
             trouble.append("somebody waits at a door")
         }
         trouble += harness.violations

@@ -1,10 +1,15 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Digests
 import IRCProtocol
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Links come and go in whatever order while people enter and leave: nobody is stuck, and nothing is missed unsaid.
 @Suite("Entrances, as a law")
@@ -172,7 +177,7 @@ struct EntranceLawTests {
                 if !record.openLabels.isEmpty {
                     trouble.append("client \(client) waits for \(record.openLabels.sorted())")
                 }
-                if harness.bridge.sessions[ClientID(rawValue: client)]?.hasLongAnswers != false {
+                if harness.bridge.irc.sessions[ClientID(rawValue: client)]?.hasLongAnswers != false {
                     trouble.append("client \(client) is stuck")
                 }
                 for (text, count) in record.texts where count > 1 {
@@ -186,7 +191,7 @@ struct EntranceLawTests {
                     }
                 }
             }
-            if !harness.bridge.waitingAtDoors.isEmpty || !harness.bridge.nextIn.isEmpty {
+            if !harness.bridge.irc.pendingJoins.isEmpty {
                 trouble.append("somebody waits at a door")
             }
             trouble += harness.violations

@@ -1,8 +1,13 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import Digests
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Whoever wants into a room whose link is being opened is let in with it, so that they miss nothing that is said there.
 @Suite("Entrances that wait for the link")
@@ -134,11 +139,11 @@ struct EntranceTests {
     func patience(oneByOne: Bool) throws {
         let stage = try Stage()
         stage.visit(1)
-        let channels = (0..<Bridge.maxTemplateRoomsOfPerson).map { "#r\($0)" }
+        let channels = (0..<IRCServer.maxTemplateRoomsOfPerson).map { "#r\($0)" }
         for line in oneByOne ? channels : [channels.joined(separator: ",")] { stage.harness.send(1, "JOIN " + line) }
         stage.harness.send(1, "PING x")
         #expect(stage.seconds(until: 1, has: "PONG bridge x") <= 2)
-        #expect(stage.harness.bridge.sessions[ClientID(rawValue: 1)]?.rooms.count == channels.count)
+        #expect(stage.harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.rooms.count == channels.count)
     }
 
     @Test(
@@ -150,8 +155,8 @@ struct EntranceTests {
         stage.visit(1, password: "remy:pw")
         // One person opens few; others open the rest.
         for room in 0..<80 {
-            let guest = UInt64(10 + room / Bridge.maxTemplateRoomsOfPerson)
-            if room % Bridge.maxTemplateRoomsOfPerson == 0 { stage.visit(guest) }
+            let guest = UInt64(10 + room / IRCServer.maxTemplateRoomsOfPerson)
+            if room % IRCServer.maxTemplateRoomsOfPerson == 0 { stage.visit(guest) }
             _ = stage.send(guest, "JOIN #r\(room)")
             _ = stage.send(1, "JOIN #r\(room)")
         }
@@ -165,7 +170,7 @@ struct EntranceTests {
         stage.harness.connect(2)
         for line in ["PASS remy:pw", "NICK n2", "USER u 0 * :r", "PING x"] { stage.harness.send(2, line) }
         #expect(stage.seconds(until: 2, has: "PONG bridge x") <= 1)
-        #expect(stage.harness.bridge.sessions[ClientID(rawValue: 2)]?.rooms.count == 80)
+        #expect(stage.harness.bridge.irc.sessions[ClientID(rawValue: 2)]?.rooms.count == 80)
     }
 
     @Test("nor is a disk waited for that stalls, and the gap begins when they asked")
@@ -300,7 +305,7 @@ struct EntranceTests {
         for client in clients where client != 100 {
             #expect(lines.contains(.line(client: client, Array(":bridge PONG bridge x".utf8))))
         }
-        #expect(stage.harness.bridge.waitingAtDoors.isEmpty && stage.harness.bridge.nextIn.isEmpty)
+        #expect(stage.harness.bridge.irc.pendingJoins.isEmpty)
         #expect(stage.harness.violations == [])
     }
 

@@ -2,9 +2,12 @@ import BridgeTestSupport
 import ChatModel
 import Dialects
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Somebody is in a room before its first history is there: all that is said since is for them, and nothing from before.
 @Suite("People who are here before the first history")

@@ -11,7 +11,7 @@ struct FrameCheckTests {
     ) -> (code: Int32, lines: [String], errors: String) {
         var (output, errors) = ("", "")
         let code = OfflineCommands.check(
-            GlobalOptions(), options, surroundings: surroundings(files), output: { output += $0 },
+            GlobalOptions(), options, environment: testEnvironment(files), output: { output += $0 },
             errors: { errors += $0 })
         return (code, output.split(separator: "\n").map(String.init), errors)
     }

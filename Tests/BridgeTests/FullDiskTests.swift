@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What is said while nothing can be kept belongs to everything that is asked for.
 @Suite("While the disk is full")
@@ -140,7 +142,7 @@ struct FullDiskTests {
         stage.send(1, "PING x")
         let later = stage.answer(1, after)
         #expect(later.count { $0.hasSuffix(":three") } == 1)
-        #expect(later.contains { $0.contains("could not be kept") } && !later.contains { $0.contains("INCOMPLETE") })
+        #expect(later.contains { $0.contains("could not be stored") } && !later.contains { $0.contains("INCOMPLETE") })
         #expect(stage.latest(2, "ann").prefix(3) == ["ann>bob: one", "ann>bob: two", "ann>bob: three"])
     }
 
@@ -157,7 +159,7 @@ struct FullDiskTests {
         let answer = stage.ask("CHATHISTORY LATEST #lobby * 50")
         #expect(answer.compactMap(HistoryStage.words) == numbers(0..<5))
         #expect(answer.last?.contains(":bridge NOTE CHATHISTORY INCOMPLETE #lobby :What was said between ") == true)
-        // The last line that the client was shown is one that could not be kept.
+        // The last line that the client was shown is one that could not be stored.
         let after = "CHATHISTORY AFTER #lobby msgid=\(stage.msgid("m7")) 50"
         #expect(stage.page(after) == [])
         stage.harness.store.room = .max
@@ -171,7 +173,7 @@ struct FullDiskTests {
         #expect(!later.contains { $0.contains("INCOMPLETE") })
         let words = later.compactMap(HistoryStage.words)
         #expect(words.filter { !$0.hasPrefix("***") } == ["m8", "m9"])
-        #expect(words.contains { $0.contains("could not be kept") })
+        #expect(words.contains { $0.contains("could not be stored") })
         #expect(stage.page("CHATHISTORY AFTER #lobby \(stage.time("m7")) 50") == words)
     }
 }

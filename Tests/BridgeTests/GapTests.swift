@@ -4,9 +4,12 @@ import Dialects
 import IRCProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Holes: told once, in their place, with the right times.
 @Suite("Gaps")
@@ -475,7 +478,7 @@ struct GapTests {
         let rows = stage.kept
         #expect(rows.map(\.text).filter { !$0.hasPrefix("***") } == ["", "two", "five"])
         let gap = try #require(rows.first { $0.kind == .gap })
-        #expect(gap.text.contains("could not be kept"))
+        #expect(gap.text.contains("could not be stored"))
         #expect(gap.gapFrom ?? gap.at <= ChatTimestamp(milliseconds: stage.log[2].at))
         #expect(gap.at >= ChatTimestamp(milliseconds: stage.log[3].at))
         #expect(stage.gaps().count == 1)
@@ -491,7 +494,7 @@ struct GapTests {
             stage.harness.perform { $0.storeConditionChanged(.failing("the disk is full"), now: $1) }
         }
         func told(_ client: UInt64) -> Int {
-            stage.heard(client).count { $0.text.contains("cannot be kept at the moment (the disk is full)") }
+            stage.heard(client).count { $0.text.contains("cannot be stored at the moment (the disk is full)") }
         }
         #expect(told(1) == 1)
         stage.harness.connect(2)
@@ -499,7 +502,7 @@ struct GapTests {
         #expect(told(2) == 1, "and to who enters meanwhile")
         #expect(told(1) == 0)
         for _ in 0..<3 { stage.harness.perform { $0.storeConditionChanged(.sound, now: $1) } }
-        #expect(stage.heard().filter { $0.text.contains("What is said is kept again") }.count == 1)
+        #expect(stage.heard().filter { $0.text.contains("Messages are stored again") }.count == 1)
     }
 
     @Test("where the backend sends its history unasked, it is waited for before a gap is told")

@@ -1,10 +1,14 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import Digests
 import IRCProtocol
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Gateways, limits by address, and what listeners say")
 struct GatewayTests {
@@ -36,7 +40,7 @@ struct GatewayTests {
     }
 
     private func address(_ bridge: BridgeHarness, _ client: UInt64) -> String? {
-        bridge.bridge.sessions[ClientID(rawValue: client)]?.origin.address
+        bridge.bridge.irc.sessions[ClientID(rawValue: client)]?.origin.address
     }
 
     @Test(
@@ -224,12 +228,12 @@ struct GatewayTests {
             core.clientOpened(
                 ClientID(rawValue: 9), origin: ClientOrigin(address: "192.0.2.1", isLocal: false, sts: sts), now: now)
         }
-        bridge.bridge.sessions[ClientID(rawValue: 9)].map { session in
+        bridge.bridge.irc.sessions[ClientID(rawValue: 9)].map { session in
             #expect(session.negotiation.available.contains(.sts) == (sts != nil))
         }
-        guard let session = bridge.bridge.sessions[ClientID(rawValue: 9)] else { return [] }
+        guard let session = bridge.bridge.irc.sessions[ClientID(rawValue: 9)] else { return [] }
         let params = line.split(separator: " ").dropFirst().map(String.init)
-        return bridge.bridge.gathering(session) { bridge.bridge.negotiate(params, session) }
+        return bridge.bridge.irc.gathering(session) { bridge.bridge.irc.negotiate(params, session) }
             .flatMap { $0.params.dropFirst() }
     }
 

@@ -72,7 +72,7 @@ struct HTTPPaceTests {
 struct HTTPPlacesTests {
     @Test("a place is free again when its pass is gone, for everybody and for its owner")
     func places() {
-        let places = HTTPPlaces(limit: 3, limitOfEach: 2)
+        let places = ConcurrencyLimiter(limit: 3, limitOfEach: 2)
         var passes = [places.take(for: "a"), places.take(for: "a")]
         #expect(places.isFull(for: "a") && places.take(for: "a") == nil && !places.isFull(for: "b"))
         passes.append(places.take(for: "b"))
@@ -85,15 +85,15 @@ struct HTTPPlacesTests {
 
     @Test("who may be many has more places than one, and leaves some to others")
     func crowds() {
-        let places = HTTPPlaces(limit: 8, limitOfEach: 2)
-        let proxy = HTTPVisitor(network: "10.0.0.1", isCrowd: true)
+        let places = ConcurrencyLimiter(limit: 8, limitOfEach: 2)
+        let proxy = HTTPVisitor(network: "10.0.0.1", isSharedAddress: true)
         var passes = (0..<8).map { _ in places.take(for: proxy) }
         #expect(passes.compactMap(\.self).count == 6 && places.isFull(for: proxy) && !places.isFull)
         // Somebody whose address is the proxy's is not the proxy.
         let visitor = HTTPVisitor(network: "10.0.0.1")
         passes += (0..<3).map { _ in places.take(for: visitor) }
         #expect(passes.compactMap(\.self).count == 8 && places.isFull)
-        let few = HTTPPlaces(limit: 8, limitOfEach: 1, limitOfCrowd: 3)
+        let few = ConcurrencyLimiter(limit: 8, limitOfEach: 1, limitOfSharedAddress: 3)
         let taken = (0..<8).map { _ in few.take(for: proxy) }
         #expect(taken.compactMap(\.self).count == 3)
     }
@@ -105,7 +105,7 @@ struct HTTPPlacesTests {
         /// Web servers that the configuration names.
         var named: [String] = []
         var network: String
-        var isCrowd = false
+        var isSharedAddress = false
     }
 
     static let visits = [
@@ -115,19 +115,21 @@ struct HTTPPlacesTests {
             forwarded: ["198.51.100.1"], network: "203.0.113.7"),
         Visit(testDescription: "a /64 is one", peer: "2001:db8:1:2:3:4:5:6", network: "2001:db8:1:2::/64"),
         Visit(testDescription: "however it is written", peer: "2001:db8:1:2::9", network: "2001:db8:1:2::/64"),
-        Visit(testDescription: "of this machine", peer: "127.0.0.1", network: "127.0.0.1", isCrowd: true),
-        Visit(testDescription: "of a private network", peer: "192.168.1.9", network: "192.168.1.9", isCrowd: true),
-        Visit(testDescription: "of a carrier's network", peer: "100.64.0.9", network: "100.64.0.9", isCrowd: true),
-        Visit(testDescription: "of a local /64", peer: "fd00::1", network: "fd00:0:0:0::/64", isCrowd: true),
+        Visit(testDescription: "of this machine", peer: "127.0.0.1", network: "127.0.0.1", isSharedAddress: true),
+        Visit(
+            testDescription: "of a private network", peer: "192.168.1.9", network: "192.168.1.9", isSharedAddress: true),
+        Visit(
+            testDescription: "of a carrier's network", peer: "100.64.0.9", network: "100.64.0.9", isSharedAddress: true),
+        Visit(testDescription: "of a local /64", peer: "fd00::1", network: "fd00:0:0:0::/64", isSharedAddress: true),
         Visit(
             testDescription: "of this machine, with somebody else's name", peer: "127.0.0.1",
-            forwarded: ["198.51.100.1"], network: "127.0.0.1", isCrowd: true),
+            forwarded: ["198.51.100.1"], network: "127.0.0.1", isSharedAddress: true),
         Visit(
             testDescription: "of a private network, with somebody else's name", peer: "10.0.0.9",
-            forwarded: ["198.51.100.1"], network: "10.0.0.9", isCrowd: true),
+            forwarded: ["198.51.100.1"], network: "10.0.0.9", isSharedAddress: true),
         Visit(
             testDescription: "of a local /64, with somebody else's name", peer: "fd00::1", forwarded: ["198.51.100.1"],
-            network: "fd00:0:0:0::/64", isCrowd: true),
+            network: "fd00:0:0:0::/64", isSharedAddress: true),
         Visit(
             testDescription: "through a proxy of this machine", peer: "127.0.0.1", forwarded: ["198.51.100.1"],
             named: ["127.0.0.1"], network: "198.51.100.1"),
@@ -142,13 +144,13 @@ struct HTTPPlacesTests {
             network: "198.51.100.1"),
         Visit(
             testDescription: "a proxy that does not know", peer: "127.0.0.1", forwarded: ["unknown"],
-            named: ["127.0.0.1"], network: "127.0.0.1", isCrowd: true),
+            named: ["127.0.0.1"], network: "127.0.0.1", isSharedAddress: true),
         Visit(
             testDescription: "a proxy that talks nonsense", peer: "127.0.0.1", forwarded: ["198.51.100.1, nonsense"],
-            named: ["127.0.0.1"], network: "127.0.0.1", isCrowd: true),
+            named: ["127.0.0.1"], network: "127.0.0.1", isSharedAddress: true),
         Visit(
             testDescription: "a proxy that says nothing", peer: "fd00::1", forwarded: [""], named: ["fd00::/64"],
-            network: "fd00:0:0:0::/64", isCrowd: true),
+            network: "fd00:0:0:0::/64", isSharedAddress: true),
         Visit(
             testDescription: "a visitor of the own network, through a proxy", peer: "10.0.0.1",
             forwarded: ["10.0.0.9"], named: ["10.0.0.1"], network: "10.0.0.9"),
@@ -166,7 +168,7 @@ struct HTTPPlacesTests {
             named: ["10.0.0.0/24"], network: "198.51.100.1"),
         Visit(
             testDescription: "none but proxies", peer: "10.0.0.2", forwarded: ["10.0.0.1"], named: ["10.0.0.0/24"],
-            network: "10.0.0.2", isCrowd: true),
+            network: "10.0.0.2", isSharedAddress: true),
     ]
 
     @Test("whose visit it is", arguments: visits)
@@ -176,7 +178,7 @@ struct HTTPPlacesTests {
         let proxies = HTTPProxies(named: row.named.compactMap { NetworkRange($0) })
         #expect(proxies.named.count == row.named.count)
         let visitor = HTTPVisitor(address, headers, proxies)
-        #expect(visitor == HTTPVisitor(network: row.network, isCrowd: row.isCrowd))
+        #expect(visitor == HTTPVisitor(network: row.network, isSharedAddress: row.isSharedAddress))
     }
 }
 

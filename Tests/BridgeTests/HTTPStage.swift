@@ -20,7 +20,7 @@ final class HTTPStage: Sendable {
         port = try await loop.run { transport in
             let server = HTTPServer(limits: limits, pace: pace)
             let house = HTTPTestHouse(server: server)
-            transport.delegate = house
+            transport.attach(house)
             let addresses = try server.listen(
                 ListenOptions(host: "127.0.0.1", port: 0),
                 site: HTTPSite(
@@ -89,7 +89,7 @@ final class HTTPStage: Sendable {
     }
 }
 
-/// Tells each of its own connections, as ``LoopHouse`` does for the bridge.
+/// Tells each of its own connections, as ``ConnectionRouter`` does for the bridge.
 final class HTTPTestHouse: TransportDelegate {
     let server: HTTPServer
     let client = HTTPClient()

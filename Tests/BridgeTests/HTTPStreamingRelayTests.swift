@@ -1,11 +1,17 @@
+import BridgeTypes
 import Dialects
 import HTTPProtocol
+import Media
 import Testing
 import Transport
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
 @testable import ChatBridge
+@testable import IRCServer
+@testable import Media
+@testable import Rooms
 
 /// A backend of the test's making, and somebody who opens a link to a file of it.
 @Suite("HTTP: files of backends on their way")
@@ -149,13 +155,12 @@ struct HTTPStreamingRelayTests {
                     guard let backends = (transport.delegate as? HTTPTestHouse)?.backends else { return }
                     let file = LinkedFile(room: "lobby", place: .backend("/file"), name: "cat.png")
                     let relay = MediaRelay(exchange, file: file)
-                    relay.ended = { [weak relay] transport in
-                        if case .refused? = relay?.answer { exchange.respond(502, "refused", transport: transport) }
-                    }
                     let order = BackendCallOrder(
                         backend: BackendID(index: 0), request: BackendRequest(.get, "/file"),
                         authorization: UpstreamCredentials(), timeout: .seconds(20), maxAnswerBytes: 1000)
-                    relay.begin(order, backends, transport)
+                    relay.begin(order, backends, transport) { [weak relay] transport in
+                        if case .refused? = relay?.answer { exchange.respond(502, "refused", transport: transport) }
+                    }
                 }
             ]
         })

@@ -2,9 +2,12 @@ import BridgeCore
 import BridgeTestSupport
 import ChatModel
 import HTTPProtocol
+import IRCServer
+import Rooms
 import Studio
 import Testing
 import Transport
+import Upstream
 import WireBytes
 
 @testable import ChatBridge
@@ -67,7 +70,7 @@ struct HealthTests {
             """)
         let log = Logger(subsystem: .main, configuration: LogConfiguration(), sink: SilentSink())
         return try await BridgeService.start(
-            configuration, instanceID: "test", surroundings: surroundings([:]), log: log
+            configuration, instanceID: "test", environment: testEnvironment([:]), log: log
         ) { _ in }
     }
 

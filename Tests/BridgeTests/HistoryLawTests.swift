@@ -1,10 +1,13 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A room with a random past here and at the backend, and a client that leafs through it.
 private final class RandomRoom {

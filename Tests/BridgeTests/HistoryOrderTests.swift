@@ -1,10 +1,13 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What a backend tells of the past, held against what is known: which order it is in, and what of it was missed.
 @Suite("The order of a history")

@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Histories of backends that give few messages at a time.
 @Suite("A history, page by page")

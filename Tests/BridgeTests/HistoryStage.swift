@@ -1,13 +1,18 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Where what is asked for comes from.
 struct HistoryPlace: CustomTestStringConvertible, Sendable {

@@ -1,9 +1,12 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import IRCProtocol
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 enum IRCTime {
     static func text(_ at: Int64) -> String { IRCServerTime.format(milliseconds: at) }

@@ -4,6 +4,8 @@ import Dialects
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Who speaks upstream")
 struct IdentityModeTests {

@@ -1,12 +1,18 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
+import Identities
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Bob had an account; the configuration has it no longer, and a stranger makes one of that name.
 @Suite("What a stranger gets of an account that had the name before")
@@ -34,7 +40,7 @@ struct InheritanceTests {
 
     /// Whether the backend confirms, and the bridge under which all this happens.
     private static func puppet(_ backend: String, of account: String = "bob") -> ChatID {
-        let map = IdentityMap(settings: BridgeSettings(serverName: "bridge", instanceID: "t", rooms: []))
+        let map = IdentityMap(IdentitySettings(BridgeSettings(serverName: "bridge", instanceID: "t", rooms: [])))
         return map.puppetID(account: account, backend: backend)
     }
 

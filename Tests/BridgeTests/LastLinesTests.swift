@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// `history_on_join`: clients that neither ask for what was said nor have a cursor.
 @Suite("Last lines of a room")

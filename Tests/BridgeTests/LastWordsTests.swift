@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Clients that end their sending side behind what they say: `printf … | nc -N host port`.
 @Suite("Last words")
@@ -135,7 +139,7 @@ struct LastWordsTests {
         stage.enter(1, "remy")
         stage.say(1, Self.spoken((0..<500).map { "line \($0)" }))
         #expect(stage.harness.endSending(1))
-        stage.harness.advance(by: Bridge.lastWordsWait - .seconds(1))
+        stage.harness.advance(by: IRCServer.lastWordsWait - .seconds(1))
         #expect(stage.harness.bridge.clientCount == 1)
         stage.harness.advance(by: .seconds(2))
         #expect(stage.harness.bridge.clientCount == 0)

@@ -1,9 +1,12 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A backend that makes the ids and tells the author nothing: what is done to a message of one's own waits for its id.
 @Suite("Actions that wait for an id")

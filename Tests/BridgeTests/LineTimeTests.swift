@@ -7,6 +7,8 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What lines show as their times.
 @Suite("The times that lines show")

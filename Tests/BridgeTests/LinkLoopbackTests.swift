@@ -1,6 +1,8 @@
 import BridgeCore
 import BridgeTestSupport
 import Glibc
+import IRCServer
+import Rooms
 import Synchronization
 import Testing
 import Transport
@@ -53,7 +55,7 @@ private struct PeerStage: Sendable {
         let loop = try NetworkLoop.start(name: "peer")
         let (heard, tell) = AsyncStream<String>.makeStream()
         let address = try await loop.run { transport throws(TransportError) in
-            transport.delegate = ScriptedPeer(answer: answer, heard: { tell.yield($0) })
+            transport.attach(ScriptedPeer(answer: answer, heard: { tell.yield($0) }))
             return try transport.listen(options).1
         }
         return PeerStage(loop: loop, address: address, heard: heard)
@@ -89,14 +91,14 @@ struct LinkLoopbackTests {
         var machine = files
         machine["chatbridge.toml"] =
             "[server]\ninstance_id = \"test\"\ndrain = \"0s\"\n[storage]\nurl = \"memory:\"\n" + toml
-        let surroundings = surroundings(machine)
-        let loaded = try ConfigurationLoader.load(ConfigurationRequest(), from: surroundings).configuration
+        let environment = testEnvironment(machine)
+        let loaded = try ConfigurationLoader.load(ConfigurationRequest(), from: environment).configuration
         var everything = loaded.log
         everything.level = .trace
         everything.messages = true
         let notes = NoteLog(sink: log, configuration: everything)
         let service = try await BridgeService.start(
-            loaded, instanceID: "test", surroundings: surroundings,
+            loaded, instanceID: "test", environment: environment,
             log: Logger(subsystem: .main, configuration: everything, sink: log), note: { notes($0) })
         do {
             try await body(service, log)

@@ -1,3 +1,4 @@
+import BridgeTypes
 import Foundation
 import Testing
 

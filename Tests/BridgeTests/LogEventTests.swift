@@ -1,12 +1,19 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
+import Media
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Media
+@testable import Rooms
 
 /// What the log is told of, event by event: level and metadata, by which operators search.
 ///
@@ -441,7 +448,7 @@ struct LogEventTests {
         Row("memberships-full", ["warn"]) {
             let stage = try RejoinStage()
             for index in 0..<Memberships.maxRoomsInAll {
-                stage.harness.bridge.memberships.restore(
+                stage.harness.bridge.irc.memberships.restore(
                     StoredMembership(
                         account: "a\(index / Memberships.maxRooms)",
                         room: StoredRoomKey(backend: "b", room: "\(index)"),
@@ -499,7 +506,7 @@ struct LogEventTests {
                         name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"),
                         user: "bridge", login: LoginSettings())
                 ])
-            settings.media = MediaSettings(links: MediaLinkTests.links)
+            settings.media = MediaSettings(links: KnownLinks.links)
             let harness = BridgeHarness(settings: settings)
             let server = TokenServer()
             harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "hunter2-secret"))

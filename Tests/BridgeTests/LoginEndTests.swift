@@ -1,13 +1,17 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import DescribedDialects
 import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A login that works and then ends: what was shown opened a session, so it was not refused.
 @Suite("Logins that end")
@@ -113,7 +117,9 @@ struct LoginEndTests {
                 case .told: harness.accept(0)
                 case .refused:
                     // What is shown is what the account holds.
-                    shown = harness.bridge.backends[0].credentials.headers.first.map { String($0.value.dropFirst(7)) }
+                    shown = harness.bridge.backends.all[0].credentials.headers.first.map {
+                        String($0.value.dropFirst(7))
+                    }
                     shows += 1
                     if isGood(shown) { harness.accept(0) } else { harness.refuse(0, status: 401) }
                 case .closedLate:

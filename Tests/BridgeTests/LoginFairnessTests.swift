@@ -1,4 +1,6 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Digests
 import IRCProtocol
@@ -6,6 +8,8 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What wrong passwords cost, and whom: the address that they came from, and the account that was meant.
 @Suite("Waits after wrong passwords")
@@ -210,5 +214,24 @@ struct LoginFairnessTests {
             found[first, default: 0] += 1
         }
         #expect(Set(found.keys) == [4096, 8192] && found.values.allSatisfy { $0 >= 10 }, "\(found)")
+    }
+
+    @Test(
+        "while the answer to OPER waits, the next lines do not tell what it will be", arguments: ["guess", "alice's"])
+    func operWaits(password: String) {
+        for client in 1...4 as ClosedRange<UInt64> {
+            harness.connect(client, address: "198.51.100.7", isLocal: false)
+            harness.send(client, "PASS alice:guess")
+            harness.send(client, "NICK n\(client)")
+            harness.send(client, "USER u 0 * :r")
+        }
+        harness.connect(100, address: "198.51.100.7", isLocal: false)
+        harness.send(100, "NICK n")
+        harness.send(100, "USER u 0 * :r")
+        _ = harness.takeOutputs()
+        harness.receive(100, Array("OPER alice \(password)\r\nPING next\r\n".utf8))
+        #expect(harness.takeLines(100).map { $0.contains(" PONG ") } == [true])
+        harness.advance(by: .seconds(30))
+        #expect(harness.takeLines(100).count == 1)
     }
 }

@@ -1,9 +1,12 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// The disk hangs until there is no room for an order; newer ones find room again before it is handed over once more.
 @Suite("What the store had no room for, and what is newer")
@@ -190,7 +193,7 @@ struct LossTests {
         #expect(stage.heard(2).contains { $0.hasSuffix("PRIVMSG bob :important") })
         #expect(
             told.last
-                == ":bridge WARN PRIVMSG CANNOT_STORE bob :Delivered, but not kept, too much waits for the disk: important",
+                == ":bridge WARN PRIVMSG CANNOT_STORE bob :Delivered, but not stored, the write queue is full: important",
             "\(told)")
         stage.harness.store.room = .max
         stage.harness.store.commits = true
@@ -199,7 +202,7 @@ struct LossTests {
         for (client, partner) in [(1, "bob"), (2, "ann")] as [(UInt64, String)] {
             let words = stage.latest(client, partner)
             #expect(words.count == 3 && words.first?.hasSuffix(": before") == true, "\(words)")
-            #expect(words.dropFirst().first?.contains("could not be kept") == true, "\(words)")
+            #expect(words.dropFirst().first?.contains("could not be stored") == true, "\(words)")
             #expect(words.last?.hasSuffix(": after") == true, "\(words)")
         }
         #expect(stage.harness.violations == [])
@@ -211,6 +214,6 @@ struct LossTests {
         stage.enter(4, "visitor", caps: "")
         stage.harness.store.room = 0
         let told = stage.send(4, "PRIVMSG ann :important")
-        #expect(told.contains { $0.contains(" NOTICE visitor :") && $0.contains("not kept") }, "\(told)")
+        #expect(told.contains { $0.contains(" NOTICE visitor :") && $0.contains("not stored") }, "\(told)")
     }
 }

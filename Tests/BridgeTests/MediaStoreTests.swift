@@ -1,6 +1,7 @@
 import BridgeTestSupport
 import Glibc
 import Testing
+import Threads
 import Transport
 
 @testable import ChatBridge

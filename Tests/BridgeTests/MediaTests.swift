@@ -1,12 +1,19 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
+import Media
 import Testing
+import Upstream
 import WireBytes
 
+@testable import Accounts
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Media
+@testable import Rooms
 
 @Suite("Files of rooms")
 struct MediaTests {
@@ -46,7 +53,7 @@ struct MediaTests {
         }
         if media {
             settings.media = MediaSettings(
-                links: MediaLinkTests.links, maxUploadBytes: maxUploadBytes, uploads: uploads)
+                links: KnownLinks.links, maxUploadBytes: maxUploadBytes, uploads: uploads)
         }
         let harness = BridgeHarness(settings: settings)
         harness.echoes = true
@@ -75,7 +82,7 @@ struct MediaTests {
     }
 
     private func isupport(_ harness: BridgeHarness) -> [String] {
-        harness.bridge.isupport.flatMap { $0 }.filter { $0.contains("FILEHOST") }
+        harness.bridge.irc.isupport.flatMap { $0 }.filter { $0.contains("FILEHOST") }
     }
 
     private func sent(_ room: Int, in outputs: [BridgeHarness.Output]) -> [String] {
@@ -139,7 +146,7 @@ struct MediaTests {
         let link = try #require(try upload(harness)?.get())
         #expect(link.hasPrefix("https://chat.example/media/f/lobby/") && link.hasSuffix("/files/1/-/my-cat.png"))
         let path = String(link.dropFirst("https://chat.example".count))
-        let file = try MediaLinkTests.links.file(at: path, now: harness.clock.now.wall).get()
+        let file = try KnownLinks.links.file(at: path, now: harness.clock.now.wall).get()
         #expect(file.place == .backend("/files/1"))
         var access = FileAccess.unknown
         harness.perform { access = $0.fileAccess(file, now: $1) }
@@ -190,7 +197,7 @@ struct MediaTests {
         #expect(file.bytes == [1, 1, 1] && file.name.hasSuffix(".png"))
         #expect(link.hasPrefix("https://chat.example/media/d/kitchen/") && link.hasSuffix("/\(file.name)/-/my-cat.png"))
         let path = String(link.dropFirst("https://chat.example".count))
-        #expect(try MediaLinkTests.links.file(at: path, now: harness.clock.now.wall).get().place == .kept(file.name))
+        #expect(try KnownLinks.links.file(at: path, now: harness.clock.now.wall).get().place == .kept(file.name))
         harness.send(1, "PRIVMSG #kitchen :look " + link)
         let outputs = harness.takeOutputs()
         #expect(sent(1, in: outputs).map { $0.replacing("\\/", with: "/").contains("look " + link) } == [true])
@@ -223,19 +230,6 @@ struct MediaTests {
         #expect(upload(harness, by: "cook") == .failure(.notStored))
         harness.keepsUploads = true
         #expect(try upload(harness, by: "cook")?.get() != nil)
-    }
-
-    @Test(
-        "a kept upload is of the type that is said, else of that of its name",
-        arguments: [
-            ("image/jpeg", "a.png", "jpg"), ("application/octet-stream", "a.PNG", "png"),
-            ("text/html", "a.html", "bin"), ("image/svg+xml", "a.svg", "bin"),
-            ("application/octet-stream", "png", "bin"),
-            ("application/octet-stream", "a.exe", "bin"), ("application/octet-stream", "", "bin"),
-        ])
-    func keptType(mime: String, name: String, ending: String) {
-        let file = KeptFiles.file(uploaded: UploadedFile(name: name, mime: mime, bytes: [1]))
-        #expect(file.name.hasSuffix("." + ending), "\(file.name)")
     }
 
     @Test("an upload's password is checked like that of a client, and failures wait")
@@ -287,13 +281,13 @@ struct MediaTests {
     func ownThrottle() throws {
         let harness = try harness()
         harness.perform { bridge, now in
-            for _ in 0..<3 { _ = bridge.loginThrottle.failed("198.51.100.1", .unknown, now: now.monotonic) }
+            for _ in 0..<3 { _ = bridge.irc.logins.throttle.failed("198.51.100.1", .unknown, now: now.monotonic) }
             for number in 0..<LoginThrottle.capacity + 1 {
                 let place = bridge.uploadPlace("chef", from: "visitor \(number)")
                 _ = bridge.uploadChecked("chef", at: place, .wrong, now: now)
             }
-            #expect(bridge.loginThrottle.failed("198.51.100.1", .unknown, now: now.monotonic) == .seconds(4))
-            #expect(bridge.uploadThrottle.count <= LoginThrottle.capacity)
+            #expect(bridge.irc.logins.throttle.failed("198.51.100.1", .unknown, now: now.monotonic) == .seconds(4))
+            #expect(bridge.irc.logins.uploadThrottle.count <= LoginThrottle.capacity)
         }
     }
 
@@ -327,7 +321,7 @@ struct MediaTests {
         let link = try #require(try upload(harness)?.get())
         harness.send(1, "PRIVMSG #lobby :look " + link)
         harness.send(1, "PRIVMSG #lobby :again and again " + link.replacing("/files/1", with: "/files/2"))
-        let other = MediaLinkTests.links.url(
+        let other = KnownLinks.links.url(
             of: LinkedFile(room: "lobby", place: .backend("/files/2"), name: "a"), now: harness.clock.now.wall)
         harness.send(1, "PRIVMSG #lobby :old " + other)
         harness.advance(by: .seconds(5 * 3600))
@@ -343,7 +337,7 @@ struct MediaTests {
         #expect(lines.count == 3)
         let words = lines.compactMap { $0.split(separator: " ").last.map(String.init) }
         let opened = words.map { word in
-            MediaLinkTests.links.file(
+            KnownLinks.links.file(
                 at: String(word.dropFirst("https://chat.example".count)), now: harness.clock.now.wall)
         }
         #expect(
@@ -406,16 +400,6 @@ struct MediaTests {
         #expect(sent(1, in: harness.takeOutputs()).last?.contains("my-cat.png") == true)
     }
 
-    @Test("the oldest uploads are forgotten")
-    func bounded() {
-        var book = UploadBook()
-        for number in 0...UploadRecord.capacity {
-            book.add(UploadRecord(link: "l\(number)", backend: "main", attachment: ChatAttachment(kind: .file)))
-        }
-        #expect(book.file(at: "l0", backend: "main") == nil)
-        #expect(book.file(at: "l1", backend: "main") != nil && book.file(at: "l1", backend: "other") == nil)
-    }
-
     // MARK: - Files within messages
 
     private static func inline(_ number: Int, _ body: String) -> String {
@@ -447,7 +431,7 @@ struct MediaTests {
         harness.send(2, "CHATHISTORY LATEST #lobby * 10")
         let later = try #require(harness.takeLines(2).first { $0.contains("/media/d/") })
         let path = try #require(later.firstRange(of: "/media/").map { String(later[$0.lowerBound...]) })
-        let found = MediaLinkTests.links.file(at: path, now: harness.clock.now.wall)
+        let found = KnownLinks.links.file(at: path, now: harness.clock.now.wall)
         #expect(try found.get().place == .kept(file.name))
     }
 

@@ -1,9 +1,12 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Digests
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("The forms of messages")
 struct MessageFormsTests {

@@ -2,6 +2,8 @@ import BridgeTestSupport
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What IRC users did in a room has its place in what is asked for afterwards.
 @Suite("Topics, kicks and modes in the past")

@@ -1,7 +1,10 @@
+import BridgeTypes
 import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Who is watched, and what is listed")
 struct MonitorTests {
@@ -9,7 +12,7 @@ struct MonitorTests {
 
     @Test("a list takes a nick once, and a hundred at most")
     func bounded() {
-        var monitors = Monitors()
+        let monitors = Monitors()
         let ann = ClientID(rawValue: 1)
         #expect(monitors.add(target("Remy"), for: ann) == .added)
         #expect(monitors.add(target("REMY"), for: ann) == .known)
@@ -22,7 +25,7 @@ struct MonitorTests {
 
     @Test("whoever watches nobody leaves nothing behind")
     func forgets() {
-        var monitors = Monitors()
+        let monitors = Monitors()
         let (ann, bob) = (ClientID(rawValue: 1), ClientID(rawValue: 2))
         for client in [ann, bob] { _ = monitors.add(target("Remy"), for: client) }
         monitors.remove("remy", for: ann)
@@ -63,7 +66,7 @@ struct MonitorTests {
 
     @Test("a client subscribes to so many keys and no more")
     func subscriptions() {
-        var metadata = MetadataSubscriptions()
+        let metadata = MetadataSubscriptions()
         let ann = ClientID(rawValue: 1)
         for index in 0..<MetadataSubscriptions.maxKeys { #expect(metadata.add("k\(index)", for: ann) == true) }
         #expect(!metadata.add("display-name", for: ann) && metadata.add("k0", for: ann))

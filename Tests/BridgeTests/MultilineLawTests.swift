@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Laws of messages of several lines")
 struct MultilineLawTests {

@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What a client of today negotiates.
 private let multiline = ActionsStage.modern + " draft/multiline"

@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import JSONText
@@ -6,6 +7,8 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What is queued goes in turns: one message of each sender.
 @Suite("Turns of the outbox")

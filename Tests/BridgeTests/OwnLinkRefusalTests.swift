@@ -4,6 +4,8 @@ import Dialects
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// alice speaks and acts over a link of her own, and the backend refuses some of it there.
 @Suite("Refusals over an account's own link")

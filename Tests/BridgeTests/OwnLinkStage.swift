@@ -1,12 +1,17 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// One room, an account `alice` with a login of its own there, and `bob` who has none. The room's link is 0, the account's
 /// own -1.

@@ -1,10 +1,14 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
+@testable import Upstream
 
 @Suite("Accounts with a link of their own, where one account speaks for the others")
 struct OwnLinkTests {
@@ -404,7 +408,7 @@ struct OwnLinkTests {
         stage.harness.send(1, "PRIVMSG #lobby :hello")
         #expect(stage.sent() == ["-1 message Alice B: hello"])
         let context = stage.harness.bridge.context
-        context.requestConnectSlot(RoomID(index: -99), turn: "b")
+        context.upstream.connects.request(RoomID(index: -99), inTurnOf: "b", &context.turn)
         stage.harness.advance(by: .seconds(1))
         stage.harness.endTransport(0, reason: "reset")
         stage.harness.advance(by: .seconds(3))

@@ -1,8 +1,13 @@
+import Accounts
 import BridgeCore
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import HTTPProtocol
+import IRCServer
+import Rooms
 import Testing
+import Upstream
 
 @testable import ChatBridge
 @testable import Configuration
@@ -122,7 +127,7 @@ struct OwnLoginConfigurationTests {
         func read(_ account: String, _ room: Int, _ files: [String: String]) -> Result<
             UpstreamCredentials, UpstreamCredentialsFailure
         > {
-            UpstreamSecrets(loaded, rooms: settings.rooms, surroundings: surroundings(files))
+            UpstreamSecrets(loaded, rooms: settings.rooms, environment: testEnvironment(files))
                 .read(account: account, in: RoomID(index: room))
         }
         let shown = UpstreamCredentials(query: [.init(name: "token", value: "t1")])
@@ -130,7 +135,7 @@ struct OwnLoginConfigurationTests {
         let sources = BackendPlan.plans(loaded, environmentProxies: .direct).map(\.source)
         let called = UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer t1")])
         #expect(
-            AccountSecrets(sources: sources, surroundings: surroundings(Self.files)).read(BackendID(index: 1))
+            AccountSecrets(sources: sources, environment: testEnvironment(Self.files)).read(BackendID(index: 1))
                 == .success(.fixed(called)))
         #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", 0, [:]).get() }
         #expect(throws: UpstreamCredentialsFailure.self) { try read("bob", 0, Self.files).get() }

@@ -1,115 +1,18 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
-import Dialects
+import Digests
 import IRCProtocol
+import Identities
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 private func at(_ seconds: Double) -> MonotonicInstant { MonotonicInstant(nanoseconds: Int64(seconds * 1e9)) }
-
-@Suite("TokenBucket")
-struct TokenBucketTests {
-    @Test("a burst is granted, then the rate")
-    func burst() {
-        var bucket = TokenBucket(rate: 2, burst: 3)
-        let atOnce = (0..<5).map { _ in bucket.take(now: at(0)) }
-        #expect(atOnce == [true, true, true, false, false])
-        #expect(bucket.take(now: at(0.4)) == false)
-        #expect(bucket.take(now: at(0.5)) == true)
-        let afterLong = (0..<5).map { _ in bucket.take(now: at(100)) }
-        #expect(afterLong == [true, true, true, false, false])
-    }
-
-    @Test("a dear line is granted and makes the next wait longer")
-    func cost() {
-        var bucket = TokenBucket(rate: 1, burst: 1)
-        #expect(bucket.take(3, now: at(0)) == true)
-        #expect(bucket.take(now: at(2.9)) == false)
-        #expect(bucket.take(now: at(3.001)) == true)
-    }
-
-    @Test("whoever waits until the next grant gets it", arguments: [0.3, 1.0, 3.0, 7.7])
-    func nextGrant(rate: Double) {
-        var bucket = TokenBucket(rate: rate, burst: 1)
-        var now = at(0)
-        for _ in 0..<1000 {
-            let grant = bucket.nextGrant(now: now)
-            #expect(grant >= now)
-            now = grant
-            #expect(bucket.take(now: now) == true)
-        }
-        let seconds = Double(now.nanoseconds) / 1e9
-        #expect(abs(seconds - 999 / rate) < 0.01)
-    }
-
-    @Test("without a rate, or with none above zero, nothing is refused", arguments: [nil, 0, -1] as [Double?])
-    func unlimited(rate: Double?) {
-        var bucket = TokenBucket(rate: rate, burst: 1)
-        let grants = (0..<100).map { _ in bucket.take(now: at(0)) }
-        #expect(!grants.contains(false))
-        #expect(bucket.nextGrant(now: at(0)) == at(0))
-    }
-
-    @Test("a clock that stands still or goes back gives nothing")
-    func backwards() {
-        var bucket = TokenBucket(rate: 1, burst: 1)
-        #expect(bucket.take(now: at(10)) == true)
-        #expect(bucket.take(now: at(5)) == false)
-        #expect(bucket.take(now: at(10)) == false)
-        #expect(bucket.take(now: at(11)) == true)
-    }
-}
-
-@Suite("ReconnectPolicy")
-struct ReconnectPolicyTests {
-    private static let envelope = BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25)
-
-    @Test(
-        "delays double up to the cap",
-        arguments: [(1, 1.0), (2, 2), (3, 4), (5, 16), (6, 30), (7, 30), (1_000_000, 30)])
-    func doubling(row: (failures: Int, seconds: Double)) {
-        let exact = ReconnectPolicy(traits: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0))
-        var random = SeededGenerator(seed: 1)
-        let delay = exact.delay(failures: row.failures, retryAfter: nil, random: &random)
-        #expect(delay == .milliseconds(Int64(row.seconds * 1000)))
-    }
-
-    @Test("jitter spreads over its whole range and never leaves it")
-    func jitter() {
-        let policy = ReconnectPolicy(traits: Self.envelope)
-        var random = SeededGenerator(seed: 2)
-        let delays = (0..<2000).map { _ in policy.delay(failures: 3, retryAfter: nil, random: &random) }
-        #expect(delays.allSatisfy { $0 >= .seconds(3) && $0 <= .seconds(5) })
-        #expect(delays.contains { $0 < .milliseconds(3100) } && delays.contains { $0 > .milliseconds(4900) })
-    }
-
-    @Test(
-        "Retry-After is a least delay, within reason",
-        arguments: [(Duration.seconds(0), 1.0), (.seconds(120), 120), (.seconds(86_400), 3600)])
-    func retryAfter(row: (value: Duration, seconds: Double)) {
-        let exact = ReconnectPolicy(traits: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0))
-        var random = SeededGenerator(seed: 3)
-        #expect(
-            exact.delay(failures: 1, retryAfter: row.value, random: &random) == .milliseconds(Int64(row.seconds * 1000))
-        )
-    }
-
-    @Test("nonsense settings do not trap")
-    func nonsense() {
-        var random = SeededGenerator(seed: 4)
-        for traits in [
-            BackoffTraits(first: .zero, factor: 0, cap: .zero, jitter: 1),
-            BackoffTraits(first: .seconds(1 << 40), factor: 1e9, cap: .seconds(1 << 31), jitter: 0),
-        ] {
-            let policy = ReconnectPolicy(traits: traits)
-            for failures in [-1, 0, 1, .max] {
-                #expect(policy.delay(failures: min(failures, 1 << 20), retryAfter: nil, random: &random) >= .zero)
-            }
-        }
-    }
-}
 
 @Suite("ReceiptNotices")
 struct ReceiptNoticesTests {
@@ -179,6 +82,23 @@ struct ReceiptNoticesTests {
     }
 }
 
+@Suite("What IRC takes for a nick")
+struct NickRulesTests {
+    @Test("a name of RELAYMSG is nobody's nick where accounts may relay", arguments: [true, false])
+    func relayedNames(relays: Bool) {
+        let account = AccountSettings(name: "mirror", password: SCRAMVerifier(quickly: "pw"), mayRelay: relays)
+        let map = IdentityMap(
+            IdentitySettings(
+                BridgeSettings(serverName: "irc.example", instanceID: "tests", accounts: [account], rooms: [])))
+        #expect(map.refusal(nick: "linguini/libera", holder: nil) == (relays ? .erroneous : nil))
+        #expect(map.refusal(nick: "linguini", holder: nil) == nil)
+        #expect(map.refusal(nick: "irc-example", holder: nil) == nil)
+        for kept in ["bridge", "BR1DGE", "mirror", "two words", "a,b", ""] {
+            #expect(map.refusal(nick: kept, holder: nil) != nil, "\(kept)")
+        }
+    }
+}
+
 @Suite("Audience and MemberSlots")
 struct AudienceTests {
     @Test("every client is in exactly one group, whatever comes and goes")
@@ -186,16 +106,16 @@ struct AudienceTests {
         var audience = Audience()
         var random = SeededGenerator(seed: 5)
         var wanted: [ClientID: IRCCapabilitySet] = [:]
-        let seats = (0..<40).map { Audience.Seat(client: ClientID(rawValue: $0)) }
-        func seat(_ client: ClientID) -> Audience.Seat? { seats[Int(client.rawValue)] }
+        let seats = (0..<40).map { MemberSlot(client: ClientID(rawValue: $0)) }
+        func seat(_ client: ClientID) -> MemberSlot? { seats[Int(client.rawValue)] }
         for _ in 0..<5000 {
             let client = ClientID(rawValue: random.next() % 40)
             if random.next() % 3 == 0 {
-                audience.remove(seats[Int(client.rawValue)], seatOf: seat)
+                audience.remove(seats[Int(client.rawValue)], slotOf: seat)
                 wanted[client] = nil
             } else {
                 let profile = IRCCapabilitySet(rawValue: random.next() % 8)
-                audience.add(seats[Int(client.rawValue)], profile: profile, seatOf: seat)
+                audience.add(seats[Int(client.rawValue)], profile: profile, slotOf: seat)
                 wanted[client] = profile
             }
             #expect(audience.count == wanted.count)
@@ -210,7 +130,7 @@ struct AudienceTests {
     @Test("a client that tries every profile leaves no trail of groups")
     func trail() {
         var audience = Audience()
-        let seat = Audience.Seat(client: ClientID(rawValue: 1))
+        let seat = MemberSlot(client: ClientID(rawValue: 1))
         for profile in UInt64(0)..<2000 {
             audience.add(seat, profile: IRCCapabilitySet(rawValue: profile)) { _ in seat }
         }

@@ -1,9 +1,12 @@
 import BridgeTestSupport
 import ChatModel
 import Dialects
+import Identities
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Who is here")
 struct PresenceTests {

@@ -1,8 +1,11 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Conversations at random between people who come and go, log in and out, and take each other's nicks.
 @Suite("Laws of private history")
@@ -25,7 +28,7 @@ struct PrivateHistoryLawTests {
         mutating func client() -> UInt64? { accounts.keys.sorted().randomElement(using: &random) }
 
         func nick(_ client: UInt64) -> String {
-            stage.harness.bridge.sessions[ClientID(rawValue: client)]?.nick ?? "*"
+            stage.harness.bridge.irc.sessions[ClientID(rawValue: client)]?.nick ?? "*"
         }
 
         mutating func come() {
@@ -34,7 +37,7 @@ struct PrivateHistoryLawTests {
             let nick = PrivateHistoryLawTests.nicks[roll(6)]
             stage.enter(lastClient, nick, as: account, caps: HistoryStage.caps)
             // The nick may be somebody else's.
-            guard stage.harness.bridge.sessions[ClientID(rawValue: lastClient)]?.person != nil else {
+            guard stage.harness.bridge.irc.sessions[ClientID(rawValue: lastClient)]?.person != nil else {
                 return stage.harness.disconnect(lastClient)
             }
             accounts[lastClient] = .some(account)

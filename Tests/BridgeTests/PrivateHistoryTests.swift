@@ -1,13 +1,18 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import IRCProtocol
+import Identities
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// People with and without accounts who talk to each other, and ask for what they said.
 final class PrivateStage {
@@ -210,7 +215,7 @@ struct PrivateHistoryTests {
         }
         // And after a logout it is nobody again.
         stage.send(2, "PRIVMSG *bridge :logout")
-        let nick = try #require(stage.harness.bridge.sessions[ClientID(rawValue: 2)]?.nick)
+        let nick = try #require(stage.harness.bridge.irc.sessions[ClientID(rawValue: 2)]?.nick)
         stage.send(2, "PRIVMSG ann :as a guest again")
         #expect(stage.latest(2, "ann") == [])
         let seen = stage.latest(1, nick)
@@ -355,7 +360,7 @@ struct PrivateHistoryTests {
         func talk() {
             stage.enter(2, "col")
             let person = stage.harness.bridge.context.identities.person(nick: "col")
-            if let person { stage.harness.bridge.context.identities.modify(person.id) { $0.account = "colette@b" } }
+            if let person { stage.harness.bridge.context.identities.setAccount(person.id, "colette@b") }
         }
         talk()
         stage.send(1, "PRIVMSG col :meet me at nine")

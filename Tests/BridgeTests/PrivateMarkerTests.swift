@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Dialects
@@ -7,6 +8,8 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Read markers of private conversations")
 struct PrivateMarkerTests {

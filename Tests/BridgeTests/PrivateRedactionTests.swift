@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Taking back what was said in private")
 struct PrivateRedactionTests {
@@ -22,6 +24,17 @@ struct PrivateRedactionTests {
     }
 
     /// Without what tags and the times of a test say.
+    /// So much else was said that nothing from before is remembered.
+    private func pushOutRecent(_ stage: PrivateStage) {
+        let nobody = PrivateMessage.Party(person: nil, account: nil)
+        for number in 0..<RecentPrivateMessages.capacity {
+            stage.harness.bridge.irc.privateMessages.remember(
+                PrivateMessage(
+                    msgid: "other\(number)", author: nobody, reader: nobody, readerNick: "nobody",
+                    at: ChatTimestamp(milliseconds: 0), pair: nil))
+        }
+    }
+
     private func plain(_ lines: [String]) -> [String] {
         lines.map { $0.hasPrefix("@") ? String($0.drop { $0 != " " }.dropFirst()) : $0 }
     }
@@ -226,7 +239,7 @@ struct PrivateRedactionTests {
         let msgid = try #require(
             stage.page(2, "CHATHISTORY LATEST ann * 1").first.flatMap { HistoryStage.tag("msgid", $0) })
         if place != .remembered && place != .rememberedInMemory {
-            stage.harness.bridge.privateMessages = RecentPrivateMessages()
+            pushOutRecent(stage)
         }
         let answer = stage.send(1, form.line.replacing("{m}", with: msgid))
         #expect(labeled(answer) == form.answer.map { $0.replacing("{m}", with: msgid) })
@@ -558,7 +571,7 @@ struct PrivateRedactionTests {
         stage.enter(2, "bobby", as: "bob", caps: Self.caps)
         for isOld in [false, true] {
             let msgid = try say(stage, 1, "PRIVMSG bobby :one")
-            if isOld { stage.harness.bridge.privateMessages = RecentPrivateMessages() }
+            if isOld { pushOutRecent(stage) }
             #expect(plain(stage.send(1, "REDACT bob \(msgid)")) == [":ann!~u@bridge REDACT bob \(msgid)"])
             #expect(plain(stage.heard(2)) == [":ann!~u@bridge REDACT bobby \(msgid)"])
         }
@@ -569,7 +582,7 @@ struct PrivateRedactionTests {
         let stage = try stage(true)
         stage.enter(3, "ann", as: "ann", caps: Self.caps)
         let msgid = try say(stage, 1, "PRIVMSG bob :one")
-        stage.harness.bridge.privateMessages = RecentPrivateMessages()
+        pushOutRecent(stage)
         stage.harness.store.answersQuestions = false
         #expect(stage.send(1, "@label=1 REDACT bob \(msgid)") == [])
         #expect(stage.send(1, "@label=2 PING x") == [])
@@ -592,7 +605,7 @@ struct PrivateRedactionTests {
     func failing(isSilent: Bool) throws {
         let stage = try stage(true)
         let msgid = try say(stage, 1, "PRIVMSG bob :one")
-        stage.harness.bridge.privateMessages = RecentPrivateMessages()
+        pushOutRecent(stage)
         if isSilent {
             stage.harness.store.answersQuestions = false
         } else {
@@ -621,13 +634,13 @@ struct PrivateRedactionTests {
     func leaving() throws {
         let stage = try stage(true)
         let msgid = try say(stage, 1, "PRIVMSG bob :one")
-        stage.harness.bridge.privateMessages = RecentPrivateMessages()
+        pushOutRecent(stage)
         stage.harness.store.answersQuestions = false
         stage.send(1, "REDACT bob \(msgid)")
         stage.harness.disconnect(1)
         stage.harness.store.answersQuestions = true
         #expect(stage.send(2, "PING x").count == 1)
-        #expect(stage.harness.bridge.redactionReads.isEmpty)
+        #expect(stage.harness.bridge.irc.storeQuestions.isEmpty)
         #expect(stage.latest(2, "ann") == ["ann>bob: one"])
     }
 

@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Dialects
@@ -5,6 +6,8 @@ import Digests
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Taking messages back")
 struct RedactionTests {

@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import JSONText
@@ -6,6 +7,8 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// bob does something to a message, and the backend would not have it.
 @Suite("Refused actions")

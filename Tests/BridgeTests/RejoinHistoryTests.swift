@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("What was said before one is back in a room")
 struct RejoinHistoryTests {
@@ -120,7 +124,7 @@ struct RejoinTemplateTests {
     private static func list(_ stage: RejoinStage, _ rooms: [BackendRoom]) {
         stage.harness.perform { bridge, now in
             bridge.context.now = now
-            bridge.backendRooms["b"] = rooms
+            bridge.irc.roomsListed(rooms)
         }
     }
 
@@ -181,7 +185,7 @@ struct RejoinTemplateTests {
         #expect(!told.contains { $0.contains(" 403 ") })
         // What is not listed is not forgotten: it may be again.
         #expect(stage.kept("remy") == ["#wine-cellar", "#roof", "#lobby"])
-        #expect(!stage.harness.bridge.waitingJoins.hasReturning)
+        #expect(!stage.harness.bridge.irc.directory.hasReturning)
         #expect(stage.harness.violations == [])
     }
 
@@ -194,10 +198,10 @@ struct RejoinTemplateTests {
         stage.restart()
         stage.logIn(1, "remy@phone")
         stage.logIn(2, "lin@phone")
-        #expect(stage.harness.bridge.waitingJoins.hasReturning)
+        #expect(stage.harness.bridge.irc.directory.hasReturning)
         #expect(stage.send(1, "JOIN #cellar") == [])
         stage.harness.disconnect(1)
-        #expect(!stage.harness.bridge.waitingJoins.hasReturning)
+        #expect(!stage.harness.bridge.irc.directory.hasReturning)
         stage.logIn(3, "remy@phone")
         _ = stage.send(3, "JOIN #cellar")
         Self.list(stage, [BackendRoom(id: "17", name: "cellar")])

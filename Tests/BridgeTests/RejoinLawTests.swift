@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Whoever comes and goes in whatever order, an account is where it joined and did not leave.
 @Suite("Rooms of accounts, as a law")

@@ -1,10 +1,14 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Digests
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A bridge with rooms `#lobby`, `#kitchen` and `#attic`, accounts `remy`, `lin` and `colette` (an administrator), and a disk
 /// where it has one; crashes are restarts.
@@ -84,7 +88,7 @@ final class RejoinStage {
         }
     }
 
-    func session(_ client: UInt64) -> IRCSession? { harness.bridge.sessions[ClientID(rawValue: client)] }
+    func session(_ client: UInt64) -> IRCSession? { harness.bridge.irc.sessions[ClientID(rawValue: client)] }
 
     /// The channels in which the client is, in the order in which it entered them.
     func rooms(of client: UInt64) -> [String] {

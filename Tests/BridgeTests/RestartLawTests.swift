@@ -2,9 +2,12 @@ import BridgeTestSupport
 import ChatModel
 import Dialects
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Whatever happens in whatever order, the room's order on disk is the backend's.
 @Suite("The order over restarts, as a law")

@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A bridge that dies, and what the next one knows of its rooms.
 @Suite("Rooms over a restart")

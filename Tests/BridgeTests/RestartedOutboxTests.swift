@@ -1,11 +1,16 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
+import Identities
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What an earlier process left: who is told what, and how old it is.
 @Suite("Outbox after a restart")
@@ -344,7 +349,7 @@ struct RestartedOutboxTests {
             stage.advance(.seconds(61))
             stage.run()
             #expect(stage.texts.joined(separator: " ") == words, "\(confirmed) confirmed")
-            #expect(stage.isTold(MessageRendering.excerpt(words)) || stage.kept.isEmpty)
+            #expect(stage.isTold(MessageText.excerpt(words)) || stage.kept.isEmpty)
             #expect(stage.lines(again, with: "PRIVMSG #lobby :word0").count <= 1)
         }
     }

@@ -1,11 +1,15 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A room that an account may not enter is, in every answer, a room that does not exist.
 @Suite("Rooms that an account may not enter")
@@ -34,7 +38,7 @@ struct RoomAccessTests {
                 template: template ? RoomTemplate(backend: "main") { room($0) } : nil))
         harness.start()
         if template {
-            harness.bridge.backendRooms["main"] = ["lobby", "secret", "vault"].map { BackendRoom(id: $0, name: $0) }
+            harness.bridge.irc.roomsListed(["lobby", "secret", "vault"].map { BackendRoom(id: $0, name: $0) })
         }
         enter(harness, 2, "bob", join: template ? "#lobby,#secret,#vault" : "#lobby,#secret")
         harness.send(2, "TOPIC #secret :the plan")

@@ -1,11 +1,16 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Digests
 import IRCProtocol
+import Identities
 import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Logins in the forms in which clients really send them.
 @Suite("Logging in with SASL")
@@ -92,7 +97,9 @@ struct SASLLoginTests {
         #expect(harness.passwordChecks.isEmpty)
         harness.send(1, "CAP END")
         #expect(commands(harness.takeLines(1)).first == "001")
-        if name.hasSuffix("@phone") { #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.clientName == "phone") }
+        if name.hasSuffix("@phone") {
+            #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.clientName == "phone")
+        }
     }
 
     @Test(
@@ -310,7 +317,7 @@ struct SASLLoginTests {
         #expect(welcome.map(String.init) == row.outcome, "\(lines)")
         guard row.outcome == nil else { return }
         // Here, or at once where no login could change it. It is nobody's yet, and comes in under another.
-        #expect(harness.bridge.sessions[ClientID(rawValue: 1)]?.person == nil)
+        #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.person == nil)
         harness.send(1, "NICK guest")
         harness.advance(by: .seconds(5))
         let guest = row.login?.name == "bob" && row.login?.password != "wrong" ? nil : "guest"

@@ -1,11 +1,17 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import JSONText
+import Media
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Media
+@testable import Rooms
 
 /// What we show to a backend comes back in addresses of files and in people's words.
 @Suite("Secrets in links and messages")
@@ -178,8 +184,8 @@ struct SecretLinkTests {
     @Test("a link through the bridge has no secret in it either")
     func relayed() throws {
         let files = FileLinks(
-            links: MediaLinkTests.links, room: "lobby", guarded: try HTTPURL(parsing: "https://cms.example"),
-            now: MediaLinkTests.now)
+            links: KnownLinks.links, room: "lobby", guarded: try HTTPURL(parsing: "https://cms.example"),
+            now: KnownLinks.now)
         func url(_ address: String) -> String? { files.url(of: ChatAttachment(kind: .image, url: address)) }
         #expect(url("https://cms.example/assets/1?width=9") != nil)
         #expect(url("https://cms.example/assets/1?access_token=somebodys") == nil)

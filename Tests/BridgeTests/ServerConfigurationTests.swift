@@ -1,5 +1,7 @@
+import Accounts
 import BridgeCore
 import BridgeTestSupport
+import IRCServer
 import Testing
 
 @testable import ChatBridge

@@ -1,11 +1,16 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("*bridge about rooms and links")
 struct ServiceRoomTests {
@@ -81,7 +86,7 @@ struct ServiceRoomTests {
                 AccountSettings(name: "dot", password: password, rooms: ["nowhere"]),
                 AccountSettings(name: "chef", password: password, isAdmin: true),
             ])
-        harness.bridge.backendRooms["main"] = ["lobby", "attic", "cellar"].map { BackendRoom(id: $0, name: $0) }
+        harness.bridge.irc.roomsListed(["lobby", "attic", "cellar"].map { BackendRoom(id: $0, name: $0) })
         func ask(_ text: String, _ client: UInt64) -> [String] {
             harness.send(client, "PRIVMSG *bridge :" + text)
             return words(harness.takeLines(client))

@@ -1,4 +1,6 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
@@ -8,17 +10,20 @@ import Testing
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("What *bridge understands")
 struct ServiceCommandTests {
     @Test("every command has one row, with words for it and a price")
     func complete() {
-        #expect(ServiceCommandTable.rows.map(\.command) == ServiceCommand.allCases)
-        for row in ServiceCommandTable.rows {
-            #expect(!row.summary.isEmpty && !row.summary.hasSuffix("."), "\(row.command)")
-            #expect((1...4).contains(row.penalty), "\(row.command)")
-            #expect(row.details.allSatisfy { $0.hasSuffix(".") }, "\(row.command)")
-            #expect(row.minParams == 0 || row.parameters.hasPrefix("<") || row.command == .search, "\(row.command)")
+        let table = ServiceCommandTable.standard
+        #expect(table.rows.allSatisfy { table.row(named: $0.name)?.usage == $0.usage })
+        for row in ServiceCommandTable.standard.rows {
+            #expect(!row.summary.isEmpty && !row.summary.hasSuffix("."), "\(row.name)")
+            #expect((1...4).contains(row.penalty), "\(row.name)")
+            #expect(row.details.allSatisfy { $0.hasSuffix(".") }, "\(row.name)")
+            #expect(row.minParams == 0 || row.parameters.hasPrefix("<") || row.name == "search", "\(row.name)")
         }
     }
 
@@ -32,15 +37,15 @@ struct ServiceCommandTests {
             (String(repeating: "help", count: 1000), nil),
         ] as [(String, String?)])
     func suggestions(_ word: String, _ command: String?) {
-        let suggestion = ServiceCommandTable.suggestion(for: word, isAdmin: false)
+        let suggestion = ServiceCommandTable.standard.suggestion(for: word, isAdmin: false)
         // A command as it is needs no suggestion.
-        if ServiceCommandTable.row(named: word) == nil { #expect(suggestion == command) }
+        if ServiceCommandTable.standard.row(named: word) == nil { #expect(suggestion == command) }
     }
 
     @Test("an administrator's commands are suggested to administrators")
     func administrators() {
-        #expect(ServiceCommandTable.suggestion(for: "reconect", isAdmin: true) == "reconnect")
-        #expect(ServiceCommandTable.suggestion(for: "reconect", isAdmin: false) == nil)
+        #expect(ServiceCommandTable.standard.suggestion(for: "reconect", isAdmin: true) == "reconnect")
+        #expect(ServiceCommandTable.standard.suggestion(for: "reconect", isAdmin: false) == nil)
     }
 
     @Test(
@@ -50,79 +55,8 @@ struct ServiceCommandTests {
             ("  login   ann   secret ", "login ann ***"), ("\u{2}login\u{F} ann secret", "login ann ***"),
             ("login ann", "login ann"), ("login", "login"), ("help login now", "help login now"),
         ])
-    func passwords(_ text: String, _ shown: String) { #expect(Bridge.withoutPassword(text) == shown) }
-}
-
-@Suite("PersonalChoices")
-struct PersonalChoicesTests {
-    private func mute(_ nick: String) -> PersonalChoices.Mute { .init(target: .nick(nick), nick: nick) }
-
-    @Test("somebody is muted once, by whom they are, until they are unmuted")
-    func muting() {
-        var choices = PersonalChoices()
-        #expect(!choices.hasMutes)
-        let outcomes = [
-            choices.mute(mute("bob"), for: .account("ann")), choices.mute(mute("bob"), for: .account("ann")),
-            choices.mute(mute("bob"), for: .client(ClientID(rawValue: 1))),
-        ]
-        #expect(outcomes == [.done, .known, .done])
-        #expect(choices.owners(muting: .nick("bob")).count == 2)
-        #expect(choices.owners(muting: .account("bob")).isEmpty)
-        let unmuted = [
-            choices.unmute(.nick("bob"), for: .account("ann")), choices.unmute(.nick("bob"), for: .account("ann")),
-        ]
-        #expect(unmuted == [true, false])
-        choices.forget(ClientID(rawValue: 1))
-        #expect(!choices.hasMutes && choices.owners(muting: .nick("bob")).isEmpty)
-    }
-
-    @Test("nobody mutes any number of people, nor do all together")
-    func bounded() {
-        var choices = PersonalChoices()
-        let own = (0...PersonalChoices.maxMutes).map { choices.mute(mute("p\($0)"), for: .account("ann")) }
-        #expect(own.dropLast().allSatisfy { $0 == .done } && own.last == .full)
-        var taken = PersonalChoices.maxMutes
-        for owner in 0..<2000 {
-            for index in 0..<PersonalChoices.maxMutes {
-                if choices.mute(mute("p\(index)"), for: .account("a\(owner)")) == .done { taken += 1 }
-            }
-        }
-        #expect(taken == PersonalChoices.maxMutesInAll)
-    }
-
-    @Test("there are no more who chose something of receipts or notices than there is room for")
-    func boundedChoosers() {
-        var choices = PersonalChoices()
-        for owner in 0..<PersonalChoices.maxChoosers {
-            choices.setReceipts(.off, of: .account("a\(owner)"))
-            choices.setNotices(true, of: .account("a\(owner)"))
-        }
-        let one = [
-            choices.setReceipts(.off, of: .account("ann")), choices.setNotices(true, of: .account("ann")),
-            // What is there already changes, and goes.
-            choices.setReceipts(.marker, of: .account("a1")), choices.setNotices(true, of: .account("a1")),
-            choices.setReceipts(nil, of: .account("a2")), choices.setNotices(false, of: .account("a2")),
-            choices.setReceipts(.off, of: .account("ann")), choices.setNotices(true, of: .account("ann")),
-        ]
-        #expect(one == [false, false, true, true, true, true, true, true])
-    }
-
-    @Test("what a connection chose becomes its account's, where that has chosen nothing itself")
-    func moving() {
-        let client = ClientID(rawValue: 7)
-        var choices = PersonalChoices()
-        _ = choices.mute(mute("bob"), for: .client(client))
-        choices.setReceipts(.off, of: .client(client))
-        choices.setNotices(true, of: .client(client))
-        choices.move(client, to: "ann")
-        #expect(choices.mutes(of: .account("ann")) == [mute("bob")] && choices.mutes(of: .client(client)).isEmpty)
-        #expect(choices.receipts(of: .account("ann")) == .off && choices.receipts(of: .client(client)) == nil)
-        #expect(choices.wantsNotices(.account("ann")) && !choices.wantsNotices(.client(client)))
-        choices.setNotices(false, of: .account("ann"))
-        #expect(!choices.hasNotices)
-        choices.setReceipts(.marker, of: .client(client))
-        choices.move(client, to: "ann")
-        #expect(choices.receipts(of: .account("ann")) == .off)
+    func passwords(_ text: String, _ shown: String) {
+        #expect(ServiceCommandTable.standard.withoutPassword(text) == shown)
     }
 }
 
@@ -362,7 +296,7 @@ struct ServiceTests {
         harness.setSlow(1, true)
         harness.send(1, "PRIVMSG *bridge :who")
         let first = harness.takeLines(1)
-        #expect(first.map(\.utf8.count).reduce(0, +) <= Bridge.longAnswerWindow + 1024)
+        #expect(first.map(\.utf8.count).reduce(0, +) <= LongAnswers.window + 1024)
         harness.setSlow(1, false)
         let all = words(first + harness.takeLines(1))
         #expect(all.last == "3001 people in #lobby.")
@@ -386,7 +320,7 @@ struct ServiceTests {
     func penalty(_ line: String, _ cost: Int?) throws {
         let harness = try bridge()
         let message = try Array(line.utf8).withUnsafeBytes { try IRCParse.parse($0) }
-        #expect(harness.bridge.servicePenalty(of: message) == cost)
+        #expect(harness.bridge.irc.servicePenalty(of: message) == cost)
     }
 
     @Test("somebody who searches again and again waits for the answers")
@@ -444,7 +378,9 @@ struct ServiceTests {
         for _ in 0..<150 {
             let client = 1 + random.next() % 2
             guard harness.isConnected(client) else { continue }
-            let head = ServiceCommand.allCases[Int(random.next() % UInt64(ServiceCommand.allCases.count))].rawValue
+            let head = ServiceCommandTable.standard.rows[
+                Int(random.next() % UInt64(ServiceCommandTable.standard.rows.count))
+            ].name
             let tail = Self.hostile[Int(random.next() % UInt64(Self.hostile.count))]
             let text = random.next() % 3 == 0 ? tail : head + " " + tail
             harness.send(client, "PRIVMSG *bridge :" + text)
@@ -511,7 +447,7 @@ struct ServiceTests {
         let password = SCRAMVerifier(quickly: "a")
         let harness = try bridge { $0.accounts = [AccountSettings(name: "ann", password: password)] }
         enter(harness, 1, "bob")
-        for _ in 0..<Bridge.maxLoginTries {
+        for _ in 0..<IRCServer.maxLoginTries {
             #expect(harness.isConnected(1))
             harness.send(1, "PRIVMSG *bridge :login ann wrong")
             harness.advance(by: .seconds(60))

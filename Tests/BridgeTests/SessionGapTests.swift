@@ -3,8 +3,11 @@ import ChatModel
 import Dialects
 import JSONText
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// What goes wrong while a room catches up: wrong clocks, short pages, answers that never come.
 @Suite("Catching up against odds")

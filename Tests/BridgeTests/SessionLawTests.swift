@@ -3,8 +3,11 @@ import ChatModel
 import Dialects
 import JSONText
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A backend with a memory behind a link that breaks: what is said is seen once, on both sides.
 @Suite("Laws of a session")

@@ -1,10 +1,14 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
+@testable import Upstream
 
 @Suite("Opening a session")
 struct SessionOpeningTests {
@@ -446,11 +450,12 @@ struct SessionOpeningTests {
         stage.harness.advance(by: .seconds(1))
         let (context, overloaded) = (stage.harness.bridge.context, RoomID(index: -99))
         stage.harness.perform { _, _ in
-            context.requestConnectSlot(overloaded, turn: "another")
-            _ = context.takeConnectSlots()
-            context.endConnectTurn("another", overloaded, pause: .seconds(30))
-            context.requestConnectSlot(overloaded, turn: "another")
-            _ = context.takeConnectSlots()
+            let connects = context.upstream.connects
+            connects.request(overloaded, inTurnOf: "another", &context.turn)
+            _ = connects.grant(&context.turn)
+            connects.endTurn(of: "another", overloaded, pause: .seconds(30), &context.turn)
+            connects.request(overloaded, inTurnOf: "another", &context.turn)
+            _ = connects.grant(&context.turn)
         }
         stage.harness.endTransport(0, reason: "reset")
         stage.harness.advance(by: .seconds(3))

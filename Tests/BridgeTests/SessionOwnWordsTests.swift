@@ -3,8 +3,11 @@ import ChatModel
 import Dialects
 import JSONText
 import Testing
+import Upstream
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Own words that come back")
 struct SessionOwnWordsTests {

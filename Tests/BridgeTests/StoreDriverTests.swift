@@ -88,7 +88,7 @@ struct StoreDriverTests {
         let refusal = Self.message { _ = try Self.open(folder.path + "/file/state") }
         #expect(
             refusal
-                == "\(folder.path)/file/state cannot be written (Not a directory), so nothing can be kept there. Name "
+                == "\(folder.path)/file/state is not writable (Not a directory). Name "
                 + "another folder with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
@@ -140,7 +140,7 @@ struct StoreDriverTests {
         let told = CollectedLog()
         func start() async throws -> BridgeService {
             try await BridgeService.start(
-                configuration, instanceID: "t", surroundings: surroundings(),
+                configuration, instanceID: "t", environment: testEnvironment(),
                 log: Logger(subsystem: .main, configuration: configuration.log, sink: told), note: { _ in })
         }
         let first = try await start()

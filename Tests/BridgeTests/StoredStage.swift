@@ -1,12 +1,16 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import HTTPProtocol
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A wire on which a room outlasts the process, as tests name it.
 struct StoredWire: CustomTestStringConvertible, Sendable {

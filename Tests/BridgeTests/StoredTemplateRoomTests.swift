@@ -1,11 +1,15 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Rooms that are opened while the bridge runs, over a disk.
 @Suite("Rooms of a template over a restart")

@@ -150,7 +150,7 @@ private struct StudioTestClient: Sendable {
     ) async throws {
         let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: visitor)
         let loop = try NetworkLoop.start(name: "studio-test")
-        await loop.run { $0.delegate = StudioTestClients() }
+        await loop.run { $0.attach(StudioTestClients()) }
         defer {
             studio.stop()
             loop.stop()
@@ -218,7 +218,7 @@ private struct StudioTestClient: Sendable {
     func stops() async throws {
         let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: true)
         let loop = try NetworkLoop.start(name: "studio-test")
-        await loop.run { $0.delegate = StudioTestClients() }
+        await loop.run { $0.attach(StudioTestClients()) }
         let ada = try await StudioTestClient.connect(loop, port: studio.port, path: "/lobby")
         await ada.say("x")
         #expect(await ada.hearText(containing: "x") != nil)

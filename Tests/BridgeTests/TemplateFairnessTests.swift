@@ -1,13 +1,17 @@
+import Accounts
 import BridgeTestSupport
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import Testing
+import Upstream
 
 @testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import IRCServer
+@testable import Rooms
 
 /// What one person may take of the rooms that joining opens, and by which spelling a room is opened.
 @Suite("Rooms of a template: shares and spellings")

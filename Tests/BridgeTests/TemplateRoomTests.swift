@@ -1,12 +1,17 @@
+import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
 import HTTPProtocol
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 @Suite("Rooms of a template")
 struct TemplateRoomTests {
@@ -119,9 +124,9 @@ struct TemplateRoomTests {
         harness.advance(by: .seconds(10))
         #expect(harness.takeLines(1).count == 20)
         harness.send(1, "JOIN #a")
-        #expect(!harness.bridge.waitingJoins.isEmpty)
+        #expect(harness.bridge.irc.directory.hasJoins)
         harness.disconnect(1)
-        #expect(harness.bridge.waitingJoins.isEmpty)
+        #expect(!harness.bridge.irc.directory.hasJoins)
         #expect(harness.violations == [])
     }
 
@@ -160,8 +165,8 @@ struct TemplateRoomTests {
             AccountSettings(name: "alice", password: .unmatchable(iterations: 1), rooms: ["attic"])
         ])
         Self.enter(harness, 1)
-        let session = try #require(harness.bridge.sessions[ClientID(rawValue: 1)])
-        session.account = harness.bridge.account(named: "alice")
+        let session = try #require(harness.bridge.irc.sessions[ClientID(rawValue: 1)])
+        session.account = harness.bridge.irc.accounts["alice"]
         harness.send(1, "JOIN #cellar")
         #expect(harness.takeLines(1) == [":bridge 403 n1 #cellar :No such room; LIST shows them"])
         harness.send(1, "JOIN #attic")
@@ -171,11 +176,11 @@ struct TemplateRoomTests {
     // MARK: - The backend's list
 
     private static func listed(_ harness: BridgeHarness) {
-        harness.bridge.backendRooms["main"] = [
+        harness.bridge.irc.roomsListed([
             BackendRoom(id: "1", name: "General Chat", topic: "All\r\nof it"), BackendRoom(id: "2", name: "lobby"),
             BackendRoom(id: "3", name: "general-chat"), BackendRoom(id: "4", name: "Attic"),
             BackendRoom(id: "", name: "Nameless"), BackendRoom(id: "", name: " \u{7} "),
-        ]
+        ])
     }
 
     @Test("names of the backend's list are found without regard to case, blanks as dashes, and by id")
@@ -356,7 +361,7 @@ struct TemplateRoomTests {
         let events = Self.upstream(harness, 1)
         #expect(events.contains(.close(code: 1001)))
         #expect(harness.bridge.rooms.map(\.channel) == ["#lobby"])
-        #expect(harness.bridge.templateRooms.isEmpty)
+        #expect(harness.bridge.roomTable.ofTemplate.isEmpty)
         harness.send(1, "WHOIS Remy")
         #expect(!harness.takeLines(1).contains { $0.contains("#attic") })
         harness.send(1, "JOIN #attic")

@@ -3,6 +3,8 @@ import ChatModel
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Programs of an account that all go by one name, and met at the beginning: they come, go, hang and speak, in any order, and the
 /// bridge dies now and then. Each writes down everything that the others and people upstream say, once and in order; what it said

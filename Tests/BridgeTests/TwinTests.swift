@@ -6,6 +6,8 @@ import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// Clients of alice's that say the name `ann`, and answer a PING when the test says so.
 @Suite("Clients of one name")
@@ -35,7 +37,10 @@ struct TwinTests {
 
     /// Where the cursor of the client with this name is, in memory and on disk.
     private func place(_ shown: String, _ stage: BacklogStage) -> Int64? {
-        guard let name = stage.harness.bridge.cursors.clients(of: "alice").first(where: { TwinName($0).shown == shown })
+        guard
+            let name = stage.harness.bridge.irc.cursors.clients(of: "alice").first(where: {
+                TwinName($0).shown == shown
+            })
         else { return nil }
         let place = stage.cursor("alice", name)
         #expect(stage.kept("alice", name) == place, "\(shown) on disk")
@@ -166,7 +171,7 @@ struct TwinTests {
         stage.say("m1")
         stage.enter(3, "alice@ann", caps: Self.caps)
         #expect(stage.heard(3) == ["ann: m1"])
-        #expect(stage.harness.bridge.cursors.clients(of: "alice") == ["ann"])
+        #expect(stage.harness.bridge.irc.cursors.clients(of: "alice") == ["ann"])
     }
 
     @Test("an answer that comes late gives each the places up to which it got by itself")
@@ -293,7 +298,7 @@ struct TwinTests {
         stage.leave(3)
         answerAll(1, on: stage)
         stage.harness.advance(by: .seconds(5))
-        #expect(stage.harness.bridge.newcomers.isEmpty)
+        #expect(stage.harness.bridge.irc.newcomers.isEmpty)
         #expect(name(1, stage) == "ann")
     }
 

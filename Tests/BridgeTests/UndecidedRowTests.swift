@@ -3,9 +3,12 @@ import ChatModel
 import Dialects
 import JSONText
 import Testing
+import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Rooms
 
 /// A backend that makes the ids, answers what is sent and sends it round as well, in either order and perhaps changed.
 @Suite("Rows that may be ours")

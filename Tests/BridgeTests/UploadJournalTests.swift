@@ -2,6 +2,8 @@ import BridgeCore
 import BridgeTestSupport
 import ChatModel
 import Glibc
+import IRCServer
+import Media
 import Testing
 
 @testable import ChatBridge

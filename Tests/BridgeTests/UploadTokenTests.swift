@@ -1,11 +1,18 @@
 import BridgeTestSupport
+import BridgeTypes
 import Dialects
 import Digests
 import HTTPProtocol
+import Media
 import Testing
+import Upstream
 import WireBytes
 
+@testable import Accounts
 @testable import BridgeCore
+@testable import IRCServer
+@testable import Media
+@testable import Rooms
 
 @Suite("Uploads with a token of the backend's")
 struct UploadTokenTests {
@@ -27,7 +34,7 @@ struct UploadTokenTests {
                 BackendSettings(name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
             ])
         settings.bearerBackend = bearer
-        settings.media = MediaSettings(links: MediaLinkTests.links)
+        settings.media = MediaSettings(links: KnownLinks.links)
         let harness = BridgeHarness(settings: settings)
         harness.accounts.server = { call in
             if call.path == "/files" { return TokenServer.answer(200, "{}") }
@@ -108,7 +115,7 @@ struct UploadTokenTests {
 
     @Test("only so many are asked about at a time, and that is nothing that a token could be blamed for")
     func bounded() {
-        for _ in 0..<Bridge.maxBearerTries {
+        for _ in 0..<TokenQuestion.maxUnderway {
             guard case .begun = check("token-open") else {
                 Issue.record("not asked about")
                 return
@@ -126,7 +133,7 @@ struct UploadTokenTests {
                 .refused(wait: .seconds(4)),
             ])
         #expect(verdict("made-up-5", from: "198.51.100.1") == .refused(wait: .zero))
-        #expect(harness.bridge.loginThrottle.count == 0, "nobody is kept waiting on IRC for that")
+        #expect(harness.bridge.irc.logins.throttle.count == 0, "nobody is kept waiting on IRC for that")
     }
 
     @Test("where no backend is asked, a token is none")

@@ -1,7 +1,11 @@
 import BridgeCore
 import BridgeTestSupport
+import BridgeTypes
 import HTTPProtocol
+import IRCServer
+import Rooms
 import Testing
+import Upstream
 
 @testable import ChatBridge
 @testable import Configuration
@@ -77,7 +81,7 @@ struct UpstreamAuthTests {
     func sends(row: AuthRow) throws {
         let loaded = try load(Self.room(row.toml), variables: Self.variables, files: Self.files)
         let auth = try #require(loaded.rooms.first?.auth)
-        let credentials = try UpstreamSecrets.credentials(auth, surroundings(Self.files, variables: Self.variables))
+        let credentials = try UpstreamSecrets.credentials(auth, testEnvironment(Self.files, variables: Self.variables))
         #expect(credentials.headers.map { "\($0.name)=\($0.value)" } == row.headers)
         #expect(credentials.query.map { "\($0.name)=\($0.value)" } == row.query)
 
@@ -222,7 +226,7 @@ struct UpstreamAuthTests {
             Self.room("auth = { type = \"bearer\", token_file = \"/run/token\" }"), files: Self.files)
         let rooms = try BridgeSettings(loaded, instanceID: "x").rooms
         func read(_ text: String?) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
-            UpstreamSecrets(loaded, rooms: rooms, surroundings: surroundings(text.map { ["/run/token": $0] } ?? [:]))
+            UpstreamSecrets(loaded, rooms: rooms, environment: testEnvironment(text.map { ["/run/token": $0] } ?? [:]))
                 .read(RoomID(index: 0))
         }
         func bearer(_ token: String) -> UpstreamCredentials {

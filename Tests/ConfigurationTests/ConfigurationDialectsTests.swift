@@ -24,7 +24,7 @@ struct ConfigurationDialectsTests {
         let request = ConfigurationRequest(path: "/etc/chatbridge/a.toml")
         let elsewhere = try ConfigurationLoader.load(
             request,
-            from: surroundings(["/etc/chatbridge/a.toml": toml, "/etc/chatbridge/x/mine.json": #"{"decode":[]}"#]))
+            from: testEnvironment(["/etc/chatbridge/a.toml": toml, "/etc/chatbridge/x/mine.json": #"{"decode":[]}"#]))
         #expect(elsewhere.configuration.dialects.map(\.name) == ["mine"])
     }
 

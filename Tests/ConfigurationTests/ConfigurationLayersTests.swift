@@ -225,8 +225,8 @@ struct ConfigurationLayersTests {
             ("${file:/none}", nil), ("${A", nil), ("${}", nil), ("${1A}", nil), ("${a b}", nil),
         ] as [(String, String?)])
     func interpolation(_ text: String, _ expected: String?) {
-        let machine = surroundings(["/f": "text\n"], variables: ["A": "1", "E": ""])
-        #expect((try? Interpolation.expand(text, surroundings: machine)) == expected)
+        let machine = testEnvironment(["/f": "text\n"], variables: ["A": "1", "E": ""])
+        #expect((try? Interpolation.expand(text, environment: machine)) == expected)
     }
 
     @Test(

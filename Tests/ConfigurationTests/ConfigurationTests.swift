@@ -327,7 +327,7 @@ struct ConfigurationTests {
             }
         }
         let text = bytes
-        let machine = ConfigurationSurroundings(variables: [:], hostName: "") { _ in .success(text) }
+        let machine = ConfigurationEnvironment(variables: [:], hostName: "") { _ in .success(text) }
         let lineCount = bytes.count { $0 == UInt8(ascii: "\n") } + 1
         do throws(ConfigurationError) {
             _ = try ConfigurationLoader.load(ConfigurationRequest(path: "x"), from: machine)

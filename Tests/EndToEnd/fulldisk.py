@@ -49,7 +49,7 @@ def stopped_in_order_while_nothing_can_be_kept(world):
     status = world.bridge.terminate()
     assert status == 74, "exit status %r" % status
     (entry,) = world.bridge.log_entries("store-incomplete")
-    assert entry["level"] == "error" and "may not be kept" in entry["msg"], entry
+    assert entry["level"] == "error" and "may not be stored" in entry["msg"], entry
     world.bridge = None
 
 
@@ -96,7 +96,7 @@ def a_full_disk(world):
     assert status == 503 and "storage: " in body, body
     remy.say("still relaying")
     ann.expect_text("still relaying")
-    told = [line for line in ann.lines if line.command == "NOTICE" and "cannot be kept" in line.params[-1]]
+    told = [line for line in ann.lines if line.command == "NOTICE" and "cannot be stored" in line.params[-1]]
     assert len(told) == 1, "told %d times that nothing is kept" % len(told)
 
     empty_disk(process)

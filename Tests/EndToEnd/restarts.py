@@ -425,7 +425,7 @@ def a_state_folder_that_cannot_be(world):
     with open(os.path.join(directory, "state"), "w", encoding="ascii") as file:
         file.write("not a folder")
     said = cannot_start(world, directory=directory)
-    assert "cannot be written (Not a directory)" in said and "memory:" in said, said
+    assert "is not writable (Not a directory)" in said and "memory:" in said, said
     # Where nothing is to be kept that is no reason not to start.
     world.start(directory=directory, tables=MEMORY)
     assert world.bridge.log_entries("instance-id-not-kept")

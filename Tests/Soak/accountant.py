@@ -245,12 +245,12 @@ Page = collections.namedtuple("Page", "why room place connection lines gaps rows
 _GAP_SENTENCE = re.compile(r"What was said between .* (is|are) missing")
 _LATE_SENTENCE = "so older messages may come late"
 _ROW_SENTENCE = "the messages that follow are older than those before them"
-_UNKEPT_SENTENCE = "What is said cannot be kept at the moment"
-_KEPT_SENTENCE = "What is said is kept again"
+_UNKEPT_SENTENCE = "Messages cannot be stored at the moment"
+_KEPT_SENTENCE = "Messages are stored again"
 _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 # What says that a message is on its way, or there: no refusal.
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
-_STILL_ALIVE_TEXTS = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
+_STILL_ALIVE_TEXTS = ("Your message is queued", "Your message has not been confirmed", "It arrived after all")
 # What says that it may be there; everything else says that it is not.
 _DOUBT = "is not known"
 _ARRIVED_CODE, _ARRIVED_TEXT = "DELIVERED_LATE", "It arrived after all"

@@ -44,9 +44,9 @@ OLD = re.compile(r"\[(?:(\d\d-\d\d) )?(\d\d:\d\d)\] ")
 LATE = "so older messages may come late"
 # A line of the room's order, in front of those that come late.
 OLDER = "the messages that follow are older than those before them"
-UNKEPT, KEPT = "What is said cannot be kept at the moment", "What is said is kept again"
+UNKEPT, KEPT = "Messages cannot be stored at the moment", "Messages are stored again"
 GAP = re.compile(r"What was said between .* (?:is|are) missing")
-ON_ITS_WAY = ("Your message is kept", "Your message has not been confirmed", "It arrived after all")
+ON_ITS_WAY = ("Your message is queued", "Your message has not been confirmed", "It arrived after all")
 ON_ITS_WAY_CODES = ("QUEUED", "DELIVERED_LATE")
 
 KINDS = {

@@ -165,8 +165,8 @@ class Story:
     def store(self, client, room, is_kept, said=None):
         """What the relay says of its store; `said`: when, if it comes late."""
         self.line(client, "<", "@time=%s :relay.soak NOTICE #%s :*** %s" % (stamp(said or self.now), room, (
-            "What is said is kept again." if is_kept else
-            "What is said cannot be kept at the moment (the disk is full): what you write is not taken, and what others write "
+            "Messages are stored again." if is_kept else
+            "Messages cannot be stored at the moment (the disk is full): what you write is not taken, and what others write "
             "may be missing later.")))
 
     def account(self, clock=(), stops=(), deaths=()):
@@ -298,7 +298,7 @@ class AccountantTests(unittest.TestCase):
 
     def test_a_promise_to_send_later_is_no_refusal(self):
         for line, wrong in (
-            (":r NOTE PRIVMSG QUEUED #loft :Your message is kept and goes when the link is back: %s words", []),
+            (":r NOTE PRIVMSG QUEUED #loft :Your message is queued and goes when the link is back: %s words", []),
             (":r NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: %s words", [("told wrongly", "up", "envelope", 1)]),
             (":r NOTICE alice :Your message has not been confirmed yet: %s words", []),
         ):

@@ -247,9 +247,9 @@ class Run:
         """The relay says that nothing can be kept, or that all is kept again; `said` when it comes late."""
         for client in clients or sorted(self.there):
             for name in ROOMS:
-                self.note(client, "<", "%s:relay NOTICE #%s :*** What is said %s" % (
+                self.note(client, "<", "%s:relay NOTICE #%s :*** Messages %s" % (
                     "@time=%s " % iso(said or self.t) if "server-time" in CLIENTS[client]["caps"] else "", name,
-                    "is kept again." if is_kept else "cannot be kept at the moment (the disk is full): what you write is "
+                    "are stored again." if is_kept else "cannot be stored at the moment (the disk is full): what you write is "
                     "not taken, and what others write may be missing later."))
 
     def restart(self, dead=300):
@@ -1171,7 +1171,7 @@ class Broken(unittest.TestCase):
     def test_lost_up_though_on_its_way(self):
         run = spoken()
         key = run.irc("bob@desk", "nave", log=False, show=False)
-        run.note("bob@desk", "<", ":relay NOTE PRIVMSG QUEUED #nave :Your message is kept and goes: " + auditor.named(key))
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG QUEUED #nave :Your message is queued and goes: " + auditor.named(key))
         run.note("bob@desk", "<", ":relay NOTICE bob :Your message has not been confirmed yet: " + auditor.named(key))
         self.check(run.finish(), ("up", "lost", "sole"))
 

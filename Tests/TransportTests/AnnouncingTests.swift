@@ -153,7 +153,7 @@ struct AnnouncingTests {
         socket.send("PROXY ")
         #expect(await test.until { _, transport in !transport.announcements.isEmpty })
         try await test.run { transport, _ in
-            for id in transport.announcements.keys {
+            for id in transport.announcements.ids {
                 // As if it had been silent that long.
                 #expect(transport.timers[.announcement(id)] != nil)
                 transport.timers.set(.announcement(id), at: transport.now)

@@ -136,7 +136,7 @@ final class TestLoop: Sendable {
 
     init() async throws {
         loop = try NetworkLoop.start(name: "test")
-        await loop.run { $0.delegate = Probe() }
+        await loop.run { $0.attach(Probe()) }
     }
 
     deinit {

@@ -63,7 +63,7 @@ extension TLSEngine {
     func takeOutbound() -> [UInt8] {
         var bytes: [UInt8] = []
         outbound.forEachPending(limit: outbound.sliceCount) { bytes.append(contentsOf: $0) }
-        outbound.removeAll()
+        forgetOutbound()
         return bytes
     }
 }

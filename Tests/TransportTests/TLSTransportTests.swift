@@ -156,9 +156,9 @@ struct TLSTransportTests {
         let total = 2_000_000
         try await test.run { transport, _ in
             transport.pauseReading(slow)
-            transport.setLowWater(server, bytes: 1000)
             let bytes = [UInt8](repeating: 7, count: total)
             transport.send(server, bytes.withUnsafeBytes { ByteSlice(copying: $0) })
+            transport.notifyWhenDrained(server)
         }
         let (quick, quickServer) = try await test.pair()
         try await test.run { transport, _ in transport.send(quickServer, "still here") }
@@ -467,7 +467,10 @@ struct TLSTransportTests {
     func handshakeLimit() async throws {
         let test = try await TestLoop()
         let listener = try await test.listen(Self.listening)
-        try await test.run { transport, _ in transport.tls.acceptedHandshakes = TLSLimits.handshakesAtOnce }
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 1))
+        try await test.run { transport, _ in
+            for _ in 0..<TLSLimits.handshakesAtOnce { #expect(transport.tls.admit(loopback)) }
+        }
         let client = try await test.run { transport, _ in
             transport.connect(to: listener, timeout: .seconds(120), tls: Self.certificates.trusting)
         }
@@ -477,7 +480,7 @@ struct TLSTransportTests {
         try await test.run { transport, probe in
             #expect(transport.counters.accepted == 1)
             #expect(!probe.opened.contains(client))
-            transport.tls.acceptedHandshakes = 0
+            for _ in 0..<TLSLimits.handshakesAtOnce { transport.tls.dismiss(loopback) }
         }
         #expect(await test.until { probe, _ in probe.opened.contains(client) })
     }

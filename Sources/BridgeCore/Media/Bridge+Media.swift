@@ -1,41 +1,19 @@
+public import Accounts
+public import BridgeTypes
 import ChatModel
 public import Dialects
 import Digests
 import HTTPProtocol
 import IRCProtocol
+import IRCServer
+public import Media
+import Rooms
+import Upstream
 import WireBytes
 
 // Files: what IRC users upload goes to a backend's own upload call, or is kept here where the backend has none; what links
 // of ours lead to at a backend is asked for with its token. The driver speaks HTTP with people, this says who may and where
 // to.
-
-/// An upload of somebody, in the driver's numbers.
-public struct UploadID: Hashable, Sendable {
-    public var rawValue: UInt64
-
-    public init(rawValue: UInt64) { self.rawValue = rawValue }
-}
-
-/// Where the password or the token of an upload comes from.
-public struct UploadPlace: Hashable, Sendable {
-    /// As the driver tells visitors apart: an address, a network that one customer has, or what stands for many.
-    public var visitor: String
-    /// Whose failures count together, and who has one try at a time.
-    public var failures: String
-}
-
-/// Why an upload came to nothing.
-public enum UploadFailure: Error, Equatable, Sendable {
-    /// The account may enter no room, or not the one that was named.
-    case notAllowed
-    /// In bytes; nil: only the backend knows.
-    case tooLarge(limit: Int?)
-    case unsupportedType
-    /// The backend's trouble; a sentence without a full stop.
-    case failed(String)
-    /// It could not be kept here.
-    case notStored
-}
 
 /// How a linked file is asked for.
 public enum FileAccess: Equatable, Sendable {
@@ -44,6 +22,16 @@ public enum FileAccess: Equatable, Sendable {
     /// There is nothing to show at this moment.
     case notYet
     case unknown
+}
+
+/// Whether a backend is asked whose a token is.
+public enum UploadTokenCheck: Equatable, Sendable {
+    /// Answered with `.uploadTokenChecked`.
+    case begun(attempt: UInt64)
+    /// It is no token, or nobody could be asked.
+    case impossible
+    /// Too many are being looked at.
+    case busy
 }
 
 extension Bridge {
@@ -57,35 +45,20 @@ extension Bridge {
 
     // MARK: - Who may upload
 
-    /// Whether people can upload files at all.
-    var takesUploads: Bool { settings.media != nil && hasAccounts }
-
     private static func takesUploads(_ account: BackendAccount) -> Bool {
         !account.settings.isOnDemand && account.offers(.upload(UploadedFile(name: "", mime: "", bytes: [])))
     }
 
-    /// Where a password comes from that is shown with an upload. Each account has its own failures there, so that somebody's
-    /// guesses keep nobody else waiting, and all names that are none have theirs in common.
-    ///
-    /// - Parameters:
-    ///   - name: of an account, with or without the name of a client behind it.
-    ///   - visitor: compared as it is.
+    /// See ``LoginDesk/uploadPlace(_:from:)``.
     public func uploadPlace(_ name: String, from visitor: String) -> UploadPlace {
-        let account = account(named: ClientName.split(name).account)
-        return UploadPlace(
-            visitor: visitor, failures: "\(visitor) account \(account.map { AccountBook.fold($0.name) } ?? "*")")
+        irc.logins.uploadPlace(name, from: visitor)
     }
 
     /// The check of a password that came with an upload; its verdict goes to ``uploadChecked(_:at:_:now:)``.
     ///
     /// - Parameter name: of an account, with or without the name of a client behind it.
     public func uploadCheck(_ name: String, _ password: [UInt8]) -> PasswordCheck {
-        lastAttempt &+= 1
-        let account = account(named: ClientName.split(name).account)
-        return PasswordCheck(
-            client: ClientID(rawValue: 0), attempt: lastAttempt,
-            verifier: account?.password ?? .unmatchable(iterations: accounts.passwordCost),
-            password: SecretBytes(password), cost: accounts.passwordCost)
+        irc.logins.uploadCheck(name, password)
     }
 
     /// - Returns: nil: the password is right. Else how long the refusal waits.
@@ -93,22 +66,37 @@ extension Bridge {
         _ name: String, at place: UploadPlace, _ verdict: PasswordVerdict, now: Now
     ) -> Duration? {
         context.now = now
-        switch verdict {
-        case .correct:
-            uploadThrottle.succeeded(at: place.failures)
-            return nil
-        case .unavailable: return .zero
-        case .wrong:
+        if verdict == .wrong {
             context.note(
                 .warn, "wrong-password", "an upload had a wrong password",
-                ["address": place.visitor, "account": account(named: ClientName.split(name).account)?.name ?? ""])
-            return uploadThrottle.failed(at: place.failures, now: now.monotonic)
+                ["address": place.visitor, "account": irc.logins.uploader(name)?.name ?? ""])
         }
+        return irc.logins.uploadChecked(at: place, verdict, now: now.monotonic)
     }
 
     /// - Parameter name: as for ``uploadCheck(_:_:)``; whoever it is has shown the password.
-    public func uploader(_ name: String) -> Uploader? {
-        account(named: ClientName.split(name).account).map { Uploader(account: $0) }
+    public func uploader(_ name: String) -> Uploader? { irc.logins.uploader(name) }
+
+    // MARK: - Tokens that come with uploads
+
+    /// Whether a backend is asked whose a token is.
+    public var takesUploadTokens: Bool { irc.logins.asksForTokens }
+
+    /// See ``LoginDesk/uploadTokenPlace(from:)``.
+    public func uploadTokenPlace(from visitor: String) -> UploadPlace { LoginDesk.uploadTokenPlace(from: visitor) }
+
+    /// Has the backend asked whose `token` is.
+    ///
+    /// - Parameter token: as after `Bearer `.
+    public func uploadTokenCheck(_ token: String, at place: UploadPlace, now: Now) -> UploadTokenCheck {
+        context.now = now
+        switch irc.logins.checkUploadToken(token, at: place) {
+        case .impossible: return .impossible
+        case .busy: return .busy
+        case .ask(let attempt, let call, let order):
+            emit(.callBackend(call, order))
+            return .begun(attempt: attempt)
+        }
     }
 
     // MARK: - Uploading
@@ -120,37 +108,41 @@ extension Bridge {
     ///   - room: where it will be said, if the uploader says so: a room's name or channel.
     public func upload(_ id: UploadID, _ file: UploadedFile, by uploader: Uploader?, room: String?, now: Now) {
         context.now = now
-        func refuse(_ failure: UploadFailure) { context.emit(.uploaded(id, .failure(failure))) }
+        func refuse(_ failure: UploadFailure) { emit(.uploaded(id, .failure(failure))) }
         guard let media = settings.media, let uploader = uploader?.account else { return refuse(.notAllowed) }
         guard file.bytes.count <= media.maxUploadBytes else { return refuse(.tooLarge(limit: media.maxUploadBytes)) }
         guard let place = uploadPlace(of: uploader, room) else { return refuse(.notAllowed) }
-        var running = RunningUpload(
-            room: place.settings.name, backend: place.settings.backend, file: file.name, account: uploader.name)
+        func begin(kept: KeptFile?) {
+            context.uploads.begin(
+                id,
+                RunningUpload(
+                    room: place.settings.name, backend: place.settings.backend, file: file.name,
+                    account: uploader.name, kept: kept))
+        }
         guard let shared = uploadAccount(of: place) else {
             let kept = KeptFiles.file(uploaded: file)
-            running.kept = kept
-            uploads[id] = running
-            return context.emit(.storeUpload(id, kept))
+            begin(kept: kept)
+            return emit(.storeUpload(id, kept))
         }
         let account = ownAccount(of: uploader, in: place) ?? shared
         let call = BackendCall.upload(file)
         guard account.settings.dialect.calls?.request(for: call, context: DialectContext(room: "")) != nil else {
             return refuse(.tooLarge(limit: nil))
         }
-        uploads[id] = running
-        settle(account.submit(.upload(id), call, dialectContext: DialectContext(room: ""), context), account)
+        begin(kept: nil)
+        settle(account) { $0.submit(.upload(id), call, dialectContext: DialectContext(room: ""), &$1) }
     }
 
     /// A file that was uploaded is kept, or cannot be; `isKept` tells which.
     public func uploadStored(_ id: UploadID, isKept: Bool, now: Now) {
         context.now = now
-        guard let upload = uploads.removeValue(forKey: id), let media = settings.media, let kept = upload.kept else {
+        guard let upload = context.uploads.end(id), let media = settings.media, let kept = upload.kept else {
             return
         }
-        guard isKept else { return context.emit(.uploaded(id, .failure(.notStored))) }
+        guard isKept else { return emit(.uploaded(id, .failure(.notStored))) }
         noteUpload(upload, bytes: Int64(kept.bytes.count))
         let file = LinkedFile(room: upload.room, place: .kept(kept.name), name: upload.file)
-        context.emit(.uploaded(id, .success(media.links.url(of: file, now: context.now.wall))))
+        emit(.uploaded(id, .success(media.links.url(of: file, now: context.now.wall))))
     }
 
     private func noteUpload(_ upload: RunningUpload, bytes: Int64?) {
@@ -165,7 +157,7 @@ extension Bridge {
     /// The room of a file: the one that the uploader says, else one where they are, else the first; those whose backend takes
     /// files before the others.
     private func uploadPlace(of uploader: AccountSettings, _ named: String?) -> Room? {
-        let here = person(of: uploader).map { sessions(of: $0).flatMap { $0.rooms } } ?? []
+        let here = irc.person(of: uploader).map { irc.sessions(of: $0).flatMap { $0.rooms } } ?? []
         let known = rooms.filter { uploader.rooms?.contains($0.settings.name) ?? true }
         if let named, !named.isEmpty {
             let folded = settings.casemapping.fold(named)
@@ -177,32 +169,29 @@ extension Bridge {
 
     /// Who takes files to the room's backend; nil: it has no call for that.
     private func uploadAccount(of room: Room) -> BackendAccount? {
-        backend(named: room.settings.backend).flatMap { Self.takesUploads($0) ? $0 : nil }
+        backends[room.settings.backend].flatMap { Self.takesUploads($0) ? $0 : nil }
     }
 
     /// Who says things in the room as themselves also uploads as themselves: what they may, and whose the file is, is
     /// between them and the backend. As with messages, the room's account does not stand in.
     private func ownAccount(of uploader: AccountSettings, in room: Room) -> BackendAccount? {
-        context.ownLogins[uploader.name]?[room.settings.name]?.backend.flatMap { backend(named: $0) }
+        context.ownLogin(of: uploader.name, in: room.settings.name)?.backend.flatMap { backends[$0] }
     }
 
     func uploadAnswered(
         _ id: UploadID, _ outcome: Result<BackendReply, BackendCallFailure>, _ account: BackendAccount
     ) {
-        guard let upload = uploads.removeValue(forKey: id), let media = settings.media else { return }
+        guard let upload = context.uploads.end(id), let media = settings.media else { return }
         switch outcome {
         case .success(.attachment(let attachment)):
             guard let link = link(to: attachment, upload, account, media) else {
-                return context.emit(.uploaded(id, .failure(.failed("\(account.place) does not say where the file is"))))
+                return emit(.uploaded(id, .failure(.failed("\(account.place) does not say where the file is"))))
             }
             let record = UploadRecord(link: link, backend: upload.backend, attachment: attachment)
-            if record.byteCount <= UploadRecord.maxBytes {
-                context.uploads.add(record)
-                context.emit(.keepUpload(record))
-            }
+            if context.uploads.remember(record) { emit(.keepUpload(record)) }
             noteUpload(upload, bytes: attachment.size)
-            context.emit(.uploaded(id, .success(link)))
-        case .success: context.emit(.uploaded(id, .failure(.failed("the answer of \(account.place) is no file"))))
+            emit(.uploaded(id, .success(link)))
+        case .success: emit(.uploaded(id, .failure(.failed("the answer of \(account.place) is no file"))))
         case .failure(let failure):
             let why: UploadFailure =
                 switch failure.status {
@@ -210,7 +199,7 @@ extension Bridge {
                 case 415: .unsupportedType
                 default: .failed(failure.sentence)
                 }
-            context.emit(.uploaded(id, .failure(why)))
+            emit(.uploaded(id, .failure(why)))
         }
     }
 
@@ -227,7 +216,7 @@ extension Bridge {
         let links = FileLinks(
             links: media.links, room: upload.room, guarded: context.guardedBases[upload.backend],
             now: context.now.wall)
-        return links.url(of: shown) ?? MessageRendering.link(url)
+        return links.url(of: shown) ?? WebLink.shown(url)
     }
 
     // MARK: - Files of backends
@@ -238,8 +227,8 @@ extension Bridge {
         guard case .backend(let target) = file.place, let account = backend(ofRoom: file.room),
             let base = account.settings.httpBase
         else { return .unknown }
-        account.start(context)
-        guard account.isUsable(context) else { return .notYet }
+        context.drive(account) { account.start(&$0) }
+        guard account.isUsable(now: now.monotonic) else { return .notYet }
         let request = BackendRequest(.get, "\(base.scheme)://\(base.hostHeader)\(target)")
         return .order(
             BackendCallOrder(
@@ -251,27 +240,13 @@ extension Bridge {
     /// The backend did not take what was shown with a file; it is renewed, where it can be.
     public func fileRefused(_ backend: BackendID, generation: Int, now: Now) {
         context.now = now
-        guard let account = self.backend(backend) else { return }
-        account.refused(generation: generation, .file, context)
-        account.arm(context)
-        settle(account.takeEvents(), account)
+        guard let account = backends[backend] else { return }
+        settle(account) { $0.fileRefused(generation: generation, &$1) }
     }
 
     /// A link may be of a room that the template opened, and that is gone.
     private func backend(ofRoom name: String) -> BackendAccount? {
         let open = rooms.first { $0.settings.name == name }?.settings.backend
-        return (open ?? settings.template?.backend).flatMap { backend(named: $0) }
+        return (open ?? settings.template?.backend).flatMap { backends[$0] }
     }
-}
-
-/// What an upload will be known by.
-struct RunningUpload {
-    /// In whose name links to the file are made.
-    var room: String
-    /// The room's, whoever uploads there.
-    var backend: String
-    var file: String
-    var account: String
-    /// What is kept here; nil: the backend gets it.
-    var kept: KeptFile?
 }

@@ -1,5 +1,7 @@
 import BridgeCore
 import Configuration
+import IRCServer
+import Rooms
 
 /// The commands that need no network: they write text and return an exit code.
 ///
@@ -28,14 +30,14 @@ enum OfflineCommands {
     ///
     /// - Returns: 0, or ``ExitCode/configuration`` when something is wrong.
     static func check(
-        _ global: GlobalOptions, _ options: CheckOptions, surroundings: ConfigurationSurroundings, output: Output,
+        _ global: GlobalOptions, _ options: CheckOptions, environment: ConfigurationEnvironment, output: Output,
         errors: Output
     ) -> Int32 {
         do {
-            let loaded = try ConfigurationLoader.load(global.request(), from: surroundings)
+            let loaded = try ConfigurationLoader.load(global.request(), from: environment)
             if options.frame != nil || options.event != nil {
                 return FrameCheck.run(
-                    loaded.configuration, options, surroundings: surroundings, output: output, errors: errors)
+                    loaded.configuration, options, environment: environment, output: output, errors: errors)
             }
             let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
             let reports = ConfirmationReport.reports(loaded.configuration)

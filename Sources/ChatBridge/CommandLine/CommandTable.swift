@@ -46,7 +46,7 @@ enum CommandTable {
     static let globalFlags = [
         CommandFlag("config", value: "FILE", "configuration file; default: ./chatbridge.toml"),
         CommandFlag("listen", value: "URI", "listen here instead (repeatable), irc://127.0.0.1:6667"),
-        CommandFlag("state-dir", value: "DIR", "where state is kept"),
+        CommandFlag("state-dir", value: "DIR", "directory of persistent state"),
         CommandFlag("log-level", value: "LEVEL", "error, warn, info, debug or trace"),
         CommandFlag("color", value: "WHEN", "auto, always or never; NO_COLOR is honoured"),
         CommandFlag("help", short: "h", "show help, also behind a command"),

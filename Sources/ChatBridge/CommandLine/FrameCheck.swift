@@ -15,7 +15,7 @@ struct FrameCheck {
 
     /// - Returns: 0; ``ExitCode/data`` when a frame or event gave nothing; ``ExitCode/noInput`` without a file.
     static func run(
-        _ configuration: Configuration, _ options: CheckOptions, surroundings: ConfigurationSurroundings,
+        _ configuration: Configuration, _ options: CheckOptions, environment: ConfigurationEnvironment,
         output: OfflineCommands.Output, errors: OfflineCommands.Output
     ) -> Int32 {
         let check: FrameCheck
@@ -27,7 +27,7 @@ struct FrameCheck {
         }
         let path = options.frame ?? options.event ?? "-"
         let bytes: [UInt8]
-        switch surroundings.readFile(path == "-" ? "/dev/stdin" : path) {
+        switch environment.readFile(path == "-" ? "/dev/stdin" : path) {
         case .success(let read): bytes = read
         case .failure(.notFound):
             errors("chatbridge: there is no file \"\(path)\"\n")

@@ -32,7 +32,7 @@ enum AutobahnCommands {
                     end.yield(trouble)
                     end.finish()
                 }
-                transport.delegate = walk
+                transport.attach(walk)
                 walk.begin(transport)
             }
             var status = ExitCode.ok
@@ -55,7 +55,7 @@ enum AutobahnCommands {
             let loop = try NetworkLoop.start(name: "autobahn")
             let (ended, end) = AsyncStream<Void>.makeStream()
             let address = try await loop.run { transport throws(TransportError) in
-                transport.delegate = AutobahnHost()
+                transport.attach(AutobahnHost())
                 let address = try transport.listen(ListenOptions(host: "127.0.0.1", port: Int(port))).1
                 try transport.watchSignals([SIGTERM, SIGINT]) { _, _ in end.finish() }
                 return address

@@ -1,5 +1,8 @@
 import BridgeCore
+import BridgeTypes
 import HTTPProtocol
+import IRCServer
+import Rooms
 import Transport
 import WSProtocol
 import WireBytes
@@ -62,10 +65,10 @@ extension BridgeDriver {
     private func accept(_ id: ConnectionID, _ client: SocketAddress, _ offered: [String], _ transport: Transport) {
         guard let opening = webSockets.endOpening(id), let listener = listeners[opening.listener] else { return }
         let subprotocol = offered.lazy.compactMap { WebSocketSubprotocol(rawValue: $0) }.first
-        guard opening.handshake.accept(subprotocol: subprotocol?.rawValue, into: &webSockets.frames.writer) else {
+        guard let response = webSockets.acceptance(opening, subprotocol) else {
             return transport.abort(id, silently: true)
         }
-        transport.send(id, webSockets.frames.writer.take())
+        transport.send(id, response)
         webSockets.add(id, WebSocketPeer(subprotocol: subprotocol, compression: opening.handshake.compression))
         var origin = listener.origin(of: client, requestedName: nil)
         origin.security = Self.security(of: id, transport)
@@ -79,10 +82,9 @@ extension BridgeDriver {
         headers: [(name: String, value: String)] = []
     ) {
         let reason = status == 426 ? "Upgrade Required" : HTTPServer.reason(status)
-        let isWritten = WebSocketServerHandshake.refuse(
-            status: status, reason: reason, headers: headers, body: why + "\n", into: &webSockets.frames.writer)
-        let response = webSockets.frames.writer.take()
-        guard isWritten else { return transport.abort(id, silently: true) }
+        guard let response = webSockets.refusal(status, reason, headers, body: why + "\n") else {
+            return transport.abort(id, silently: true)
+        }
         turnAway(id, response, why, transport)
     }
 
@@ -100,7 +102,7 @@ extension BridgeDriver {
     }
 
     func endLateOpenings(_ transport: Transport) {
-        while let id = webSockets.deadlines.popDue(transport.now) {
+        while let id = webSockets.popLate(transport.now) {
             turnAway(id, 408, "no request came in time", transport)
         }
     }
@@ -111,15 +113,12 @@ extension BridgeDriver {
         _ id: ConnectionID, _ peer: WebSocketPeer, _ bytes: UnsafeRawBufferPointer, _ transport: Transport
     ) {
         // What is read while the bridge pauses waits behind what waits already.
-        guard !peer.isPaused, peer.held.isEmpty else { return peer.held.append(bytes) }
+        guard !peer.isPaused, !peer.hasHeld else { return peer.hold(bytes) }
         var rest = bytes
-        var random = SystemRandomNumberGenerator()
         while webSockets.peers[id] === peer {
             var ended: String?
             var isText: Bool?
-            let hasEvent = peer.connection.takeEvent(
-                from: &rest, output: &webSockets.frames.writer, using: &random
-            ) { event in
+            let (hasEvent, answer) = webSockets.takeEvent(of: peer, from: &rest) { event in
                 switch event {
                 case .text(let message):
                     isText = true
@@ -132,11 +131,8 @@ extension BridgeDriver {
                 case .failed(let failure): ended = "WebSocket: \(failure.sentence)"
                 }
             }
-            if webSockets.frames.writer.count > 0 { transport.send(id, webSockets.frames.writer.take()) }
-            if let isText, peer.subprotocol == nil, peer.isText != isText {
-                peer.isText = isText
-                webSockets.note(id, peer.kind)
-            }
+            if let answer { transport.send(id, answer) }
+            if let isText, peer.said(isText: isText) { webSockets.note(id, peer.kind) }
             if let ended { return endWebSocket(id, ended, transport) }
             guard hasEvent else { return }
             if !lineFromWebSocket.isEmpty {
@@ -146,7 +142,7 @@ extension BridgeDriver {
                 lineFromWebSocket.removeAll(keepingCapacity: true)
                 run(transport)
             }
-            if peer.isPaused, !rest.isEmpty { return peer.held.append(rest) }
+            if peer.isPaused, !rest.isEmpty { return peer.hold(rest) }
         }
     }
 
@@ -184,37 +180,30 @@ extension BridgeDriver {
 
     /// Says goodbye in the WebSocket's own way, before the connection is closed.
     func closeWebSocket(_ id: ConnectionID, _ transport: Transport) {
-        guard let peer = webSockets.peers[id] else { return }
-        var random = SystemRandomNumberGenerator()
         // Browsers' clients come back by themselves when they hear why.
         let code: WebSocketCloseCode = bridge.isRunning ? .normalClosure : .serviceRestart
-        peer.connection.close(
-            code: code, reason: "", now: transport.now, output: &webSockets.frames.writer, using: &random)
-        transport.send(id, webSockets.frames.writer.take())
-        webSockets.remove(id)
+        if let goodbye = webSockets.close(id, code, now: transport.now) { transport.send(id, goodbye) }
     }
 
     func pauseReading(_ id: ConnectionID, _ transport: Transport) {
-        webSockets.peers[id]?.isPaused = true
+        webSockets.peers[id]?.pause()
         transport.pauseReading(id)
     }
 
     func resumeReading(_ id: ConnectionID, _ transport: Transport) {
         guard let peer = webSockets.peers[id] else { return transport.resumeReading(id) }
-        peer.isPaused = false
+        peer.resume()
         // Not from here: what comes of it must not overtake what the bridge has said already.
-        webSockets.resumed.append(id)
+        webSockets.resumed(id)
     }
 
     /// Goes on with what was held back, once the bridge's actions are carried out.
     func continueResumed(_ transport: Transport) {
-        guard !webSockets.resumed.isEmpty, !webSockets.isContinuing else { return }
-        webSockets.isContinuing = true
-        defer { webSockets.isContinuing = false }
-        while let id = webSockets.resumed.popLast() {
+        guard webSockets.beginContinuing() else { return }
+        defer { webSockets.endContinuing() }
+        while let id = webSockets.nextResumed() {
             guard let peer = webSockets.peers[id], !peer.isPaused else { continue }
-            var held = ReceiveBuffer()
-            swap(&held, &peer.held)
+            let held = peer.takeHeld()
             held.withUnsafeBytes { webSocketReceived(id, peer, $0, transport) }
             if !peer.isPaused, webSockets.peers[id] === peer { transport.resumeReading(id) }
         }

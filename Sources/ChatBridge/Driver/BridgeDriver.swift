@@ -1,7 +1,12 @@
+import Accounts
 import BridgeCore
+import BridgeTypes
 import ChatModel
 import Configuration
+import IRCServer
+import Rooms
 import Transport
+import Upstream
 import WireBytes
 
 /// Runs a ``Bridge`` on an event loop: what sockets and clocks say goes in, actions come out, and the one switch below
@@ -44,14 +49,14 @@ final class BridgeDriver: TransportDelegate {
     private let backends: BackendDriver
     private let store: StoreDriver?
     /// Files over HTTP, where they are served.
-    var media: MediaRoutes?
+    private(set) var media: MediaRoutes?
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
     ///   - sendQueueBytes: more than this waiting for a client ends its connection.
     ///   - upstreamTLS: how each room's connection is secured where its URL says so.
     ///   - backends: asks backends beside the sockets; its client must live on the same loop. Nil: none can be asked.
-    ///   - store: keeps what outlasts the process. Nil where nothing does; then the bridge must know of it too.
+    ///   - store: the persistent storage; nil: there is none, and the bridge must know of it too.
     ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
     ///   - note: takes what the operator should know.
     ///   - stopped: called once, when a shutdown is complete.
@@ -81,6 +86,9 @@ final class BridgeDriver: TransportDelegate {
     static func now(_ transport: Transport) -> Now {
         Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
     }
+
+    /// Has files served over HTTP.
+    func serve(_ media: MediaRoutes) { self.media = media }
 
     func start(_ transport: Transport, listeners: [ListenerID: ClientListener]) {
         self.listeners = listeners
@@ -202,9 +210,9 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``LoopHouse`` keeps.
+    /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``ConnectionRouter`` keeps.
     func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
-        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.deadlines.next()].compactMap { $0 }.min()
+        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline()].compactMap { $0 }.min()
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -251,7 +259,8 @@ final class BridgeDriver: TransportDelegate {
         if let error {
             note(
                 BridgeNote(
-                    .error, "accept-certificate-kept", "a changed certificate is not used, the old one stays: \(error)",
+                    .error, "accept-certificate-kept",
+                    "cannot load the changed certificate, the old one stays in use: \(error)",
                     ["for": whose]))
         } else {
             note(
@@ -282,8 +291,7 @@ final class BridgeDriver: TransportDelegate {
         switch action {
         case .send(let client, let slice):
             let id = ConnectionID(rawValue: client.rawValue)
-            let kind = webSockets.kind(id)
-            transport.send(id, kind == .none ? slice : webSockets.frames.messages(slice, kind))
+            transport.send(id, webSockets.form(slice, for: id))
         case .fanOut(let slice, let clients, let except):
             guard webSockets.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
             for client in clients where client != except {
@@ -316,30 +324,14 @@ final class BridgeDriver: TransportDelegate {
                 Self.tell(transport) { $0.backendAnswered(call, order.backend, outcome, now: $1) }
             }
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
-            let tls = isSecure ? tlsSettings(room) : nil
-            let id =
-                switch endpoint {
-                case .host(let host, let port): transport.connect(host: host, port: port, timeout: timeout, tls: tls)
-                case .unix(let path): transport.connect(to: .unix(path: path), timeout: timeout, tls: tls)
-                }
-            roomsByConnection[id] = room
-            connectionsByRoom[room] = id
+            connect(room, to: endpoint, isSecure: isSecure, timeout: timeout, transport)
         case .startTLS(let room, let host):
             guard let id = connectionsByRoom[room] else { break }
             securing.insert(room)
             transport.startTLS(id, tlsSettings(room), host: host)
         case .sendUpstream(let room, let slice):
             if let id = connectionsByRoom[room] { transport.send(id, slice) }
-        case .closeUpstream(let room, let flush):
-            // From here on the connection is nobody's: its end is no news to the bridge.
-            guard let id = connectionsByRoom.removeValue(forKey: room) else { break }
-            roomsByConnection[id] = nil
-            securing.remove(room)
-            if flush {
-                transport.closeAfterFlush(id, linger: Self.upstreamLinger)
-            } else {
-                transport.abort(id, silently: true)
-            }
+        case .closeUpstream(let room, let flush): closeUpstream(room, flush: flush, transport)
         case .checkPassword(let check): run(check, transport)
         case .hashPassword(let hashing): run(hashing, transport)
         case .store(let ticket, let changes): store?.keep(ticket, changes, on: loop)
@@ -360,6 +352,31 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
+    private func connect(
+        _ room: RoomID, to endpoint: UpstreamEndpoint, isSecure: Bool, timeout: Duration, _ transport: Transport
+    ) {
+        let tls = isSecure ? tlsSettings(room) : nil
+        let id =
+            switch endpoint {
+            case .host(let host, let port): transport.connect(host: host, port: port, timeout: timeout, tls: tls)
+            case .unix(let path): transport.connect(to: .unix(path: path), timeout: timeout, tls: tls)
+            }
+        roomsByConnection[id] = room
+        connectionsByRoom[room] = id
+    }
+
+    /// From here on the connection is nobody's: its end is no news to the bridge.
+    private func closeUpstream(_ room: RoomID, flush: Bool, _ transport: Transport) {
+        guard let id = connectionsByRoom.removeValue(forKey: room) else { return }
+        roomsByConnection[id] = nil
+        securing.remove(room)
+        if flush {
+            transport.closeAfterFlush(id, linger: Self.upstreamLinger)
+        } else {
+            transport.abort(id, silently: true)
+        }
+    }
+
     /// A line for clients of whom some come over WebSocket.
     private func fanOut(
         _ slice: ByteSlice, _ clients: [ClientID], _ except: ClientID?, _ transport: Transport
@@ -367,13 +384,13 @@ final class BridgeDriver: TransportDelegate {
         var framed = FramedSlice(slice)
         for client in clients where client != except {
             let id = ConnectionID(rawValue: client.rawValue)
-            transport.send(id, framed.form(webSockets.kind(id), &webSockets.frames))
+            transport.send(id, webSockets.form(&framed, for: id))
         }
     }
 
     /// Brings an answer that took its time to the bridge, if that still lives, and does what follows.
     static func tell(_ transport: Transport, _ verb: (Bridge, Now) -> Void) {
-        guard let driver = (transport.delegate as? LoopHouse)?.bridge else { return }
+        guard let driver = (transport.delegate as? ConnectionRouter)?.bridge else { return }
         verb(driver.bridge, now(transport))
         driver.run(transport)
     }
@@ -383,7 +400,7 @@ final class BridgeDriver: TransportDelegate {
         let isTaken = passwordWorkers.submit {
             let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
             loop.enqueue { transport in
-                (transport.delegate as? LoopHouse)?.bridge.passwordChecked(check, verdict, transport)
+                (transport.delegate as? ConnectionRouter)?.bridge.passwordChecked(check, verdict, transport)
             }
         }
         guard !isTaken else { return }
@@ -396,7 +413,8 @@ final class BridgeDriver: TransportDelegate {
         let isTaken = passwordWorkers.submit { [loop] in
             let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
             loop.enqueue { transport in
-                (transport.delegate as? LoopHouse)?.bridge.media?.uploadChecked(check.attempt, verdict, transport)
+                (transport.delegate as? ConnectionRouter)?.bridge.media?.uploadChecked(
+                    check.attempt, verdict, transport)
             }
         }
         if !isTaken { media?.uploadChecked(check.attempt, .unavailable, transport) }
@@ -418,63 +436,5 @@ final class BridgeDriver: TransportDelegate {
     private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {
         bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Self.now(transport))
         run(transport)
-    }
-}
-
-/// Keeps strangers from filling the log: so many notes in a while, then silence until it is over.
-private struct NoteAllowance {
-    static let notes = 20
-    static let period: Duration = .seconds(60)
-
-    private var left = NoteAllowance.notes
-    private var since: MonotonicInstant?
-
-    /// Notes left after this one; nil when it is not to be written.
-    mutating func take(_ now: MonotonicInstant) -> Int? {
-        if since.map({ now >= $0 + Self.period }) ?? true {
-            since = now
-            left = Self.notes
-        }
-        guard left > 0 else { return nil }
-        left -= 1
-        return left
-    }
-}
-
-/// When to give freed memory back: a storm of joins or a large NAMES leaves the heap full of holes, and an idle client
-/// would go on costing what it cost at the worst moment.
-struct Housekeeping {
-    /// Actions after which there may be something to give back.
-    static let enoughWork = 2000
-    /// How often to look whether the moment is quiet. The heap is walked then, which takes milliseconds.
-    static let interval: Duration = .seconds(5)
-    /// Fewer actions than this in an interval: quiet.
-    static let quiet = 200
-
-    private var work = 0
-    private var workAtLook = 0
-    private var lookAt: MonotonicInstant?
-
-    mutating func worked(_ actions: Int) { work += actions }
-
-    mutating func nextDeadline(_ now: MonotonicInstant) -> MonotonicInstant? {
-        if lookAt == nil, work >= Self.enoughWork {
-            workAtLook = work
-            lookAt = now + Self.interval
-        }
-        return lookAt
-    }
-
-    /// Whether to give back now.
-    mutating func isDue(_ now: MonotonicInstant) -> Bool {
-        guard let due = lookAt, now >= due else { return false }
-        guard work - workAtLook < Self.quiet else {
-            workAtLook = work
-            lookAt = now + Self.interval
-            return false
-        }
-        lookAt = nil
-        work = 0
-        return true
     }
 }

@@ -1,9 +1,15 @@
+import Accounts
 import BridgeCore
+import BridgeTypes
 import Configuration
 import Dialects
 import Digests
 import HTTPProtocol
+import IRCServer
+import Identities
+import Rooms
 import Transport
+import Upstream
 import WSProtocol
 
 // From what the operator wrote to what the core is told.
@@ -42,12 +48,12 @@ extension BridgeSettings {
             notesChatText: configuration.log.messages,
             template: configuration.rooms.first(where: \.isTemplate).map {
                 RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
-            }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon)
-        description = configuration.server.description
-        registersBeforeConnect = configuration.identity.registrationBeforeConnect
-        bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
-        rejoins = configuration.identity.rejoin
-        gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
+            }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon,
+            description: configuration.server.description,
+            registersBeforeConnect: configuration.identity.registrationBeforeConnect,
+            bearerBackend: configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer,
+            rejoins: configuration.identity.rejoin,
+            gateways: configuration.identity.webirc.compactMap { GatewaySettings($0) })
     }
 }
 
@@ -168,13 +174,10 @@ extension RoomSettings {
             case .puppet: .puppet
             case .single: .single
             }
-        self.init(
-            name: room.name, channel: room.channel, topic: room.topic, backend: room.backendName,
-            dialect: dialect,
+        var link = LinkSettings(
+            name: room.name, backend: room.backendName, dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
-            identity: identity, receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker,
-            memberIdle: room.memberIdle ?? .zero, subprotocols: room.subprotocols,
-            requiresSubprotocol: room.requiresSubprotocol,
+            subprotocols: room.subprotocols, requiresSubprotocol: room.requiresSubprotocol,
             headers: room.headers.map { ($0.name, $0.value.revealed) },
             authenticates: room.auth.type != .none && room.auth.type != .clientCertificate,
             proxies: room.proxy.rules(environment: environmentProxies), userAgent: room.userAgent,
@@ -183,11 +186,13 @@ extension RoomSettings {
             webSocketLimits: WebSocketLimits(maxFrameBytes: room.maxFrameBytes, maxMessageBytes: room.maxMessageBytes),
             // Without a context of ours: it would cost 256 KiB a room for the few words that leave at a time.
             compression: room.compression == .offer ? WebSocketCompression(clientNoContextTakeover: true) : nil,
-            backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter,
+            backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter)
+        if let codes = room.auth.login.staleCodes, room.auth.type == .login { link.refusalCodes = Set(codes) }
+        self.init(
+            link, channel: room.channel, topic: room.topic, identity: identity,
+            receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker, memberIdle: room.memberIdle ?? .zero,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
-            connect: room.connect == .always ? .always : .whileJoined)
-        historyOnJoin = room.historyOnJoin
-        if let codes = room.auth.login.staleCodes, room.auth.type == .login { refusalCodes = Set(codes) }
+            connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin)
     }
 }
 

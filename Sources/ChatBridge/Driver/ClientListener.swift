@@ -1,5 +1,6 @@
 import BridgeCore
 import Configuration
+import IRCServer
 import Transport
 import WireBytes
 

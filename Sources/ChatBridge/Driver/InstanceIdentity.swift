@@ -10,7 +10,7 @@ enum InstanceIdentity {
     enum Outcome: Equatable {
         case kept(String)
         case made(String)
-        /// It could not be kept: people upstream will see new persons after a restart.
+        /// It could not be stored: people upstream will see new persons after a restart.
         case forgotten(String, why: String)
 
         var id: String {

@@ -1,5 +1,7 @@
 import BridgeCore
+import BridgeTypes
 import Configuration
+import IRCServer
 
 /// Writes the core's notes to the operator's log, each under the subsystem it belongs to.
 struct NoteLog: Sendable {

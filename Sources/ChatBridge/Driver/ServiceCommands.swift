@@ -1,6 +1,8 @@
 import BridgeCore
+import BridgeTypes
 import Configuration
 import Glibc
+import IRCServer
 import Transport
 
 /// The commands that run until they are stopped: `run`, `demo` and `studio`.
@@ -10,28 +12,28 @@ enum ServiceCommands {
     // MARK: - run
 
     static func run(
-        _ options: GlobalOptions, surroundings: ConfigurationSurroundings, errors: Output
+        _ options: GlobalOptions, environment: ConfigurationEnvironment, errors: Output
     ) async -> Int32 {
         let loaded: LoadedConfiguration
         do {
-            loaded = try ConfigurationLoader.load(options.request(), from: surroundings)
+            loaded = try ConfigurationLoader.load(options.request(), from: environment)
         } catch {
             errors(error.description + "\n")
             return ExitCode.configuration
         }
-        return await serve(loaded.configuration, options, surroundings, errors: errors) { _ in }
+        return await serve(loaded.configuration, options, environment, errors: errors) { _ in }
     }
 
     /// Runs a bridge until it is told to stop.
     static func serve(
-        _ configuration: Configuration, _ options: GlobalOptions, _ surroundings: ConfigurationSurroundings,
+        _ configuration: Configuration, _ options: GlobalOptions, _ environment: ConfigurationEnvironment,
         errors: Output, observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
         started: (BridgeService) -> Void
     ) async -> Int32 {
         let sink: DescriptorLogSink
         do {
             sink = try DescriptorLogSink.open(
-                configuration.log, color: options.color, variables: surroundings.variables)
+                configuration.log, color: options.color, variables: environment.variables)
         } catch {
             errors("chatbridge: \(error)\n")
             return ExitCode.configuration
@@ -41,7 +43,7 @@ enum ServiceCommands {
         let instanceID = instanceID(configuration, log)
         do {
             let service = try await BridgeService.start(
-                configuration, instanceID: instanceID, surroundings: surroundings, log: log,
+                configuration, instanceID: instanceID, environment: environment, log: log,
                 stopsOnSignals: true,
                 note: { note in
                     notes(note)
@@ -72,7 +74,7 @@ enum ServiceCommands {
         if case .forgotten(_, let why) = outcome {
             log.warn(
                 "instance-id-not-kept",
-                "this installation's id cannot be kept; after a restart its people are new people upstream",
+                "cannot store the instance id; after a restart IRC users have new ids upstream",
                 ["reason": LogValue(why)])
         }
         return outcome.id

@@ -1,9 +1,13 @@
 import BridgeCore
+import BridgeTypes
 import CSystem
 import ChatModel
 import Configuration
 import Glibc
+import IRCServer
+import Rooms
 import Store
+import Threads
 import Transport
 
 /// Carries the bridge's orders and questions to the store, and its answers back to the loop.
@@ -38,7 +42,7 @@ final class StoreDriver: Sendable {
     /// Opens what `configuration` names; nil where nothing is to be kept. Blocks on the disk.
     static func open(
         _ configuration: StorageConfiguration, stateDirectory: String
-    ) throws(BridgeService.StartError) -> Opened? {
+    ) throws(StartError) -> Opened? {
         guard case .sqlite(let written) = configuration.place else { return nil }
         let path = written.hasPrefix("/") ? written : "\(stateDirectory)/\(written)"
         let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
@@ -54,23 +58,23 @@ final class StoreDriver: Sendable {
             (store, opening) = try Store.open(
                 settings(configuration, path: path), wallClockMilliseconds: cb_realtime_nanoseconds() / 1_000_000)
         } catch {
-            throw BridgeService.StartError(description: error.description)
+            throw StartError(description: error.description)
         }
         let state: StoredState
         do throws(StoreFailure) {
             state = try store.load()
         } catch {
             store.close(within: .zero)
-            throw BridgeService.StartError(description: "The database \(path) cannot be read: \(error.sentence).")
+            throw StartError(description: "The database \(path) cannot be read: \(error.sentence).")
         }
         return Opened(
             driver: StoreDriver(store, path: path), state: state, movedAside: opening.movedAside,
             aloneBecause: opening.aloneBecause)
     }
 
-    private static func unwritable(_ folder: String, _ reason: String) -> BridgeService.StartError {
-        BridgeService.StartError(
-            description: "\(folder) cannot be written (\(reason)), so nothing can be kept there. Name another folder "
+    private static func unwritable(_ folder: String, _ reason: String) -> StartError {
+        StartError(
+            description: "\(folder) is not writable (\(reason)). Name another folder "
                 + "with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
@@ -166,49 +170,28 @@ final class StoreDriver: Sendable {
         let began = ContinuousClock.now
         store.close(within: limit)
         let state = record.state
-        if case .failing(let reason) = state.condition { return "what was said last may not be kept: \(reason)" }
+        if case .failing(let reason) = state.condition { return "recent messages may not be stored: \(reason)" }
         // A store that ran out of time drops what waits and calls it settled.
         guard state.settled >= state.handedOver, ContinuousClock.now - began < limit else {
-            return "what was said last may not be kept: the disk took too long"
+            return "recent messages may not be stored: the disk took too long"
         }
         return nil
     }
 }
 
 /// What the store was told and has told, for those who ask when the loop has ended.
-///
-/// Sendable because the state is reached only between lock and unlock, and neither mutex nor state ever moves.
-private final class StoreRecord: @unchecked Sendable {
+private final class StoreRecord: Sendable {
     struct State {
         var handedOver = StoreTicket(rawValue: 0)
         var settled = StoreTicket(rawValue: 0)
         var condition = StoreCondition.sound
     }
 
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private var now = State()
+    private let now = Locked(State())
 
-    init() {
-        mutex = .allocate(capacity: 1)
-        mutex.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(mutex, nil)
-    }
+    var state: State { now.withLock { $0 } }
 
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deinitialize(count: 1)
-        mutex.deallocate()
-    }
-
-    private func withLock<R>(_ body: (inout State) -> R) -> R {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return body(&now)
-    }
-
-    var state: State { withLock { $0 } }
-
-    func handedOver(_ ticket: StoreTicket) { withLock { $0.handedOver = max($0.handedOver, ticket) } }
-    func settled(through ticket: StoreTicket) { withLock { $0.settled = max($0.settled, ticket) } }
-    func changed(_ condition: StoreCondition) { withLock { $0.condition = condition } }
+    func handedOver(_ ticket: StoreTicket) { now.withLock { $0.handedOver = max($0.handedOver, ticket) } }
+    func settled(through ticket: StoreTicket) { now.withLock { $0.settled = max($0.settled, ticket) } }
+    func changed(_ condition: StoreCondition) { now.withLock { $0.condition = condition } }
 }

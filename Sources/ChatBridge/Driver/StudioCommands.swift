@@ -1,6 +1,8 @@
 import BridgeCore
+import BridgeTypes
 import Configuration
 import Glibc
+import IRCServer
 import Studio
 import Transport
 
@@ -12,13 +14,13 @@ extension ServiceCommands {
     static let demoRoom = "lobby"
 
     static func demo(
-        _ options: GlobalOptions, surroundings: ConfigurationSurroundings, output: @escaping Output, errors: Output
+        _ options: GlobalOptions, environment: ConfigurationEnvironment, output: @escaping Output, errors: Output
     ) async -> Int32 {
         var configuration: Configuration
         do {
             // Its backend forgets everything when it ends.
             configuration = try ConfigurationLoader.load(
-                options.request(needsRooms: false, storage: .memory), from: surroundings
+                options.request(needsRooms: false, storage: .memory), from: environment
             ).configuration
         } catch {
             errors(error.description + "\n")
@@ -39,7 +41,7 @@ extension ServiceCommands {
             return ExitCode.software
         }
         return await serve(
-            configuration, options, surroundings, errors: errors,
+            configuration, options, environment, errors: errors,
             observe: { note in
                 guard note.event == "client-joined", let nick = note.metadata["nick"] else { return }
                 studio.greet(room: demoRoom, name: nick)

@@ -45,15 +45,15 @@ enum WebSocketSubprotocol: String, CaseIterable {
 
 /// A client whose WebSocket stands. By reference, because a connection cannot be taken out of a table and back.
 final class WebSocketPeer {
-    var connection: WebSocketConnection
+    fileprivate var connection: WebSocketConnection
     /// Nil: no subprotocol was agreed on, and the client's first message tells which kind it likes.
     let subprotocol: WebSocketSubprotocol?
     private let compresses: Bool
-    var isText: Bool
+    private var isText: Bool
     /// The bridge wants no more for now.
-    var isPaused = false
+    private(set) var isPaused = false
     /// What came behind the message that made the bridge pause. At most one read.
-    var held = ReceiveBuffer()
+    private var held = ReceiveBuffer()
 
     init(subprotocol: WebSocketSubprotocol?, compression: WebSocketCompression?) {
         self.subprotocol = subprotocol
@@ -64,6 +64,25 @@ final class WebSocketPeer {
         connection = WebSocketConnection(
             role: .server, limits: WebSocketLimits(maxFrameBytes: limit, maxMessageBytes: limit),
             compression: compression)
+    }
+
+    var hasHeld: Bool { !held.isEmpty }
+
+    func pause() { isPaused = true }
+    func resume() { isPaused = false }
+    func hold(_ bytes: UnsafeRawBufferPointer) { held.append(bytes) }
+
+    func takeHeld() -> ReceiveBuffer {
+        var taken = ReceiveBuffer()
+        swap(&taken, &held)
+        return taken
+    }
+
+    /// The client sent a message; whether it is answered in another kind from now on.
+    func said(isText: Bool) -> Bool {
+        guard subprotocol == nil, self.isText != isText else { return false }
+        self.isText = isText
+        return true
     }
 
     var kind: WebSocketKind {
@@ -99,14 +118,14 @@ struct WebSocketOpening {
 struct WebSocketClients: ~Copyable {
     private(set) var openings: [ConnectionID: WebSocketOpening] = [:]
     private var openingsByAddress: [SocketAddress: Int] = [:]
-    var deadlines = DeadlineHeap<ConnectionID>()
+    private var deadlines = DeadlineHeap<ConnectionID>()
     private(set) var peers: [ConnectionID: WebSocketPeer] = [:]
     /// The kind of each client by its slot, so that a line to a room costs the others a look into an array.
     private var kinds: [WebSocketKind] = []
-    var frames = WebSocketFrames()
+    private var frames = WebSocketFrames()
     /// Those whose held bytes may be read now.
-    var resumed: [ConnectionID] = []
-    var isContinuing = false
+    private var resumed: [ConnectionID] = []
+    private var isContinuing = false
 
     var isEmpty: Bool { peers.isEmpty && openings.isEmpty }
 
@@ -150,6 +169,29 @@ struct WebSocketClients: ~Copyable {
         return opening
     }
 
+    /// When a request has taken too long; nil: none is under way.
+    mutating func nextDeadline() -> MonotonicInstant? { deadlines.next() }
+
+    /// A connection whose request has taken too long. Its opening is still to be ended.
+    mutating func popLate(_ now: MonotonicInstant) -> ConnectionID? { deadlines.popDue(now) }
+
+    /// The answer to a request that is accepted; nil when there is none.
+    mutating func acceptance(_ opening: WebSocketOpening, _ subprotocol: WebSocketSubprotocol?) -> ByteSlice? {
+        let isWritten = opening.handshake.accept(subprotocol: subprotocol?.rawValue, into: &frames.writer)
+        let response = frames.writer.take()
+        return isWritten ? response : nil
+    }
+
+    /// The answer to a request that is refused; nil when it cannot be written.
+    mutating func refusal(
+        _ status: Int, _ reason: String, _ headers: [(name: String, value: String)], body: String
+    ) -> ByteSlice? {
+        let isWritten = WebSocketServerHandshake.refuse(
+            status: status, reason: reason, headers: headers, body: body, into: &frames.writer)
+        let response = frames.writer.take()
+        return isWritten ? response : nil
+    }
+
     // MARK: - While it stands
 
     mutating func add(_ id: ConnectionID, _ peer: WebSocketPeer) {
@@ -168,6 +210,54 @@ struct WebSocketClients: ~Copyable {
         kinds[id.slot] = kind
     }
 
+    /// Goes through what a client sent, up to its next event; false when there is none.
+    ///
+    /// - Returns: also what the WebSocket itself has to say to it.
+    mutating func takeEvent(
+        of peer: WebSocketPeer, from rest: inout UnsafeRawBufferPointer, _ deliver: (WebSocketConnection.Event) -> Void
+    ) -> (hasEvent: Bool, answer: ByteSlice?) {
+        var random = SystemRandomNumberGenerator()
+        let hasEvent = peer.connection.takeEvent(from: &rest, output: &frames.writer, using: &random, deliver)
+        return (hasEvent, frames.writer.count > 0 ? frames.writer.take() : nil)
+    }
+
+    /// The goodbye to a client, which is none of these any more.
+    mutating func close(_ id: ConnectionID, _ code: WebSocketCloseCode, now: MonotonicInstant) -> ByteSlice? {
+        guard let peer = peers[id] else { return nil }
+        var random = SystemRandomNumberGenerator()
+        peer.connection.close(code: code, reason: "", now: now, output: &frames.writer, using: &random)
+        remove(id)
+        return frames.writer.take()
+    }
+
+    /// A line as this client takes it.
+    @inline(__always)
+    mutating func form(_ slice: ByteSlice, for id: ConnectionID) -> ByteSlice {
+        let kind = kind(id)
+        return kind == .none ? slice : frames.messages(slice, kind)
+    }
+
+    /// The same for a line that goes to many.
+    @inline(__always)
+    mutating func form(_ framed: inout FramedSlice, for id: ConnectionID) -> ByteSlice {
+        framed.form(kind(id), &frames)
+    }
+
+    // MARK: - What was held back
+
+    /// What was held back of this client may be read once ``nextResumed()`` says so.
+    mutating func resumed(_ id: ConnectionID) { resumed.append(id) }
+
+    /// Whether somebody's held bytes may be read now, and nobody does so already; ends with ``endContinuing()``.
+    mutating func beginContinuing() -> Bool {
+        guard !resumed.isEmpty, !isContinuing else { return false }
+        isContinuing = true
+        return true
+    }
+
+    mutating func nextResumed() -> ConnectionID? { resumed.popLast() }
+    mutating func endContinuing() { isContinuing = false }
+
     @inline(__always)
     func kind(_ id: ConnectionID) -> WebSocketKind {
         id.slot < kinds.count ? kinds[id.slot] : .none
@@ -179,7 +269,7 @@ struct WebSocketFrames: ~Copyable {
     // Between them, all kinds: a message that is not compressed is the same with and without the extension.
     private var plain = WebSocketConnection(role: .server)
     private var compressing = WebSocketConnection(role: .server, compression: WebSocketClientLimits.compression)
-    var writer = ByteWriter()
+    fileprivate var writer = ByteWriter()
     private var random = SystemRandomNumberGenerator()
 
     /// The messages for the lines in `slice`.

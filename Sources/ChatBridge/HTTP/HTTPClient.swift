@@ -21,7 +21,7 @@ enum HTTPClientBounds {
 ///
 /// Answers come through a callback on the loop, never from within ``send(_:transport:completion:)``; from elsewhere, see
 /// ``HTTPClientHandle``.
-final class HTTPClient: LoopTenant {
+final class HTTPClient: LoopClient {
     typealias Completion = (Result<HTTPClientResponse, HTTPClientError>, Transport) -> Void
 
     /// Names a request until it is answered; numbers are not reused.

@@ -6,7 +6,7 @@ import WireBytes
 ///
 /// It runs an ``HTTPServerConnection`` for each client. Bodies are collected up to the route's limit; answers come from
 /// the routes, at once or later.
-final class HTTPServer: LoopTenant {
+final class HTTPServer: LoopClient {
     /// By reference, because a machine cannot be taken out of a dictionary and back without a copy.
     private final class Peer {
         var connection: HTTPServerConnection
@@ -28,9 +28,9 @@ final class HTTPServer: LoopTenant {
         /// Bytes that were queued since the connection began.
         var written = 0
         /// One of the server's connections, let go with this; nil: a spare one.
-        private let place: HTTPPlaces.Pass?
+        private let place: ConcurrencyLimiter.Permit?
         /// Of the visitor for whom a web server asks, until there is an answer.
-        var visit: HTTPPlaces.Pass?
+        var visit: ConcurrencyLimiter.Permit?
         /// Number of the exchange that is owed an answer; 0 for none.
         var exchange: UInt64 = 0
         var answerBy: MonotonicInstant?
@@ -43,7 +43,7 @@ final class HTTPServer: LoopTenant {
 
         init(
             _ connection: HTTPServerConnection, _ address: SocketAddress, _ visitor: HTTPVisitor, _ site: HTTPSite,
-            _ pace: HTTPPace.Limits, _ place: HTTPPlaces.Pass?
+            _ pace: HTTPPace.Limits, _ place: ConcurrencyLimiter.Permit?
         ) {
             self.connection = connection
             self.address = address
@@ -56,10 +56,10 @@ final class HTTPServer: LoopTenant {
 
     private let limits: HTTPServerLimits
     private let pace: HTTPPace.Limits
-    private let places = HTTPPlaces(
+    private let places = ConcurrencyLimiter(
         limit: HTTPServerBounds.maxConnections, limitOfEach: HTTPServerBounds.connectionsPerVisitor)
     /// Of those for whom web servers ask.
-    private let visits = HTTPPlaces(
+    private let visits = ConcurrencyLimiter(
         limit: HTTPServerBounds.maxConnections + HTTPServerBounds.spareConnections,
         limitOfEach: HTTPServerBounds.connectionsPerVisitor)
     /// In the order in which they came; some may be gone.
@@ -118,7 +118,7 @@ final class HTTPServer: LoopTenant {
         if place == nil {
             // Nobody knows yet what is asked; a client that is in earnest comes again. One from outside that has all it may
             // have knows by itself that we live.
-            guard site.hasVitalRoutes, visitor.isCrowd || places.isFull else {
+            guard site.hasVitalRoutes, visitor.isSharedAddress || places.isFull else {
                 return transport.abort(id, silently: true)
             }
             makeRoom(for: visitor, transport)

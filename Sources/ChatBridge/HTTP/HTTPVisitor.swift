@@ -8,23 +8,23 @@ struct HTTPVisitor: Hashable, Sendable {
     /// The visitor's address, or of an IPv6 address the /64, all of which one customer has.
     var network: String
     /// Many may come from there, who cannot be told apart: a web server does not say for whom it asks.
-    var isCrowd: Bool
+    var isSharedAddress: Bool
 
     /// What they count as. A web server is somebody else than a visitor from its address.
-    var key: String { isCrowd ? "behind " + network : network }
+    var key: String { isSharedAddress ? "behind " + network : network }
 
-    init(network: String, isCrowd: Bool = false) {
+    init(network: String, isSharedAddress: Bool = false) {
         self.network = network
-        self.isCrowd = isCrowd
+        self.isSharedAddress = isSharedAddress
     }
 
     /// Whose connection it is, before anything is asked.
     init(_ peer: SocketAddress, _ proxies: HTTPProxies) {
         guard let address = NetworkAddress(peer.host) else {
-            self.init(network: peer.host, isCrowd: true)
+            self.init(network: peer.host, isSharedAddress: true)
             return
         }
-        self.init(network: Self.network(of: address), isCrowd: proxies.contains(address))
+        self.init(network: Self.network(of: address), isSharedAddress: proxies.contains(address))
     }
 
     /// Whose request it is, as far as those say who may say it.

@@ -1,7 +1,10 @@
 import BridgeCore
 import ChatModel
 import HTTPProtocol
+import IRCServer
 import JSONText
+import Rooms
+import Upstream
 
 /// What a supervisor asks: is the process alive, and may it be given work.
 ///

@@ -1,14 +1,12 @@
 import Configuration
 import Glibc
+import Threads
 
 /// Writes each line with one `write(2)` to a descriptor.
 ///
 /// A line that the descriptor has no room for (a full pipe set to non-blocking) is dropped and counted, never waited for:
 /// a log must not stop the relay. The next line that fits is preceded by one that tells how many were lost.
-///
-/// `@unchecked Sendable`: the descriptor and the rendering never change; `lock` lives in memory that this object owns
-/// from init to deinit and never moves; `state` is only touched in `write` between lock and unlock.
-final class DescriptorLogSink: LogSink, @unchecked Sendable {
+final class DescriptorLogSink: LogSink {
     struct OpenError: Error, CustomStringConvertible {
         var description: String
     }
@@ -23,8 +21,7 @@ final class DescriptorLogSink: LogSink, @unchecked Sendable {
     private let closesDescriptor: Bool
     private let rendering: LogRendering
     private let clock: @Sendable () -> Int64
-    private let lock: UnsafeMutablePointer<pthread_mutex_t>
-    private var state = State()
+    private let state = Locked(State())
 
     /// - Parameters:
     ///   - closing: whether the descriptor is closed with the sink.
@@ -37,15 +34,9 @@ final class DescriptorLogSink: LogSink, @unchecked Sendable {
         self.closesDescriptor = closing
         self.rendering = rendering
         self.clock = clock
-        lock = .allocate(capacity: 1)
-        lock.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(lock, nil)
     }
 
     deinit {
-        pthread_mutex_destroy(lock)
-        lock.deinitialize(count: 1)
-        lock.deallocate()
         if closesDescriptor { _ = close(descriptor) }
     }
 
@@ -88,8 +79,10 @@ final class DescriptorLogSink: LogSink, @unchecked Sendable {
             LogRecord(
                 milliseconds: now, level: level, subsystem: subsystem, event: event, message: message,
                 metadata: metadata), rendering)
-        pthread_mutex_lock(lock)
-        defer { pthread_mutex_unlock(lock) }
+        state.withLock { write(line, now, &$0) }
+    }
+
+    private func write(_ line: [UInt8], _ now: Int64, _ state: inout State) {
         // Together with the line, or a stalled reader's pipe would fill up with notices.
         var notice: [UInt8] = []
         if state.droppedLineCount > 0 {
@@ -99,13 +92,13 @@ final class DescriptorLogSink: LogSink, @unchecked Sendable {
                     message: "log lines were dropped, their reader was too slow",
                     metadata: [("count", LogValue(state.droppedLineCount))]), rendering)
         }
-        let sent = put(notice + line)
+        let sent = put(notice + line, &state)
         if sent >= notice.count { state.droppedLineCount = 0 }
         if sent < notice.count + line.count { state.droppedLineCount += 1 }
     }
 
     /// Writes bytes that end in a newline, or as many as there is room for. Returns how many of them went out.
-    private func put(_ bytes: [UInt8]) -> Int {
+    private func put(_ bytes: [UInt8], _ state: inout State) -> Int {
         let lead = state.isMidLine ? [UInt8(ascii: "\n")] : []
         let sent = (lead + bytes).withUnsafeBytes { buffer in
             var sent = 0

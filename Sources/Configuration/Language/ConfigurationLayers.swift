@@ -123,7 +123,7 @@ struct ConfigurationLayers {
                 if index == elements.count { elements.append(ConfigurationNode(.table([]), origin: origin)) }
             }
             let problem = insert(value, at: rest, shape: .table(keys), origin: origin, into: &elements[index])
-            if problem == nil { node.content = .array(elements) }
+            if problem == nil { node = ConfigurationNode(.array(elements), origin: node.origin) }
             return problem
         }
     }
@@ -181,11 +181,11 @@ struct ConfigurationLayers {
     /// The room's name where `CHATBRIDGE_ROOM` does not say.
     static let defaultRoom = "lobby"
 
-    mutating func laySidecar(_ surroundings: ConfigurationSurroundings) {
-        reportNearMisses(surroundings.variables)
+    mutating func laySidecar(_ environment: ConfigurationEnvironment) {
+        reportNearMisses(environment.variables)
         // Compose files pass unset variables on as empty ones.
         func value(_ variable: SidecarVariable) -> String? {
-            surroundings.variables[variable.rawValue].flatMap { $0.isEmpty ? nil : $0 }
+            environment.variables[variable.rawValue].flatMap { $0.isEmpty ? nil : $0 }
         }
         func node(_ variable: SidecarVariable) -> ConfigurationNode? {
             value(variable).map { ConfigurationNode(.string($0), origin: variable.origin) }
@@ -263,7 +263,7 @@ struct ConfigurationLayers {
     }
 
     private mutating func updateRoom(_ name: ConfigurationNode, _ body: (inout ConfigurationNode) -> Void) {
-        var rooms = tree["rooms"] ?? ConfigurationNode(.array([]), origin: name.origin)
+        let rooms = tree["rooms"] ?? ConfigurationNode(.array([]), origin: name.origin)
         guard case .array(var elements) = rooms.content else { return }
         var index = elements.firstIndex { $0["name"]?.content == name.content }
         if index == nil {
@@ -274,7 +274,6 @@ struct ConfigurationLayers {
         }
         guard let index else { return }
         body(&elements[index])
-        rooms.content = .array(elements)
-        tree.set("rooms", to: rooms)
+        tree.set("rooms", to: ConfigurationNode(.array(elements), origin: rooms.origin))
     }
 }

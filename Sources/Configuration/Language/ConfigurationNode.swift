@@ -103,8 +103,8 @@ struct ConfigurationNode: Equatable, Sendable {
         var comment: String?
     }
 
-    var content: Content
-    var origin: ConfigurationOrigin
+    private(set) var content: Content
+    let origin: ConfigurationOrigin
 
     init(_ content: Content, origin: ConfigurationOrigin = .builtIn) {
         self.content = content

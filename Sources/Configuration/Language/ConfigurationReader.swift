@@ -1,7 +1,7 @@
 import WireBytes
 
 /// What a configuration may depend on besides its own text; the real process in production, plain values in tests.
-package struct ConfigurationSurroundings: Sendable {
+package struct ConfigurationEnvironment: Sendable {
     package enum FileProblem: Error, Equatable {
         case notFound
         /// Anything else, as a sentence.
@@ -24,20 +24,23 @@ package struct ConfigurationSurroundings: Sendable {
 
 /// Collects what is wrong, and where each setting came from, while the schema reads a tree.
 struct ConfigurationReader: Sendable {
-    let surroundings: ConfigurationSurroundings
+    let environment: ConfigurationEnvironment
     private(set) var problems: [ConfigurationProblem] = []
     /// Where each setting that somebody wrote came from, by dotted path: `limits.multiline.max_lines`, `rooms[0].url`.
     private(set) var origins: [String: ConfigurationOrigin] = [:]
     /// Names of `[dialects]`, also of those that are wrong.
-    var dialectNames: [String] = []
+    private(set) var dialectNames: [String] = []
     /// The steps to what is being read: keys, and indexes as `[0]`.
     private(set) var path: [String] = []
 
-    init(surroundings: ConfigurationSurroundings) { self.surroundings = surroundings }
+    init(environment: ConfigurationEnvironment) { self.environment = environment }
 
     mutating func report(_ origin: ConfigurationOrigin, _ message: String) {
         problems.append(ConfigurationProblem(origin: origin, message: message))
     }
+
+    /// There is a `[dialects.NAME]`, right or wrong.
+    mutating func addDialect(named name: String) { dialectNames.append(name) }
 
     /// Runs `body` one key or index (`[0]`) deeper and remembers that this setting was written.
     mutating func descend(_ step: String, origin: ConfigurationOrigin, _ body: (inout Self) -> Void) {
@@ -69,13 +72,13 @@ struct ConfigurationReader: Sendable {
     /// The string at `node` where there is one and its interpolations can be carried out; reports nothing.
     func stringIfAny(_ node: ConfigurationNode?) -> String? {
         guard case .string(let raw)? = node?.content, let origin = node?.origin else { return nil }
-        return origin.layer == .file ? try? Interpolation.expand(raw, surroundings: surroundings) : raw
+        return origin.layer == .file ? try? Interpolation.expand(raw, environment: environment) : raw
     }
 
     private mutating func expand(_ raw: String, origin: ConfigurationOrigin) -> String? {
         guard origin.layer == .file else { return raw }
         do {
-            return try Interpolation.expand(raw, surroundings: surroundings)
+            return try Interpolation.expand(raw, environment: environment)
         } catch {
             report(origin, error.message)
             return nil
@@ -93,11 +96,28 @@ struct ConfigurationReader: Sendable {
     /// Contents of a file that a setting names, without one trailing newline, or nil after reporting why not.
     mutating func contents(ofFile path: String, origin: ConfigurationOrigin) -> String? {
         do {
-            return try FileText.read(path, surroundings: surroundings)
+            return try FileText.read(path, environment: environment)
         } catch {
             report(origin, error.message)
             return nil
         }
+    }
+}
+
+extension ConfigurationReader {
+    /// The file of a systemd credential, or nil after reporting why there is none.
+    ///
+    /// Source: systemd.exec(5), LoadCredential=.
+    mutating func credentialPath(_ name: String, origin: ConfigurationOrigin) -> String? {
+        guard !name.contains("/"), name != ".", name != ".." else {
+            report(origin, "a credential has a name, not a path; there is a key that ends in _file for \"\(name)\"")
+            return nil
+        }
+        guard let directory = environment.variables["CREDENTIALS_DIRECTORY"], !directory.isEmpty else {
+            report(origin, "there is no $CREDENTIALS_DIRECTORY: no LoadCredential= in the systemd unit?")
+            return nil
+        }
+        return "\(directory)/\(name)"
     }
 }
 
@@ -114,8 +134,8 @@ enum FileText {
     static let maxByteCount = 64 * 1024
 
     /// The UTF-8 text of a file without one trailing newline.
-    static func read(_ path: String, surroundings: ConfigurationSurroundings) throws(InterpolationError) -> String {
-        switch surroundings.readFile(path) {
+    static func read(_ path: String, environment: ConfigurationEnvironment) throws(InterpolationError) -> String {
+        switch environment.readFile(path) {
         case .failure(.notFound): throw InterpolationError(message: "there is no file \"\(path)\"")
         case .failure(.unreadable(let reason)):
             throw InterpolationError(message: "cannot read \"\(path)\": \(reason)")
@@ -137,7 +157,7 @@ enum FileText {
 /// as `$scram-sha-256$…` need no escapes.
 enum Interpolation {
     static func expand(
-        _ text: String, surroundings: ConfigurationSurroundings
+        _ text: String, environment: ConfigurationEnvironment
     ) throws(InterpolationError) -> String {
         guard text.contains("$") else { return text }
         var result = ""
@@ -153,7 +173,7 @@ enum Interpolation {
                 guard let close = rest.firstIndex(of: "}") else {
                     throw InterpolationError(message: "\"${\" without \"}\" (a dollar sign is written \"$$\")")
                 }
-                result += try value(of: rest[rest.index(after: rest.startIndex)..<close], surroundings: surroundings)
+                result += try value(of: rest[rest.index(after: rest.startIndex)..<close], environment: environment)
                 rest = rest[rest.index(after: close)...]
             default: result += "$"
             }
@@ -162,10 +182,10 @@ enum Interpolation {
     }
 
     private static func value(
-        of expression: Substring, surroundings: ConfigurationSurroundings
+        of expression: Substring, environment: ConfigurationEnvironment
     ) throws(InterpolationError) -> String {
         if expression.hasPrefix("file:") {
-            return try FileText.read(String(expression.dropFirst(5)), surroundings: surroundings)
+            return try FileText.read(String(expression.dropFirst(5)), environment: environment)
         }
         let mark = expression.firstRange(of: ":-")
         let name = String(expression[..<(mark?.lowerBound ?? expression.endIndex)])
@@ -175,7 +195,7 @@ enum Interpolation {
             throw InterpolationError(
                 message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default} or ${file:/path}")
         }
-        let variable = surroundings.variables[name]
+        let variable = environment.variables[name]
         if let mark {
             if let variable, !variable.isEmpty { return variable }
             return String(expression[mark.upperBound...])

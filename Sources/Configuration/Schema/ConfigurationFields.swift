@@ -40,6 +40,22 @@ extension ConfigurationForm where Value == String {
 
 }
 
+extension ConfigurationForm where Value == UInt32? {
+    /// Permission bits in octal, such as "0660".
+    static var permissions: Self {
+        text("permissions in octal, such as \"0660\"") { (text: String) throws(AddressError) -> UInt32?? in
+            guard (3...4).contains(text.utf8.count), let bits = UInt32(text, radix: 8), bits <= 0o777 else {
+                return nil
+            }
+            return .some(bits)
+        } print: { bits in
+            guard let bits else { return nil }
+            let digits = String(bits, radix: 8)
+            return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        }
+    }
+}
+
 extension ConfigurationForm where Value == PasswordVerifier? {
     static var password: Self {
         Self(expected: "a string", shape: .leaf) { node, value, reader in

@@ -26,7 +26,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             tables: "accounts", \.accounts, account, identity: "name", initial: { _ in AccountConfiguration() },
             "who may log in"),
-        ConfigurationKey("storage", \.storage, .section(StorageConfiguration.rows), "what outlasts the process"),
+        ConfigurationKey("storage", \.storage, .section(StorageConfiguration.rows), "persistent storage"),
         ConfigurationKey("limits", \.limits, .section(limits), "what one client or backend may cost"),
         ConfigurationKey(
             tables: "http", \.http, http, initial: { _ in HTTPConfiguration() },
@@ -43,7 +43,7 @@ enum ConfigurationSchema {
     static let server: [ConfigurationKey<ServerConfiguration>] = [
         ConfigurationKey(
             "instance_id", \.instanceID, .string(ConfigurationChecks.instanceID),
-            "part of our people's ids upstream; default: random, kept in state_dir"),
+            "seeds the stable upstream ids of IRC users; default: random, stored in state_dir"),
         ConfigurationKey(
             "name", \.name, .string(ConfigurationChecks.serverName), "server name on IRC; default: host name"),
         ConfigurationKey("network", \.network, .string(ConfigurationChecks.network), "ISUPPORT NETWORK"),
@@ -128,7 +128,7 @@ enum ConfigurationSchema {
         ConfigurationKey(
             "require_subprotocol", \.requiresSubprotocol, .boolean, "a backend that chooses none is refused"),
         ConfigurationKey("headers", \.headers, .headers, "more fields for the handshake; values are never shown"),
-        ConfigurationKey("auth", \.auth, .section(auth, inline: true), "how we prove who we are"),
+        ConfigurationKey("auth", \.auth, .section(AuthConfiguration.rows, inline: true), "how we prove who we are"),
         ConfigurationKey(
             "proxy", \.proxy, .proxy,
             "http://USER:PASSWORD@HOST:PORT, \"off\", or \"\": what HTTPS_PROXY and the like say"),
@@ -153,32 +153,6 @@ enum ConfigurationSchema {
             "history_on_join", \.historyOnJoin, .integer(0...500),
             "newest messages for a client that enters and cannot ask for them; 0: none"),
     ]
-
-    static let auth: [ConfigurationKey<AuthConfiguration>] =
-        [
-            ConfigurationKey(
-                "type", \.type, .choice, "none | bearer | basic | query | header | message | login | client-cert"),
-            ConfigurationKey("token", \.token, .secretText, group: "token", "the token itself"),
-            ConfigurationKey(
-                "token_file", \.token, .secretFile, group: "token", "a file with it, read for each attempt"),
-            ConfigurationKey(
-                "token_credential", \.token, .secretCredential, group: "token", "a systemd credential with it"),
-            ConfigurationKey("user", \.user, .optionalString(ConfigurationChecks.authUser), "for basic and login"),
-            ConfigurationKey("password", \.password, .secretText, group: "password", "for basic and login"),
-            ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
-            ConfigurationKey(
-                "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
-            ConfigurationKey(
-                "param", \.param, .optionalString(ConfigurationChecks.queryName),
-                "for query: the parameter's name; default: \"access_token\""),
-            ConfigurationKey(
-                "name", \.headerName, .optionalString(ConfigurationChecks.authHeader),
-                "for header: the field's name; default: \"Authorization\""),
-            ConfigurationKey(
-                "format", \.format, .optionalString(ConfigurationChecks.authFormat),
-                "for header: {token} is the token; default: \"{token}\""),
-        ]
-        + LoginConfiguration.rows
 
     static let upstreamTLS: [ConfigurationKey<UpstreamTLSConfiguration>] = [
         ConfigurationKey("ca", \.authorities, .string(), "a PEM file; default: the system's authorities"),

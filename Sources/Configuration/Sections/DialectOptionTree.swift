@@ -48,8 +48,7 @@ package struct DialectOptionTree: Sendable {
             lay(entry.node, over: &result[index].node)
             result[index].keyOrigin = entry.keyOrigin
         }
-        lower.content = .table(result)
-        lower.origin = upper.origin
+        lower = ConfigurationNode(.table(result), origin: upper.origin)
     }
 
     private mutating func expand(_ node: ConfigurationNode, _ reader: inout ConfigurationReader) -> ConfigurationNode? {
@@ -179,56 +178,6 @@ extension ConfigurationForm where Value == DialectOptionTree {
             value.lay(node, &reader)
         } write: {
             $0.printed
-        }
-    }
-}
-
-// MARK: - The dialect of a room
-
-extension Configuration {
-    /// The dialect of a room or of a backend's rooms, with their options; nil for a name that there is not.
-    package func dialect(of room: RoomConfiguration) throws(DialectOptionError) -> (any Dialect)? {
-        var members = room.options.json.object ?? []
-        if DialectTable.row(named: room.dialect)?.takesBase == true, !members.contains(where: { $0.key == "base" }),
-            let base = room.effectiveHTTPBase?.baseText
-        {
-            members.append(JSONValue.Member("base", .string(base)))
-        }
-        return try dialect(named: room.dialect, options: DialectOptions(.object(members)))
-    }
-}
-
-extension HTTPURL {
-    /// The URL without a slash at its end.
-    fileprivate var baseText: String {
-        let text = description
-        return text.hasSuffix("/") ? String(text.dropLast()) : text
-    }
-}
-
-extension ConfigurationCompletion {
-    /// - Parameter inherited: what was checked already, where the room has its options from a backend.
-    mutating func checkOptions(_ room: RoomConfiguration, at path: String, inherited: RoomConfiguration?) {
-        if let inherited, inherited.options == room.options, inherited.dialect == room.dialect { return }
-        do throws(DialectOptionError) {
-            if let dialect = try configuration.dialect(of: room) { checkCallPlaces(dialect, room, at: path) }
-        } catch {
-            let isUnknown =
-                room.options.isWritten(error.path) && !error.known.isEmpty || error.sentence == "unknown option"
-            var place = room.options.origin(of: error.path, isUnknown: isUnknown)
-            if place == .builtIn {
-                place = origin("\(path).options") ?? origin("\(path).dialect") ?? origin(path) ?? .builtIn
-            }
-            let name = (["options"] + error.path).joined(separator: ".")
-            let hint = NearestName.hint(for: error.path.last ?? "", among: error.known)
-            let known =
-                !isUnknown
-                ? ""
-                : error.known.isEmpty
-                    ? "; dialect \"\(room.dialect)\" has no options here"
-                    : hint.isEmpty ? "; there are: \(error.known.joined(separator: ", "))" : ""
-            let problem = ConfigurationProblem(origin: place, message: "\(name): \(error.sentence)\(hint)\(known)")
-            if !reader.problems.contains(problem) { reader.report(place, problem.message) }
         }
     }
 }

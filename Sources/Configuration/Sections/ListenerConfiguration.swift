@@ -1,8 +1,36 @@
 import Transport
 import WireBytes
 
-// What a listener has besides its address and its certificate: pages that may connect, proxies that may speak for others,
-// and what clients are told of TLS.
+// Where IRC clients connect: pages that may, proxies that may speak for others, and what clients are told of TLS.
+
+package struct ListenerConfiguration: Equatable, Sendable {
+    package var bind = ListenerAddress(
+        scheme: .irc, endpoint: HostPort(host: "127.0.0.1", port: ListenerAddress.defaultPort))
+    /// Permission bits of a socket file; nil: ``defaultMode``.
+    package var mode: UInt32?
+    /// Who shares a socket file, by name or number; nil: the process's own group.
+    package var group: String?
+    /// Paths of PEM files; only for `ircs://`, which needs both.
+    package var certificate = ""
+    package var key = ""
+    package var minimumTLS = TLSVersion.v12
+    /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
+    package var clientAuthorities = ""
+    /// Which pages may open a WebSocket.
+    package var origins: [OriginPattern] = [.ownHost]
+    /// Names by which clients reach the listener, in lower case.
+    package var hosts: [String] = []
+    package var proxyProtocol = ProxyProtocolUse.off
+    /// Who may say for whom it opens a connection.
+    package var trustedProxies: [TrustedPeer] = []
+    /// Only for `ircs://`.
+    package var sts = STSChoice.off
+    /// The port that plain listeners lead to; nil: the one that is bound.
+    package var stsPort: Int?
+
+    /// The owner and the group may connect.
+    package static let defaultMode: UInt32 = 0o660
+}
 
 /// From which pages a browser may open a WebSocket.
 ///
@@ -96,13 +124,6 @@ package enum STSChoice: Hashable, Sendable {
     case lasting(Duration)
 }
 
-/// A gateway that may say for whom it opens a connection, with WEBIRC.
-package struct WebIRCConfiguration: Equatable, Sendable {
-    /// Nil only until loading has complained.
-    package var password: PasswordVerifier?
-    package var from: [TrustedPeer] = []
-}
-
 /// One of those whose word is taken.
 package enum TrustedPeer: Hashable, Sendable, CustomStringConvertible {
     case range(NetworkRange)
@@ -129,13 +150,8 @@ package enum TrustedPeer: Hashable, Sendable, CustomStringConvertible {
 
 extension TrustedPeers {
     package init(_ peers: [TrustedPeer]) {
-        self.init()
-        for peer in peers {
-            switch peer {
-            case .range(let range): ranges.append(range)
-            case .unix: unix = true
-            }
-        }
+        let ranges = peers.compactMap { if case .range(let range) = $0 { range } else { nil } }
+        self.init(ranges: ranges, unix: peers.contains(.unix))
     }
 }
 
@@ -148,6 +164,32 @@ extension ListenerConfiguration {
 
     /// Who begins each connection with a PROXY header; nil: nobody does.
     package var announcingProxies: TrustedPeers? { proxyProtocol == .off ? nil : TrustedPeers(trustedProxies) }
+}
+
+extension ListenerConfiguration {
+    /// What a client hears that speaks plain text to this port.
+    package static let plainTextAnswer =
+        "ERROR :This port speaks TLS: turn TLS on in your client, or use the plain port\r\n"
+
+    /// What a browser hears that speaks plain HTTP to this port.
+    package static let plainHTTPAnswer =
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 33\r\n"
+        + "Connection: close\r\n\r\nThis port speaks TLS: use wss://\n"
+
+    /// Nil for listeners without TLS.
+    ///
+    /// - Parameter asksForCertificates: clients may have certificates by which accounts are known.
+    package func tlsSettings(
+        asksForCertificates: Bool = false, _ source: (String) -> TLSSource = TLSSource.file
+    ) -> TLSServerSettings? {
+        guard bind.isSecure else { return nil }
+        var settings = TLSServerSettings(identity: TLSIdentity(certificate: source(certificate), key: source(key)))
+        settings.minimumVersion = minimumTLS
+        if asksForCertificates { settings.clientCertificates = .welcomed }
+        if !clientAuthorities.isEmpty { settings.clientCertificates = .requested(source(clientAuthorities)) }
+        settings.plainTextAnswer = bind.isWebSocket ? Self.plainHTTPAnswer : Self.plainTextAnswer
+        return settings
+    }
 }
 
 // MARK: - Keys
@@ -177,18 +219,6 @@ extension ListenerConfiguration {
         ConfigurationKey(
             "sts_port", \.stsPort, ConfigurationForm<Int>.integer(1...65_535).optional(from: 0),
             "ircs: the port that plain listeners lead to; default: the bind's"),
-    ]
-}
-
-extension WebIRCConfiguration {
-    static let keys: [ConfigurationKey<WebIRCConfiguration>] = [
-        ConfigurationKey(
-            "password", \.password, .password, group: "password",
-            "the gateway's, as chatbridge hash-password prints it, or in plain text"),
-        ConfigurationKey("password_file", \.password, .passwordFile, group: "password", "a file with it"),
-        ConfigurationKey(
-            "password_credential", \.password, .passwordCredential, group: "password", "a systemd credential with it"),
-        ConfigurationKey("from", \.from, .trustedPeers, "where the gateway connects from, as [\"10.0.0.0/8\"]"),
     ]
 }
 
@@ -228,84 +258,6 @@ extension ConfigurationForm where Value == STSChoice {
             case .off: "off"
             case .lasting(let duration): DurationText.format(duration)
             }
-        }
-    }
-}
-
-// MARK: - Rules
-
-extension ConfigurationCompletion {
-    /// What single keys of a listener cannot know, its address and TLS apart.
-    mutating func checkDoors(_ listener: ListenerConfiguration, at path: String) {
-        let bind = listener.bind
-        // A printed configuration writes what nobody wrote.
-        if !bind.isWebSocket, listener.origins != ListenerConfiguration().origins,
-            let place = origin("\(path).origins")
-        {
-            reader.report(place, "origins are for browsers: bind = \"ws://…\" or \"wss://…\"")
-        }
-        if !bind.isWebSocket, listener.sts == .off, !listener.hosts.isEmpty, let place = origin("\(path).hosts") {
-            reader.report(place, "hosts mean nothing here: they are for ws:// and wss://, and for ircs:// with sts")
-        }
-        if listener.proxyProtocol != .off, listener.trustedProxies.isEmpty, isMissing("\(path).trusted_proxies") {
-            reader.report(
-                origin("\(path).proxy_protocol") ?? .builtIn,
-                "proxy_protocol needs trusted_proxies: from others a PROXY header would be a lie")
-        }
-        if listener.proxyProtocol == .off, !listener.trustedProxies.isEmpty, !bind.isWebSocket,
-            let place = origin("\(path).trusted_proxies"), !isRefused("\(path).proxy_protocol")
-        {
-            reader.report(place, "trusted_proxies mean nothing without proxy_protocol = \"v1v2\"")
-        }
-        if listener.trustedProxies.contains(.unix) != bind.isUnixSocket, !listener.trustedProxies.isEmpty,
-            let place = origin("\(path).trusted_proxies")
-        {
-            reader.report(
-                place,
-                bind.isUnixSocket
-                    ? "a socket file has no addresses: trusted_proxies = [\"unix\"]"
-                    : "\"unix\" is for a listener with a socket file")
-        }
-        if listener.sts != .off, bind.scheme != .ircs {
-            reader.report(
-                origin("\(path).sts") ?? .builtIn,
-                "sts is said by an ircs:// listener; plain ones then lead to it by themselves")
-        }
-        if listener.stsPort != nil, listener.sts == .off, !isRefused("\(path).sts"),
-            let place = origin("\(path).sts_port")
-        {
-            reader.report(place, "sts_port means nothing without sts")
-        }
-        // What a proxy or a gateway speaks for comes from elsewhere, wherever we are bound.
-        if bind.isLoopback, listener.isBehindProxy, !isLoginSettled {
-            reader.report(
-                origin("\(path).trusted_proxies") ?? .builtIn,
-                "\(bind) can be reached from other machines through its proxy and nobody needs a password: set "
-                    + "password or password_file in [identity], or write require_login = \"never\"")
-        }
-    }
-
-    /// Whether a list is empty because nobody wrote anything in it: what was written and refused has its own complaint.
-    private func isMissing(_ list: String) -> Bool { origin(list) == nil || reader.problems.isEmpty }
-
-    mutating func checkGateways() {
-        for (index, gateway) in configuration.identity.webirc.enumerated() {
-            let at = "identity.webirc[\(index)]"
-            let place = origin(at) ?? .builtIn
-            if gateway.password == nil,
-                !["password", "password_file", "password_credential"].contains(where: { isRefused("\(at).\($0)") })
-            {
-                reader.report(place, "this gateway has no password; \"chatbridge hash-password\" makes the hash of one")
-            }
-            if gateway.from.isEmpty, isMissing("\(at).from") {
-                reader.report(place, "this gateway may connect from nowhere; from = [\"10.0.0.1\"] says where it is")
-            }
-        }
-        if !configuration.identity.webirc.isEmpty, reader.problems.isEmpty, !isLoginSettled {
-            reader.report(
-                origin("identity.webirc") ?? .builtIn,
-                "through a gateway people come from other machines and nobody needs a password: set password or "
-                    + "password_file in [identity], or write require_login = \"never\"")
         }
     }
 }

@@ -62,18 +62,3 @@ extension ConfigurationForm where Value == HTTPURL? {
         }
     }
 }
-
-// MARK: - Rules
-
-extension ConfigurationCompletion {
-    /// What single keys of `[media]` cannot know.
-    mutating func checkMedia() {
-        let serving = configuration.http.firstIndex { $0.serve.contains(.media) }
-        if configuration.media.publicURL == nil {
-            guard let serving, let place = reader.origins["http[\(serving)].serve"] else { return }
-            reader.report(place, "media are served under media.public_url, which is empty")
-        } else if serving == nil, let place = reader.origins["media.public_url"] {
-            reader.report(place, "no [[http]] listener serves media: give one serve = [\"media\"]")
-        }
-    }
-}

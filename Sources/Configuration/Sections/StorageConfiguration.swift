@@ -150,7 +150,7 @@ extension StorageConfiguration {
             "max_messages_per_room", \.maxMessagesPerRoom,
             .integerOrOff(minMessagesPerRoom...maxMessagesPerRoomLimit), "the newest are kept; or \"off\""),
         ConfigurationKey(
-            "sync", \.sync, .choice, "normal: outlasts a crash | full: a power loss too | off: neither is certain"),
+            "sync", \.sync, .choice, "normal: survives a crash | full: a power loss too | off: a crash may lose data"),
         ConfigurationKey("batch", \.batch, .section(batchRows, inline: true), "what is committed together"),
     ]
 

@@ -43,15 +43,15 @@ public struct DirectusCalls: DialectCalls {
     /// What was said at the very time of `since` is asked for again: others may have spoken within that millisecond, and who
     /// asks learns from the known message that there is no gap.
     private func history(_ query: HistoryQuery) -> String {
-        var parts = ["fields=" + DirectusTarget.escaped(dialect.items.requested.joined(separator: ","))]
+        var parts = ["fields=" + CallTarget.encoded(dialect.items.requested.joined(separator: ","))]
         var writer = JSONWriter()
         dialect.writeFilter(query.room, [("_gte", query.since)], to: &writer)
         if writer.count > 0 {
-            parts.append("filter=" + DirectusTarget.escaped(String(decoding: writer.finish(), as: UTF8.self)))
+            parts.append("filter=" + CallTarget.encoded(String(decoding: writer.finish(), as: UTF8.self)))
         }
-        parts.append("sort=" + DirectusTarget.escaped(dialect.sortKeys.joined(separator: ",")))
+        parts.append("sort=" + CallTarget.encoded(dialect.sortKeys.joined(separator: ",")))
         parts.append("limit=\(query.limit.map { max($0, 1) } ?? DirectusDialect.everything)")
-        return "/items/\(DirectusTarget.escaped(dialect.collection))?" + parts.joined(separator: "&")
+        return "/items/\(CallTarget.encoded(dialect.collection))?" + parts.joined(separator: "&")
     }
 
     // MARK: - Answers
@@ -162,33 +162,5 @@ public struct DirectusCalls: DialectCalls {
             return nil
         }
         return found ?? nil
-    }
-}
-
-/// What is put into a request's target.
-enum DirectusTarget {
-    /// Whether `text` can be one segment of a path: not a step to another one, and without control characters.
-    static func isSegment(_ text: String) -> Bool {
-        !text.isEmpty && text != "." && text != ".." && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-    }
-
-    /// `text` with everything but unreserved characters percent-encoded.
-    ///
-    /// Source: RFC 3986 §2.1, §2.3.
-    static func escaped(_ text: String) -> String {
-        String(decoding: text.utf8.flatMap { isUnreserved($0) ? [$0] : escape($0) }, as: UTF8.self)
-    }
-
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
-        default: byte &- UInt8(ascii: "0") < 10 || (byte | 0x20) &- UInt8(ascii: "a") < 26
-        }
-    }
-
-    private static func escape(_ byte: UInt8) -> [UInt8] { [UInt8(ascii: "%"), digit(byte >> 4), digit(byte & 15)] }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") &+ value : UInt8(ascii: "A") &+ value &- 10
     }
 }

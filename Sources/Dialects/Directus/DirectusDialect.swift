@@ -45,7 +45,7 @@ public struct DirectusDialect: Dialect {
     /// `send_sender_name`, `send_client_id`; `public_files`; `typing`, `off` or `extension`.
     public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         collection = try options.text("collection") ?? "messages"
-        guard DirectusTarget.isSegment(collection) else {
+        guard CallTarget.segment(collection) != nil else {
             throw options.error("collection", "must be the name of a collection")
         }
         let guardsFiles = try !(options.flag("public_files") ?? false)

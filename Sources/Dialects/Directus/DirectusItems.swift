@@ -273,8 +273,7 @@ final class DirectusItems: Sendable {
     /// Where a file is had. The server gives it to whoever may read it, so mostly not without a token. Nil for an id that
     /// would lead to another path.
     private func address(of file: ChatID) -> String? {
-        guard DirectusTarget.isSegment(file.rawValue) else { return nil }
-        return "\(base)/assets/\(DirectusTarget.escaped(file.rawValue))"
+        CallTarget.segment(file.rawValue).map { "\(base)/assets/\($0)" }
     }
 }
 

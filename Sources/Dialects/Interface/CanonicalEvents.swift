@@ -71,108 +71,179 @@ extension ChatMessage {
 extension ChatEvent {
     /// The event in the canonical form. Members that say nothing are left out.
     public var canonicalJSON: JSONValue {
-        var object: CanonicalObject
         switch self {
-        case .message(let message): return message.canonicalJSON
-        case .edit(let edit):
-            object = CanonicalObject(kind: "edit")
-            object.id("id", edit.id)
-            object.text("text", edit.text)
-            object.text("room", edit.room)
-            object.person("sender", edit.sender)
-            object.time("at", edit.at)
-            object.value("attachments", .array(edit.attachments.map(\.canonicalJSON)))
-            object.truth("self", edit.isSelf)
-        case .delete(let delete):
-            object = CanonicalObject(kind: "delete")
-            object.ids("ids", delete.ids)
-            object.text("room", delete.room)
-            object.person("sender", delete.sender)
-        case .typing(let typing):
-            object = CanonicalObject(kind: "typing")
-            object.text("state", typing.state.rawValue)
-            object.person("sender", typing.sender)
-            object.text("room", typing.room)
-            object.integer("ttl", typing.ttlMilliseconds)
-            object.truth("self", typing.isSelf)
-        case .receipt(let receipt):
-            object = CanonicalObject(kind: "receipt")
-            object.text("state", receipt.state.rawValue)
-            object.ids("ids", receipt.ids)
-            object.person("by", receipt.by)
-            object.text("ref", receipt.ref)
-            object.time("at", receipt.at)
-            object.text("room", receipt.room)
-            object.truth("self", receipt.isSelf)
-        case .join(let membership), .leave(let membership):
-            object = CanonicalObject(kind: isJoin ? "join" : "leave")
-            object.person("user", membership.user)
-            object.text("room", membership.room)
-            object.time("at", membership.at)
-            object.truth("self", membership.isSelf)
-        case .presence(let presence):
-            object = CanonicalObject(kind: "presence")
-            object.person("user", presence.user)
-            object.text("state", presence.state.rawValue)
-            object.text("room", presence.room)
-        case .reaction(let reaction):
-            object = CanonicalObject(kind: "reaction")
-            object.id("target", reaction.target)
-            object.text("emoji", reaction.emoji)
-            object.text("op", reaction.operation.rawValue)
-            object.person("sender", reaction.sender)
-            object.text("room", reaction.room)
-            object.time("at", reaction.at)
-            object.value(
-                "counts",
-                .array(
-                    reaction.counts.map { count in
-                        var object = CanonicalObject()
-                        object.text("emoji", count.emoji)
-                        object.integer("count", count.count)
-                        object.value("users", .array(count.users.map { .string($0) }))
-                        return object.json
-                    }))
-            object.truth("self", reaction.isSelf)
-        case .system(let notice):
-            object = CanonicalObject(kind: "system")
-            object.text("text", notice.text)
-            object.id("id", notice.id)
-            object.text("room", notice.room)
-            object.time("at", notice.at)
-        case .history(let history):
-            object = CanonicalObject(kind: "history")
-            object.value("messages", .array(history.messages.map(\.canonicalJSON)))
-            object.text("room", history.room)
-            object.text("ref", history.ref)
-        case .ready(let ready):
-            object = CanonicalObject(kind: "ready")
-            object.text("room", ready.room)
-            object.text("name", ready.name)
-            object.text("ref", ready.ref)
-        case .auth(let auth):
-            object = CanonicalObject(kind: "auth")
-            object.text("state", auth.state.rawValue)
-            object.text("text", auth.text)
-            object.text("refresh", auth.refresh)
-            object.text("ref", auth.ref)
-        case .error(let error):
-            object = CanonicalObject(kind: "error")
-            object.text("code", error.code)
-            object.text("text", error.text)
-            object.value("fatal", .bool(error.isFatal))
-            object.text("ref", error.ref)
-        case .ping(let ref):
-            object = CanonicalObject(kind: "ping")
-            object.text("ref", ref)
-        case .pong(let ref):
-            object = CanonicalObject(kind: "pong")
-            object.text("ref", ref)
+        case .message(let message): message.canonicalJSON
+        case .edit(let edit): edit.canonicalJSON
+        case .delete(let delete): delete.canonicalJSON
+        case .typing(let typing): typing.canonicalJSON
+        case .receipt(let receipt): receipt.canonicalJSON
+        case .join(let membership): membership.canonicalJSON(kind: "join")
+        case .leave(let membership): membership.canonicalJSON(kind: "leave")
+        case .presence(let presence): presence.canonicalJSON
+        case .reaction(let reaction): reaction.canonicalJSON
+        case .system(let notice): notice.canonicalJSON
+        case .history(let history): history.canonicalJSON
+        case .ready(let ready): ready.canonicalJSON
+        case .auth(let auth): auth.canonicalJSON
+        case .error(let error): error.canonicalJSON
+        case .ping(let ref): Self.canonicalJSON(kind: "ping", ref: ref)
+        case .pong(let ref): Self.canonicalJSON(kind: "pong", ref: ref)
         }
-        return object.json
     }
 
-    private var isJoin: Bool { if case .join = self { true } else { false } }
+    private static func canonicalJSON(kind: String, ref: String?) -> JSONValue {
+        var object = CanonicalObject(kind: kind)
+        object.text("ref", ref)
+        return object.json
+    }
+}
+
+extension ChatMembership {
+    fileprivate func canonicalJSON(kind: String) -> JSONValue {
+        var object = CanonicalObject(kind: kind)
+        object.person("user", user)
+        object.text("room", room)
+        object.time("at", at)
+        object.truth("self", isSelf)
+        return object.json
+    }
+}
+
+extension ChatEdit {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "edit")
+        object.id("id", id)
+        object.text("text", text)
+        object.text("room", room)
+        object.person("sender", sender)
+        object.time("at", at)
+        object.value("attachments", .array(attachments.map(\.canonicalJSON)))
+        object.truth("self", isSelf)
+        return object.json
+    }
+}
+
+extension ChatDelete {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "delete")
+        object.ids("ids", ids)
+        object.text("room", room)
+        object.person("sender", sender)
+        return object.json
+    }
+}
+
+extension ChatTyping {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "typing")
+        object.text("state", state.rawValue)
+        object.person("sender", sender)
+        object.text("room", room)
+        object.integer("ttl", ttlMilliseconds)
+        object.truth("self", isSelf)
+        return object.json
+    }
+}
+
+extension ChatReceipt {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "receipt")
+        object.text("state", state.rawValue)
+        object.ids("ids", ids)
+        object.person("by", by)
+        object.text("ref", ref)
+        object.time("at", at)
+        object.text("room", room)
+        object.truth("self", isSelf)
+        return object.json
+    }
+}
+
+extension ChatPresence {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "presence")
+        object.person("user", user)
+        object.text("state", state.rawValue)
+        object.text("room", room)
+        return object.json
+    }
+}
+
+extension ChatReaction {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "reaction")
+        object.id("target", target)
+        object.text("emoji", emoji)
+        object.text("op", operation.rawValue)
+        object.person("sender", sender)
+        object.text("room", room)
+        object.time("at", at)
+        object.value(
+            "counts",
+            .array(
+                counts.map { count in
+                    var object = CanonicalObject()
+                    object.text("emoji", count.emoji)
+                    object.integer("count", count.count)
+                    object.value("users", .array(count.users.map { .string($0) }))
+                    return object.json
+                }))
+        object.truth("self", isSelf)
+        return object.json
+    }
+}
+
+extension ChatSystemNotice {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "system")
+        object.text("text", text)
+        object.id("id", id)
+        object.text("room", room)
+        object.time("at", at)
+        return object.json
+    }
+}
+
+extension ChatHistory {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "history")
+        object.value("messages", .array(messages.map(\.canonicalJSON)))
+        object.text("room", room)
+        object.text("ref", ref)
+        return object.json
+    }
+}
+
+extension ChatReady {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "ready")
+        object.text("room", room)
+        object.text("name", name)
+        object.text("ref", ref)
+        return object.json
+    }
+}
+
+extension ChatAuth {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "auth")
+        object.text("state", state.rawValue)
+        object.text("text", text)
+        object.text("refresh", refresh)
+        object.text("ref", ref)
+        return object.json
+    }
+}
+
+extension ChatError {
+    fileprivate var canonicalJSON: JSONValue {
+        var object = CanonicalObject(kind: "error")
+        object.text("code", code)
+        object.text("text", text)
+        object.value("fatal", .bool(isFatal))
+        object.text("ref", ref)
+        return object.json
+    }
 }
 
 // MARK: - Commands

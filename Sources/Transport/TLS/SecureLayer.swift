@@ -15,11 +15,11 @@ final class SecureLayer {
     }
 
     let engine: TLSEngine
-    var introduction: Introduction
+    private(set) var introduction: Introduction
     /// Plain bytes that came in one piece with what made the owner pause.
-    var held: [ByteSlice] = []
+    private var held: [ByteSlice] = []
     /// Why the connection is being closed, when TLS is the reason.
-    var failure: StreamEnd?
+    private(set) var failure: StreamEnd?
 
     init(_ engine: TLSEngine, _ introduction: Introduction) {
         self.engine = engine
@@ -27,6 +27,24 @@ final class SecureLayer {
     }
 
     var hasHeld: Bool { !held.isEmpty }
+
+    /// The handshake begins; `introduction` tells who hears of its end.
+    func begin(_ introduction: Introduction) {
+        self.introduction = introduction
+        engine.begin()
+    }
+
+    /// The handshake is done, and who is to be told is told now.
+    func takeIntroduction() -> Introduction {
+        defer { introduction = .done }
+        return introduction
+    }
+
+    func hold(_ plain: UnsafeRawBufferPointer) { held.append(ByteSlice(copying: plain)) }
+
+    func takeHeld() -> ByteSlice? { held.isEmpty ? nil : held.removeFirst() }
+
+    func fail(_ failure: TLSFailure) { self.failure = .tlsFailed(failure) }
 
     /// Whether the owner is still to hear of something that has already been read from the socket.
     var isUnsettled: Bool {
@@ -38,67 +56,4 @@ final class SecureLayer {
 
     /// Whether the peer said goodbye and has not got ours.
     var owesGoodbye: Bool { engine.state == .ended && engine.canCloseNotify }
-}
-
-/// What one listener's connections are secured with.
-struct ListenerSecurity {
-    var settings: TLSServerSettings
-    var context: TLSContext
-    /// How changed files looked when they were seen changed for the first time, and when they could not be used.
-    var suspected: FileMarks?
-    var refused: FileMarks?
-
-    var watchesFiles: Bool { !settings.files.isEmpty }
-}
-
-/// What all secured connections of a loop share.
-final class TLSState {
-    let output = TLSOutput()
-    let sessions = TLSSessionStore()
-    /// Contexts of outgoing connections, without names and pins, which are a connection's own.
-    var clientContexts: [TLSClientSettings: TLSContext] = [:]
-    /// Files that could not be used when a connection wanted them; told once.
-    var refusedFiles: [TLSClientSettings: FileMarks] = [:]
-    var reports: [(user: CertificateUser, error: TLSSetupError?)] = []
-    /// Accepted connections in their handshake.
-    var acceptedHandshakes = 0
-    /// Those of them from beyond this machine, by ``SocketAddress/limitKey``.
-    fileprivate(set) var handshakesByAddress: [SocketAddress: Int] = [:]
-    /// Handshakes that may still be advanced in this turn.
-    var stepsLeft = TLSLimits.handshakeStepsPerTurn
-    /// Plain bytes on their way in; and out, gathered to records. Made when TLS is used.
-    lazy var plainBuffer = RawBuffer(byteCount: TransportLimits.receiveBufferBytes)
-    lazy var recordBuffer = RawBuffer(byteCount: TLSLimits.recordBytes)
-}
-
-extension TLSState {
-    /// Counts a handshake that begins; false, and uncounted, when its address has too many under way.
-    func admit(_ peer: SocketAddress) -> Bool {
-        if !peer.isLoopback {
-            let address = peer.limitKey
-            let count = handshakesByAddress[address, default: 0]
-            guard count < TLSLimits.handshakesPerAddress else { return false }
-            handshakesByAddress[address] = count + 1
-        }
-        acceptedHandshakes += 1
-        return true
-    }
-
-    /// The handshake that was admitted is over.
-    func dismiss(_ peer: SocketAddress) {
-        acceptedHandshakes -= 1
-        guard !peer.isLoopback else { return }
-        let address = peer.limitKey
-        let count = handshakesByAddress[address, default: 0] - 1
-        handshakesByAddress[address] = count > 0 ? count : nil
-    }
-}
-
-/// Memory that goes when its owner goes.
-final class RawBuffer {
-    let bytes: UnsafeMutableRawBufferPointer
-
-    init(byteCount: Int) { bytes = .allocate(byteCount: byteCount, alignment: 64) }
-
-    deinit { bytes.deallocate() }
 }

@@ -24,8 +24,8 @@ final class TLSEngine {
 
     private(set) var state = State.handshaking
     let isServer: Bool
-    /// Encrypted bytes for the socket. The owner takes them away.
-    var outbound = OutboundQueue()
+    /// Encrypted bytes for the socket, until ``sent(_:)`` says that they are gone.
+    private(set) var outbound = OutboundQueue()
     /// Shared by all engines of a loop; empty but during a call of OpenSSL, so that nobody finds another's bytes in it.
     private let output: TLSOutput
     /// What was wrong with the peer's certificate, once something was.
@@ -200,6 +200,15 @@ final class TLSEngine {
         collect()
         ERR_clear_error()
     }
+
+    /// The socket took the first `count` bytes of ``outbound``.
+    func sent(_ count: Int) { outbound.consume(count) }
+
+    /// Has the peer read bytes that are not encrypted: it speaks no TLS.
+    func answerPlainly(_ bytes: ByteSlice) { outbound.append(bytes) }
+
+    /// Nothing can be sent any more.
+    func forgetOutbound() { outbound.removeAll() }
 
     var canCloseNotify: Bool { !sentCloseNotify && (state == .open || state == .ended) }
 

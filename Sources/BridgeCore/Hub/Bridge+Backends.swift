@@ -1,0 +1,239 @@
+import Accounts
+public import BridgeTypes
+import ChatModel
+import Dialects
+import IRCServer
+import Rooms
+public import Upstream
+import WireBytes
+
+// Between rooms and their backends' accounts: wishes one way, what came of them the other.
+
+extension Bridge {
+    private func rooms(of account: BackendAccount) -> [Room] {
+        rooms.filter { $0.settings.backend == account.settings.name }
+    }
+
+    // MARK: - The driver's side
+
+    /// The tokens that were kept for a backend; nil when there are none, or they cannot be read.
+    public func tokensRead(_ backend: BackendID, _ tokens: StoredTokens?, now: Now) {
+        context.now = now
+        guard let account = backends[backend] else { return }
+        settle(account) { $0.tokensRead(tokens, &$1) }
+    }
+
+    /// The tokens are kept, or cannot be; then they are used all the same.
+    public func tokensSaved(_ backend: BackendID, _ outcome: Result<Void, UpstreamCredentialsFailure>, now: Now) {
+        context.now = now
+        guard let account = backends[backend] else { return }
+        settle(account) { $0.tokensSaved(outcome, &$1) }
+    }
+
+    /// What a backend's account is proven with was read, or could not be.
+    public func secretsRead(
+        _ backend: BackendID, _ outcome: Result<BackendSecrets, UpstreamCredentialsFailure>, now: Now
+    ) {
+        context.now = now
+        guard let account = backends[backend] else { return }
+        settle(account) { $0.secretsRead(outcome, &$1) }
+    }
+
+    /// A call was answered, with whatever status, or was not.
+    public func backendAnswered(
+        _ call: BackendCallID, _ backend: BackendID, _ outcome: Result<BackendAnswered, BackendCallFailure>, now: Now
+    ) {
+        context.now = now
+        guard let account = backends[backend], !irc.tokenAnswered(call, outcome, account) else { return }
+        settle(account) { $0.callAnswered(call, outcome, &$1) }
+    }
+
+    /// Tries at once what waits for its time: a refused login, or one that the backend could not answer.
+    public func retryLogin(_ backend: String, now: Now) {
+        context.now = now
+        guard let account = backends[backend] else { return }
+        settle(account) { $0.retryNow(&$1) }
+    }
+
+    // MARK: - Wishes
+
+    /// Hands what rooms and the IRC server wished for to the accounts, until nothing is left.
+    func carryOutBackendWishes() {
+        while true {
+            let wishes = context.takeBackendWishes()
+            let asked = serverWishes.take()
+            guard !wishes.isEmpty || !asked.isEmpty else { return }
+            // A login that is tried again comes before the links that want what it brings.
+            for wish in asked { carryOut(wish) }
+            for wish in wishes { carryOut(wish) }
+        }
+    }
+
+    private func carryOut(_ wish: ServerWish) {
+        switch wish {
+        case .rooms(let backend):
+            guard let account = backends[backend] else { return }
+            settle(account) { $0.submit(.rooms, .rooms, dialectContext: DialectContext(room: ""), &$1) }
+        case .retryLogin(let backend): retryLogin(backend, now: context.now)
+        }
+    }
+
+    private func carryOut(_ wish: BackendWish) {
+        switch wish {
+        case .credentials(let id, let afterRefusal):
+            if let own = context.ownLinks[id] {
+                guard let account = own.login.backend.flatMap({ backends[$0] }) else { return }
+                return settle(account) { $0.credentialsWanted(id, afterRefusal: afterRefusal, &$1) }
+            }
+            guard let room = room(id), let account = backends[room.settings.backend] else { return }
+            settle(account) { $0.credentialsWanted(id, afterRefusal: afterRefusal, &$1) }
+        case .history(let id, let query):
+            guard let room = room(id) else { return }
+            guard let account = backends[room.settings.backend] else {
+                let failure = BackendCallFailure(sentence: "the backend has no call for that")
+                return room.historyArrived(.failure(failure), isComplete: false, context)
+            }
+            settle(account) {
+                $0.submit(.history(id), .history(query), dialectContext: room.lane.dialectContext, &$1)
+            }
+        case .olderHistory(let id, let query):
+            guard let room = room(id) else { return }
+            guard let account = backends[room.settings.backend] else {
+                return room.olderArrived(nil, isComplete: false, context)
+            }
+            settle(account) {
+                $0.submit(.olderHistory(id), .history(query), dialectContext: room.lane.dialectContext, &$1)
+            }
+        case .ownIdentity(let id):
+            guard let (room, own) = roomTable.ownLink(id) else { return }
+            guard let account = own.login.backend.flatMap({ backends[$0] }), account.offers(.whoAmI) else {
+                return room.ownNotIdentified(own, context)
+            }
+            settle(account) { $0.submit(.ownIdentity(id), .whoAmI, dialectContext: DialectContext(room: ""), &$1) }
+        case .markRead(let id):
+            if let (room, own) = roomTable.ownLink(id) {
+                guard let account = own.login.backend.flatMap({ backends[$0] }) else { return }
+                let name = own.dialectContext.announcedRoom ?? room.settings.upstreamRoom
+                return settle(account) {
+                    $0.submit(.markRead(id), .markRead(room: name), dialectContext: own.dialectContext, &$1)
+                }
+            }
+            guard let room = room(id), let account = backends[room.settings.backend] else { return }
+            let name = room.lane.dialectContext.announcedRoom ?? room.settings.upstreamRoom
+            settle(account) {
+                $0.submit(.markRead(id), .markRead(room: name), dialectContext: room.lane.dialectContext, &$1)
+            }
+        }
+    }
+
+    func fireBackendTimer(_ id: BackendID) {
+        guard let account = backends[id] else { return }
+        settle(account) { $0.timerFired(&$1) }
+    }
+
+    /// What a link showed was taken, or the backend has closed what that opened.
+    ///
+    /// - Parameters:
+    ///   - wasUp: before.
+    ///   - taken: how often, before.
+    func noteLink(_ link: UpstreamSession, of room: RoomID, backend: String, wasUp: Bool, taken: UInt64) {
+        guard let account = backends[backend], wasUp || link.loginsTaken != taken else { return }
+        if link.loginsTaken != taken { account.accepted(by: room) }
+        if !link.isUp, let usable = link.sentAwayAfter { account.sentAway(room, after: usable) }
+    }
+
+    // MARK: - What came of it
+
+    /// Has an account do something, and sees to what came of it.
+    func settle(_ account: BackendAccount, _ verb: (BackendAccount, inout Turn) -> [BackendEvent]) {
+        for event in context.drive(account, { verb(account, &$0) }) {
+            switch event {
+            case .credentials(let id, let outcome):
+                drive(id) { $0.credentialsRead(outcome, dialectContext: $1, &$2) }
+            case .renewed: renewed(account)
+            case .answered(let purpose, let outcome): answered(purpose, outcome, account)
+            }
+        }
+    }
+
+    private func renewed(_ account: BackendAccount) {
+        context.upstream.renewed(account)
+        for room in rooms(of: account) where room.link.usesAccount {
+            if account.endWait(of: room.id) {
+                // It waits because there was nothing to show.
+                if room.link.state == .waiting { room.link.start(context) }
+            } else if account.hasServed(room.id) {
+                if room.link.takesRenewedCredentials { account.reissued(to: room.id) }
+                room.tokenRenewed(account.credentials, context)
+            }
+        }
+        for own in context.ownLinks.values.sorted(by: { $0.id.index > $1.id.index })
+        where own.login.backend == account.settings.name && own.link.usesAccount {
+            if account.endWait(of: own.id) {
+                if own.link.state == .waiting { own.link.start(context) }
+            } else if account.hasServed(own.id) {
+                if own.link.takesRenewedCredentials { account.reissued(to: own.id) }
+                drive(own.id) { $0.credentialsRenewed(account.credentials, dialectContext: $1, &$2) }
+            }
+        }
+        settle(account) { $0.identify(&$1) }
+    }
+
+    private func answered(
+        _ purpose: BackendPurpose, _ outcome: Result<BackendReply, BackendCallFailure>, _ account: BackendAccount
+    ) {
+        if case .failure(let failure) = outcome { noteFailure(purpose, failure, account) }
+        switch purpose {
+        case .whoAmI:
+            guard case .success(.person(let person)) = outcome else {
+                return context.drive(account) { account.identificationFailed(&$0) }
+            }
+            account.identified(as: person)
+            for room in rooms(of: account) { room.accountIdentified(person, context) }
+        case .ownIdentity(let id):
+            guard let (room, own) = roomTable.ownLink(id) else { return }
+            guard case .success(.person(let person)) = outcome else { return room.ownNotIdentified(own, context) }
+            room.ownIdentified(own, person, context)
+        case .rooms:
+            if case .success(.rooms(let rooms)) = outcome { irc.roomsListed(rooms) } else { irc.templateRoomsFailed() }
+        case .history(let id):
+            guard let room = room(id) else { return }
+            switch outcome {
+            case .success(.messages(let messages, let isComplete)):
+                room.historyArrived(.success(messages), isComplete: isComplete, context)
+            case .success:
+                let failure = BackendCallFailure(sentence: "the answer of \(account.place) is no history")
+                room.historyArrived(.failure(failure), isComplete: false, context)
+            case .failure(let failure): room.historyArrived(.failure(failure), isComplete: false, context)
+            }
+        case .olderHistory(let id):
+            guard let room = room(id) else { return }
+            guard case .success(.messages(let messages, let isComplete)) = outcome else {
+                return room.olderArrived(nil, isComplete: false, context)
+            }
+            room.olderArrived(messages, isComplete: isComplete, context)
+        case .markRead: break
+        case .upload(let id): uploadAnswered(id, outcome, account)
+        }
+    }
+
+    private func noteFailure(_ purpose: BackendPurpose, _ failure: BackendCallFailure, _ account: BackendAccount) {
+        let (what, room): (String, RoomID?) =
+            switch purpose {
+            case .whoAmI: ("who-am-i", nil)
+            case .rooms: ("rooms", nil)
+            case .history(let id): ("history", id)
+            case .olderHistory(let id): ("older-history", id)
+            case .markRead(let id): ("mark-read", id)
+            case .ownIdentity(let id): ("who-am-i", id)
+            case .upload: ("upload", nil)
+            }
+        context.note(
+            .info, "backend-call-failed", failure.sentence,
+            [
+                "backend": account.settings.name, "call": what,
+                "room": room.flatMap { self.room($0)?.settings.name } ?? "",
+                "status": failure.status.map(String.init) ?? "",
+            ])
+    }
+}

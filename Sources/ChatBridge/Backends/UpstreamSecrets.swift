@@ -1,0 +1,152 @@
+import BridgeCore
+import BridgeTypes
+import ChatModel
+import Configuration
+import Glibc
+import IRCServer
+import Rooms
+import Upstream
+import WireBytes
+
+/// Reads what rooms show to their backends, anew for each attempt.
+struct UpstreamSecrets {
+    private let auths: PerRoom<AuthConfiguration>
+    private let rooms: [RoomSettings]
+    /// What accounts show of their own, by the account's and the room's name.
+    private let own: [[String]: AuthConfiguration]
+    private let environment: ConfigurationEnvironment
+
+    /// - Parameter rooms: the bridge's rooms; a ``RoomID`` is an index into them.
+    init(_ configuration: Configuration, rooms: [RoomSettings], environment: ConfigurationEnvironment) {
+        auths = PerRoom(configuration, rooms: rooms, \.auth)
+        self.rooms = rooms
+        var own: [[String]: AuthConfiguration] = [:]
+        for account in configuration.accounts {
+            for (login, room) in configuration.ownLogins(of: account) { own[[account.name, login.room]] = room.auth }
+        }
+        self.own = own
+        self.environment = environment
+    }
+
+    /// What an account shows of its own in a room, as it is now.
+    func read(account: String, in room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+        guard rooms.indices.contains(room.index), let auth = own[[account, rooms[room.index].name]] else {
+            // Never the room's own instead.
+            return .failure(UpstreamCredentialsFailure("the account has no login of its own here"))
+        }
+        return read(auth)
+    }
+
+    /// The credentials as they are now. A small file is read on the caller's thread.
+    func read(_ room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+        guard let auth = auths[room] else { return .success(UpstreamCredentials()) }
+        return read(auth)
+    }
+
+    private func read(_ auth: AuthConfiguration) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+        do throws(InterpolationError) {
+            return .success(try Self.credentials(auth, environment))
+        } catch {
+            return .failure(UpstreamCredentialsFailure(error.message))
+        }
+    }
+
+    static func credentials(
+        _ auth: AuthConfiguration, _ environment: ConfigurationEnvironment
+    ) throws(InterpolationError) -> UpstreamCredentials {
+        func secret(_ source: SecretSource?) throws(InterpolationError) -> String {
+            guard let source else { throw InterpolationError(message: "the room's auth has no secret") }
+            return try source.read(environment).revealed
+        }
+        func header(_ name: String, _ value: String) -> UpstreamCredentials {
+            UpstreamCredentials(headers: [UpstreamCredentials.Item(name: name, value: value)])
+        }
+        switch auth.type {
+        case .none: return UpstreamCredentials()
+        case .bearer: return header("Authorization", "Bearer " + (try secret(auth.token)))
+        case .basic:
+            let pair = (auth.user ?? "") + ":" + (try secret(auth.password))
+            return header("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
+        case .query:
+            let item = UpstreamCredentials.Item(
+                name: auth.param ?? AuthConfiguration.defaultParam, value: try secret(auth.token))
+            return UpstreamCredentials(query: [item])
+        case .header:
+            let format = auth.format ?? AuthConfiguration.tokenPlaceholder
+            return header(
+                auth.headerName ?? AuthConfiguration.defaultHeaderName,
+                format.replacing(AuthConfiguration.tokenPlaceholder, with: try secret(auth.token)))
+        case .message: return UpstreamCredentials(socket: .accessToken(try secret(auth.token)))
+        // The account has the tokens; a certificate is shown by TLS.
+        case .login, .clientCertificate: return UpstreamCredentials()
+        }
+    }
+}
+
+/// Reads what the accounts at backends are proven with.
+struct AccountSecrets: Sendable {
+    struct Source: Sendable {
+        let auth: AuthConfiguration
+        /// Whether somebody logs in; else what the rooms show is shown.
+        let isLogin: Bool
+        let user: String
+        let password: SecretSource?
+        /// The token stands in the socket's address, and calls show it as a bearer token.
+        let callsShowBearer: Bool
+    }
+
+    /// By the index of the backend.
+    var sources: [Source]
+    var environment: ConfigurationEnvironment
+
+    /// The secrets as they are now. Blocks on the disk.
+    func read(_ backend: BackendID) -> Result<BackendSecrets, UpstreamCredentialsFailure> {
+        guard sources.indices.contains(backend.index) else {
+            return .failure(UpstreamCredentialsFailure("there are no secrets"))
+        }
+        let source = sources[backend.index]
+        do throws(InterpolationError) {
+            guard source.isLogin else {
+                let shown = try UpstreamSecrets.credentials(source.auth, environment)
+                guard source.callsShowBearer, let token = shown.query.first?.value else {
+                    return .success(.fixed(shown))
+                }
+                let header = UpstreamCredentials.Item(name: "Authorization", value: "Bearer " + token)
+                return .success(.fixed(UpstreamCredentials(headers: [header])))
+            }
+            let password = try source.password?.read(environment).revealed ?? ""
+            return .success(.login(user: source.user, password: password))
+        } catch {
+            return .failure(UpstreamCredentialsFailure(error.message))
+        }
+    }
+}
+
+/// Something of each room's configuration, for those rooms too that the template opens.
+struct PerRoom<Value> {
+    private let configured: [Value]
+    private let template: Value?
+
+    /// - Parameter rooms: the bridge's rooms; a ``RoomID`` below their number is an index into them, and any other one of
+    ///   the template's.
+    init(_ configuration: Configuration, rooms: [RoomSettings], _ value: (RoomConfiguration) -> Value) {
+        var byName: [String: Value] = [:]
+        for room in configuration.rooms { byName[room.name] = value(room) }
+        configured = rooms.map { byName[$0.name] ?? value(RoomConfiguration()) }
+        template = byName[RoomConfiguration.templateName]
+    }
+
+    subscript(_ room: RoomID) -> Value? {
+        configured.indices.contains(room.index) ? configured[room.index] : template
+    }
+}
+
+extension PerRoom: Sendable where Value: Sendable {}
+
+/// The groups of this machine.
+enum SystemGroups {
+    /// The number of a group by its name. Asks the machine's name service and may wait for it: for the start of a program.
+    static func number(of name: String) -> UInt32? {
+        getgrnam(name).map { UInt32($0.pointee.gr_gid) }
+    }
+}

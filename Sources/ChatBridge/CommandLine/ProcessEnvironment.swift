@@ -1,0 +1,59 @@
+import Configuration
+import Glibc
+
+extension ConfigurationEnvironment {
+    /// Largest file that is read, in bytes: one more than the largest that is accepted, so that "too large" shows.
+    private static let maxReadByteCount = TOMLReader.maxByteCount + 1
+
+    /// Those of this process: its environment, its host's name, its files.
+    static func ofThisProcess() -> ConfigurationEnvironment {
+        ConfigurationEnvironment(variables: environmentVariables(), hostName: hostName(), readFile: contents(ofFile:))
+    }
+
+    private static func environmentVariables() -> [String: String] {
+        var variables: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let assignment = String(cString: text)
+            if let equals = assignment.firstIndex(of: "=") {
+                variables[String(assignment[..<equals])] = String(assignment[assignment.index(after: equals)...])
+            }
+            entry += 1
+        }
+        return variables
+    }
+
+    private static func hostName() -> String {
+        // HOST_NAME_MAX is 64 on Linux; the kernel's limit with its NUL is 65.
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            guard let base = buffer.baseAddress, gethostname(base, buffer.count) == 0 else { return "" }
+            buffer[buffer.count - 1] = 0
+            return String(cString: base)
+        }
+    }
+
+    @Sendable private static func contents(ofFile path: String) -> Result<[UInt8], FileProblem> {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return .failure(problem(errno)) }
+        defer { _ = close(descriptor) }
+        var bytes: [UInt8] = []
+        while bytes.count < maxReadByteCount {
+            var failure: Int32?
+            let wanted = min(64 * 1024, maxReadByteCount - bytes.count)
+            let chunk = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
+                count = 0
+                var got = read(descriptor, buffer.baseAddress, wanted)
+                while got < 0 && errno == EINTR { got = read(descriptor, buffer.baseAddress, wanted) }
+                if got < 0 { failure = errno } else { count = got }
+            }
+            if let failure { return .failure(problem(failure)) }
+            if chunk.isEmpty { break }
+            bytes += chunk
+        }
+        return .success(bytes)
+    }
+
+    private static func problem(_ code: Int32) -> FileProblem {
+        code == ENOENT ? .notFound : .unreadable(String(cString: strerror(code)))
+    }
+}

@@ -1,0 +1,199 @@
+import BridgeCore
+import BridgeTypes
+import ChatModel
+import Configuration
+import HTTPProtocol
+import IRCServer
+import Media
+import Transport
+import Upstream
+
+/// What a bridge is to be made of, before its loop runs; its verbs make the parts, on the loop.
+struct BridgePlan: Sendable {
+    private let configuration: Configuration
+    private let settings: BridgeSettings
+    private let backends: [BackendPlan]
+    private let upstreamTLS: PerRoom<TLSClientSettings>
+    private let secrets: UpstreamSecrets
+    private let accountSecrets: AccountSecrets
+    /// In the order of the configuration's listeners.
+    private let places: [ListenOptions]
+
+    init(
+        _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment,
+        journal: UploadJournal, log: Logger
+    ) throws(StartError) {
+        self.configuration = configuration
+        let proxies = HTTPProxyRules(environment: environment.variables)
+        backends = BackendPlan.plans(configuration, environmentProxies: proxies)
+        do throws(HTTPURLError) {
+            var made = try BridgeSettings(configuration, instanceID: instanceID, environmentProxies: proxies)
+            made.media = Self.mediaSettings(configuration, journal, log)
+            settings = made
+        } catch {
+            throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
+        }
+        upstreamTLS = PerRoom(configuration, rooms: settings.rooms) { $0.tls.settings() }
+        secrets = UpstreamSecrets(configuration, rooms: settings.rooms, environment: environment)
+        accountSecrets = AccountSecrets(sources: backends.map(\.source), environment: environment)
+        let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
+        places = try configuration.listeners.map { listener throws(StartError) in
+            try Self.listenOptions(listener, asksForCertificates: asksForCertificates)
+        }
+    }
+
+    /// What the operator should know although it is no reason not to start.
+    func warn(_ log: Logger) {
+        let roomCount = settings.rooms.count + (settings.template == nil ? 0 : settings.limits.templateRooms)
+        if let open = ProcessLimits.openFiles, open < settings.limits.maxClients + roomCount + 32 {
+            log.warn(
+                "few-descriptors", "the process may not open as many files as limits.max_clients needs",
+                ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
+        }
+        if configuration.identity.registration != .off, configuration.storage.place == .memory {
+            log.warn(
+                "registration-without-store",
+                "registration is off: storage is in memory only (url = \"memory:\")")
+        }
+        for room in configuration.rooms where room.tls.isInsecure && room.url?.isSecure == true {
+            log.warn(
+                "upstream-insecure",
+                "nothing of the server's certificate is checked: anybody in between can read along",
+                ["room": LogValue(room.name)])
+        }
+    }
+
+    // MARK: - On the loop
+
+    /// The bridge with what lives beside it.
+    func house(
+        stored: StoredState?, store: StoreDriver?, journal: UploadJournal, loop: NetworkLoop, _ transport: Transport,
+        note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
+    ) -> (house: ConnectionRouter, media: MediaRoutes?) {
+        let bridge = Bridge(
+            settings: settings, stored: stored, now: BridgeDriver.now(transport),
+            random: AnyRandomNumberGenerator(BufferedSystemRandom()))
+        let (upstreamTLS, secrets, accountSecrets) = (upstreamTLS, secrets, accountSecrets)
+        let backendDriver = BackendDriver(
+            loop: loop, names: backends.map(\.settings.name), places: backends.map(\.place),
+            store: TokenStore(stateDirectory: configuration.server.stateDirectory),
+            secrets: { accountSecrets.read($0) })
+        let driver = BridgeDriver(
+            bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
+            upstreamTLS: { upstreamTLS[bridge.ownLogin(of: $0)?.room ?? $0] }, backends: backendDriver, store: store,
+            credentials: { id in
+                guard let own = bridge.ownLogin(of: id) else { return secrets.read(id) }
+                return secrets.read(account: own.account, in: own.room)
+            }, note: note, stopped: stopped)
+        let media = settings.media.map { media in
+            MediaRoutes(
+                media, origins: configuration.listeners.flatMap(\.origins),
+                store: MediaStore(
+                    stateDirectory: configuration.server.stateDirectory, maxBytes: configuration.media.maxBytes,
+                    retention: configuration.media.retention),
+                journal: journal, backends: backendDriver, bridge: driver, loop: loop, note: note)
+        }
+        if let media { driver.serve(media) }
+        let others: [any LoopClient] = [backendDriver.client, backendDriver.files]
+        let house = ConnectionRouter(
+            bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
+            others: others + (media.map { [$0] } ?? []))
+        return (house, media)
+    }
+
+    /// Opens the doors for clients.
+    func listen(
+        _ transport: Transport
+    ) throws(TransportError) -> (listeners: [ListenerID: ClientListener], addresses: [SocketAddress]) {
+        var addresses: [SocketAddress] = []
+        var listeners: [(id: ListenerID, listener: ClientListener)] = []
+        var ports: [ListenerID: Int] = [:]
+        for (options, listener) in zip(places, configuration.listeners) {
+            let (id, address) = try transport.listen(options)
+            listeners.append((id, ClientListener(listener, serverName: configuration.server.name)))
+            ports[id] = address.port
+            addresses += transport.addresses(of: id)
+        }
+        ClientListener.leadToTLS(&listeners, configuration.listeners, ports: ports)
+        return (Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first }), addresses)
+    }
+
+    /// Opens the doors for supervisors, and for files.
+    func serveHTTP(
+        _ house: ConnectionRouter, _ media: MediaRoutes?, store: StoreDriver?, _ transport: Transport
+    ) throws(TransportError) -> [SocketAddress] {
+        var addresses: [SocketAddress] = []
+        for http in configuration.http {
+            let endpoint = http.bind.endpoint
+            var hosts = http.hosts
+            // A proxy in front passes on the name by which people ask.
+            if http.serve.contains(.media), let url = configuration.media.publicURL,
+                http.bind.isLoopback || !hosts.isEmpty
+            {
+                hosts.append(url.host)
+            }
+            let site = HTTPSite(
+                hosts: HTTPHostRule(hosts: hosts, isLoopback: http.bind.isLoopback),
+                routes: http.serve.flatMap { service in
+                    switch service {
+                    case .health: HealthRoutes.routes(bridge: house.bridge.bridge) { store?.condition ?? .sound }
+                    case .media: media?.routes ?? []
+                    }
+                }, proxies: http.proxies)
+            addresses += try house.httpServer.listen(
+                ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
+        }
+        return addresses
+    }
+
+    // MARK: - From the configuration
+
+    /// Nil where no files are served.
+    private static func mediaSettings(
+        _ configuration: Configuration, _ journal: UploadJournal, _ log: Logger
+    ) -> MediaSettings? {
+        guard let url = configuration.media.publicURL else { return nil }
+        let key = MediaKey.load(directory: configuration.server.stateDirectory)
+        if case .forgotten(_, let why) = key {
+            log.warn(
+                "media-key-forgotten", "cannot store the key that signs links; a restart invalidates them",
+                ["reason": LogValue(why)])
+        }
+        let links = MediaLinks(
+            base: url.description, key: key.key, lifetime: configuration.media.linkLifetime)
+        return MediaSettings(
+            links: links, maxUploadBytes: configuration.media.maxUploadBytes, uploads: journal.load())
+    }
+
+    private static func httpLimits(_ configuration: Configuration) -> HTTPServerLimits {
+        var limits = HTTPServerLimits()
+        if configuration.media.publicURL != nil {
+            // Each route has its own, and says in its own way what is too long for it.
+            limits.maxBodyBytes = .max / 2
+        }
+        return limits
+    }
+
+    private static func listenOptions(
+        _ listener: ListenerConfiguration, asksForCertificates: Bool
+    ) throws(StartError) -> ListenOptions {
+        let bind = listener.bind
+        guard bind.isUnixSocket else {
+            var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
+            options.tls = listener.tlsSettings(asksForCertificates: asksForCertificates)
+            options.proxies = listener.announcingProxies
+            return options
+        }
+        var group: UInt32?
+        if let name = listener.group, !name.isEmpty {
+            guard let number = UInt32(name) ?? SystemGroups.number(of: name) else {
+                throw StartError(description: "\(bind): there is no group \"\(name)\"")
+            }
+            group = number
+        }
+        var options = ListenOptions(
+            .unix(path: bind.endpoint.host, mode: listener.mode ?? ListenerConfiguration.defaultMode, group: group))
+        options.proxies = listener.announcingProxies
+        return options
+    }
+}

@@ -1,0 +1,4 @@
+/// Why a bridge cannot be started, for the operator.
+struct StartError: Error, CustomStringConvertible {
+    let description: String
+}

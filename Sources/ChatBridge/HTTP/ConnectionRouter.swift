@@ -1,0 +1,87 @@
+import Transport
+import WireBytes
+
+/// One loop for the bridge and everything that lives beside it: tells each owner of its own connections.
+///
+/// The bridge has what nobody else claims. A loop has one deadline; the router keeps the earliest of all.
+final class ConnectionRouter: TransportDelegate {
+    let bridge: BridgeDriver
+    let httpServer: HTTPServer
+    private let clients: [any LoopClient]
+
+    /// - Parameter others: more clients of the loop, such as an ``HTTPClient``.
+    init(bridge: BridgeDriver, httpServer: HTTPServer, others: [any LoopClient] = []) {
+        self.bridge = bridge
+        self.httpServer = httpServer
+        clients = [httpServer] + others
+    }
+
+    private func owner(_ id: ConnectionID) -> any TransportDelegate {
+        for client in clients where client.owns(id) { return client }
+        return bridge
+    }
+
+    private func owner(_ listener: ListenerID) -> any TransportDelegate {
+        for client in clients where client.owns(listener) { return client }
+        return bridge
+    }
+
+    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        owner(listener).connectionAccepted(id, listener: listener, peer: peer, transport: transport)
+    }
+
+    func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
+        owner(id).connectionOpened(id, peer: peer, transport: transport)
+    }
+
+    func connectionSecured(_ id: ConnectionID, transport: Transport) {
+        owner(id).connectionSecured(id, transport: transport)
+    }
+
+    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
+        owner(id).connectionReceived(id, bytes, transport: transport)
+    }
+
+    func connectionDrained(_ id: ConnectionID, transport: Transport) {
+        owner(id).connectionDrained(id, transport: transport)
+    }
+
+    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
+        owner(id).connectionClosed(id, end, transport: transport)
+    }
+
+    func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        bridge.deadlineReached(now: now, transport: transport)
+        for client in clients { client.deadlineReached(now: now, transport: transport) }
+    }
+
+    func turnWillFlush(now: MonotonicInstant, transport: Transport) {
+        bridge.turnWillFlush(now: now, transport: transport)
+        for client in clients { client.turnWillFlush(now: now, transport: transport) }
+        // Last, because what a client brings may lead the bridge to another one.
+        var next = bridge.nextDeadline(now: now)
+        for client in clients {
+            guard let deadline = client.nextDeadline() else { continue }
+            next = next.map { min($0, deadline) } ?? deadline
+        }
+        transport.setDeadline(next)
+    }
+
+    func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        owner(listener).handshakeFailed(end, listener: listener, peer: peer, transport: transport)
+    }
+
+    func announcementFailed(
+        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    ) {
+        owner(listener).announcementFailed(failure, listener: listener, peer: peer, transport: transport)
+    }
+
+    func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
+        bridge.certificatesChanged(user, error: error, transport: transport)
+    }
+
+    func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
+        owner(listener).acceptSuspended(listener, errno: errno, transport: transport)
+    }
+}

@@ -1,0 +1,365 @@
+import Accounts
+import BridgeCore
+import BridgeTypes
+import Configuration
+import Dialects
+import HTTPProtocol
+import IRCServer
+import Media
+import Transport
+import WireBytes
+
+// Files over HTTP: people upload, and links open.
+//
+//     OPTIONS, POST /media/upload     one file; a password or a token; 201 with Location
+//     GET, HEAD     /media/f/…        a file of a backend, passed on as it comes
+//     GET, HEAD     /media/d/…        a file that is kept here: it came within a message, or was uploaded
+//
+// Source: soju.im/filehost.
+
+final class MediaRoutes: LoopClient {
+    private let links: MediaLinks
+    private let maxUploadBytes: Int
+    /// Pages that may upload with what their browser knows of us; all others must bring the password themselves.
+    private let origins: [OriginPattern]
+    /// By which pages of ours are known.
+    private let host: String
+    let files: MediaFiles
+    private let journal: UploadJournal
+    private let workers: WorkPool
+    private let loop: NetworkLoop
+    private let note: (BridgeNote) -> Void
+    private unowned let bridge: BridgeDriver
+
+    private final class Check {
+        let gate: HTTPGate
+        /// As the uploader wrote it; nil: a token.
+        let name: String?
+        let place: UploadPlace
+        private var passes: [ConcurrencyLimiter.Permit]
+
+        init(_ gate: HTTPGate, name: String?, _ place: UploadPlace, _ passes: [ConcurrencyLimiter.Permit]) {
+            self.gate = gate
+            self.name = name
+            self.place = place
+            self.passes = passes
+        }
+
+        /// Before the answer, because with it the next request may come.
+        func end() { passes = [] }
+    }
+
+    /// Passwords under way, by their attempts.
+    private var checks: [UInt64: Check] = [:]
+    /// Passwords and tokens under way, and refusals that wait, by visitor.
+    private let tries = ConcurrencyLimiter(
+        limit: MediaBounds.tries, limitOfEach: MediaBounds.triesPerVisitor,
+        limitOfSharedAddress: MediaBounds.triesPerCrowd)
+    /// The same by whose failures count together: waits are not to be dodged by asking often.
+    private let turns = ConcurrencyLimiter(
+        limit: MediaBounds.tries, limitOfEach: 1, limitOfSharedAddress: MediaBounds.tokensPerCrowd)
+    private var refusals: [(at: MonotonicInstant, check: Check)] = []
+    private var uploading: [UploadID: HTTPExchange] = [:]
+    private var lastUpload: UInt64 = 0
+    /// Links that are being written down, and who waits for that.
+    private var unkept: [String: [HTTPExchange]] = [:]
+    private let places = ConcurrencyLimiter(limit: MediaBounds.uploads, limitOfEach: MediaBounds.uploadsPerAccount)
+
+    /// What an upload was let in with.
+    private final class Admission {
+        let uploader: Uploader
+        private let pass: ConcurrencyLimiter.Permit
+
+        init(_ uploader: Uploader, _ pass: ConcurrencyLimiter.Permit) {
+            self.uploader = uploader
+            self.pass = pass
+        }
+    }
+
+    init(
+        _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, journal: UploadJournal,
+        backends: BackendDriver, bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
+    ) {
+        links = settings.links
+        host = (try? HTTPURL(parsing: settings.links.base))?.host ?? ""
+        maxUploadBytes = settings.maxUploadBytes
+        self.origins = origins
+        self.bridge = bridge
+        self.journal = journal
+        self.loop = loop
+        self.note = note
+        // The disk is one.
+        workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
+        files = MediaFiles(
+            settings.links, store: store, workers: workers, backends: backends, bridge: bridge, loop: loop, note: note)
+    }
+
+    var routes: [HTTPRoute] {
+        [
+            HTTPRoute(method: "OPTIONS", path: MediaLinks.uploadPath) { [weak self] exchange, transport in
+                self?.options(exchange, transport)
+            },
+            HTTPRoute(
+                method: "POST", path: MediaLinks.uploadPath, maxBodyBytes: maxUploadBytes,
+                refusalFields: { [weak self] in self?.sharing($0) ?? [] },
+                gate: { [weak self] gate, transport in self?.uploadBegins(gate, transport) },
+                answer: { [weak self] exchange, transport in self?.uploadCame(exchange, transport) }),
+        ] + files.routes
+    }
+
+    // MARK: - Uploads
+
+    private func options(_ exchange: HTTPExchange, _ transport: Transport) {
+        let fields =
+            sharing(exchange.head) + [
+                ("Allow", "OPTIONS, POST"), ("Accept-Post", "*/*"),
+                ("Access-Control-Allow-Methods", "OPTIONS, POST"),
+                ("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Disposition"),
+                ("Access-Control-Max-Age", "600"),
+            ]
+        exchange.respond(204, headers: HTTPHeaders(fields), transport: transport)
+    }
+
+    /// What lets pages of web clients upload. Whoever uploads shows a password that the page has, so any page may; with what
+    /// the browser itself remembers, only pages that may connect as well.
+    ///
+    /// Source: Fetch, "CORS protocol".
+    private func sharing(_ head: HTTPRequestHead) -> [(name: String, value: String)] {
+        var fields = [(name: "Access-Control-Expose-Headers", value: "Location"), (name: "Vary", value: "Origin")]
+        if let origin = head.headers.first("Origin"), head.headers.all("Origin").count == 1,
+            origins.contains(where: { $0.matches(origin, host: host) })
+        {
+            fields += [
+                (name: "Access-Control-Allow-Origin", value: origin),
+                (name: "Access-Control-Allow-Credentials", value: "true"),
+            ]
+        } else {
+            fields.append((name: "Access-Control-Allow-Origin", value: "*"))
+        }
+        return fields
+    }
+
+    private func uploadBegins(_ gate: HTTPGate, _ transport: Transport) {
+        guard let shown = UploadCredentials(gate.head.headers) else { return refuseStranger(gate, transport) }
+        if case .token = shown, !bridge.bridge.takesUploadTokens { return refuseStranger(gate, transport) }
+        guard !MediaHeaders.mayBeForged(gate.head, origins: origins, host: host) else {
+            return gate.refuse(
+                403, headers: sharing(gate.head),
+                "A page of another site uploads with a Content-Type of the file or a Content-Disposition\n",
+                transport: transport)
+        }
+        guard MediaHeaders.uploadedType(gate.head.headers) != "multipart/form-data" else {
+            return gate.refuse(
+                415, headers: sharing(gate.head), "Send the file itself, not a form with it (curl: -T, not -F)\n",
+                transport: transport)
+        }
+        guard !places.isFull, checks.count < MediaBounds.checks else { return refuseBusy(gate, transport) }
+        let visitor = gate.visitor
+        guard !tries.isFull else { return refuseBusy(gate, transport) }
+        // One of an account's passwords at a time. Tokens say nothing of whose they are before they were asked about, so
+        // where nobody is told apart, somebody's made-up ones must not be everybody's one try.
+        let (name, place): (String?, UploadPlace) =
+            switch shown {
+            case .password(let name, _): (name, bridge.bridge.uploadPlace(name, from: visitor.key))
+            case .token: (nil, bridge.bridge.uploadTokenPlace(from: visitor.key))
+            }
+        let isSharedAddress = name == nil && visitor.isSharedAddress
+        guard let visit = tries.take(for: visitor),
+            let turn = turns.take(for: place.failures, isSharedAddress: isSharedAddress)
+        else {
+            return gate.refuse(
+                429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
+                "Another upload of yours is being checked; try again\n", transport: transport)
+        }
+        let check = Check(gate, name: name, place, [visit, turn])
+        switch shown {
+        case .password(let name, let password):
+            let order = bridge.bridge.uploadCheck(name, password)
+            checks[order.attempt] = check
+            bridge.checkUpload(order, transport)
+        case .token(let token):
+            switch bridge.bridge.uploadTokenCheck(token, at: place, now: BridgeDriver.now(transport)) {
+            case .begun(let attempt):
+                checks[attempt] = check
+                bridge.run(transport)
+            case .impossible:
+                check.end()
+                refuseStranger(gate, transport)
+            case .busy:
+                check.end()
+                refuseBusy(gate, because: Self.manyLogIn, transport)
+            }
+        }
+    }
+
+    private static let manyLogIn = "Too many people log in at this moment; try again"
+
+    private func refuseBusy(
+        _ gate: HTTPGate, because why: String = "Too many files are being uploaded; try again", _ transport: Transport
+    ) {
+        gate.refuse(
+            503, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")], why + "\n",
+            transport: transport)
+    }
+
+    /// Source: RFC 9110 §11.6.1; RFC 6750 §3.1.
+    private func refuseStranger(_ gate: HTTPGate, token wasRefused: Bool = false, _ transport: Transport) {
+        var fields = [(name: "WWW-Authenticate", value: "Basic realm=\"chatbridge\", charset=\"UTF-8\"")]
+        if bridge.bridge.takesUploadTokens {
+            let why = wasRefused ? ", error=\"invalid_token\"" : ""
+            fields.append((name: "WWW-Authenticate", value: "Bearer realm=\"chatbridge\"" + why))
+        }
+        gate.refuse(
+            401, headers: sharing(gate.head) + fields,
+            "Log in as on IRC: the name of your account and its password\n", transport: transport)
+    }
+
+    /// The verdict on a password.
+    func uploadChecked(_ attempt: UInt64, _ verdict: PasswordVerdict, _ transport: Transport) {
+        guard let check = checks.removeValue(forKey: attempt), let name = check.name else { return }
+        let wait = bridge.bridge.uploadChecked(name, at: check.place, verdict, now: BridgeDriver.now(transport))
+        bridge.run(transport)
+        switch (verdict, wait) {
+        case (.correct, _): admit(check, bridge.bridge.uploader(name), transport)
+        case (.unavailable, _):
+            check.end()
+            refuseBusy(check.gate, because: Self.manyLogIn, transport)
+        case (.wrong, let wait): refuseLater(check, wait ?? .zero, transport)
+        }
+    }
+
+    /// The backend's word on a token.
+    func uploadTokenChecked(_ attempt: UInt64, _ verdict: UploadTokenVerdict, _ transport: Transport) {
+        guard let check = checks.removeValue(forKey: attempt) else { return }
+        switch verdict {
+        case .belongs(let uploader): admit(check, uploader, transport)
+        case .unknown:
+            check.end()
+            refuseBusy(check.gate, because: "Nobody can say at the moment whose token that is; try again", transport)
+        case .refused(let wait): refuseLater(check, wait, transport)
+        }
+    }
+
+    private func admit(_ check: Check, _ uploader: Uploader?, _ transport: Transport) {
+        check.end()
+        // An account that went while its password was checked.
+        guard let uploader else { return refuseStranger(check.gate, transport) }
+        guard let pass = places.take(for: uploader.name) else { return refuseBusy(check.gate, transport) }
+        check.gate.open(Admission(uploader, pass), transport: transport)
+    }
+
+    /// Its turn lasts until the refusal is out, whether somebody still waits for that or not.
+    private func refuseLater(_ check: Check, _ wait: Duration, _ transport: Transport) {
+        refusals.append((transport.now + wait, check))
+        refuseDue(transport.now, transport)
+    }
+
+    private func refuseDue(_ now: MonotonicInstant, _ transport: Transport) {
+        let due = refusals.filter { $0.at <= now }
+        refusals.removeAll { $0.at <= now }
+        for (_, check) in due {
+            check.end()
+            refuseStranger(check.gate, token: check.name == nil, transport)
+        }
+    }
+
+    private func uploadCame(_ exchange: HTTPExchange, _ transport: Transport) {
+        guard let pass = exchange.pass as? Admission else {
+            return exchange.respond(401, "", transport: transport)
+        }
+        guard !exchange.body.isEmpty else {
+            return answer(exchange, 400, "There is no file in this request", transport)
+        }
+        let type = MediaHeaders.uploadedType(exchange.head.headers)
+        let file = UploadedFile(
+            name: MediaHeaders.uploadedName(exchange.head.headers, type: type), mime: type, bytes: exchange.body)
+        lastUpload += 1
+        let id = UploadID(rawValue: lastUpload)
+        uploading[id] = exchange
+        bridge.bridge.upload(
+            id, file, by: pass.uploader, room: Self.room(exchange.target), now: BridgeDriver.now(transport))
+        bridge.run(transport)
+    }
+
+    /// `?room=NAME`: where it will be said, for scripts that are not on IRC.
+    private static func room(_ target: HTTPRequestTarget) -> String? {
+        let items = target.query?.split(separator: "&") ?? []
+        return items.first { $0.hasPrefix("room=") }.flatMap { HTTPURL.percentDecoded(String($0.dropFirst(5))) }
+    }
+
+    func uploaded(_ id: UploadID, _ outcome: Result<String, UploadFailure>, _ transport: Transport) {
+        guard let exchange = uploading.removeValue(forKey: id) else { return }
+        switch outcome {
+        case .success(let link):
+            if unkept[link] == nil { answer(exchange, link, transport) } else { unkept[link]?.append(exchange) }
+        case .failure(.notAllowed):
+            answer(exchange, 403, "There is no such room that you may enter", transport)
+        case .failure(.tooLarge(let limit)):
+            answer(
+                exchange, 413, "The file is too large" + (limit.map { "; at most \($0) bytes are taken" } ?? ""),
+                transport)
+        case .failure(.unsupportedType): answer(exchange, 415, "The backend does not take this kind of file", transport)
+        case .failure(.failed(let why)): answer(exchange, 502, "The file was not taken: \(why)", transport)
+        // Source: RFC 4918 §11.5.
+        case .failure(.notStored): answer(exchange, 507, "There is no room for the file", transport)
+        }
+    }
+
+    /// Has an upload written down. Its uploader is answered when that is done, so that whoever has a link has one that
+    /// outlasts us.
+    func keepUpload(_ record: UploadRecord) {
+        let (journal, loop, link) = (journal, loop, record.link)
+        let isTaken = workers.submit {
+            let why = journal.append(record)
+            loop.enqueue { ($0.delegate as? ConnectionRouter)?.bridge.media?.uploadKept(link, why, $0) }
+        }
+        if isTaken { unkept[link] = unkept[link] ?? [] } else { uploadNotKept("the write queue is full") }
+    }
+
+    /// - Parameter why: a sentence where it could not be.
+    fileprivate func uploadKept(_ link: String, _ why: String?, _ transport: Transport) {
+        if let why { uploadNotKept(why) }
+        for exchange in unkept.removeValue(forKey: link) ?? [] { answer(exchange, link, transport) }
+    }
+
+    private func uploadNotKept(_ why: String) {
+        note(
+            BridgeNote(
+                .warn, "upload-not-kept",
+                "cannot store the record of an upload; after a restart its link is sent as text", ["reason": why]))
+    }
+
+    private func answer(_ exchange: HTTPExchange, _ link: String, _ transport: Transport) {
+        let fields =
+            sharing(exchange.head) + [
+                ("Location", link), ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+            ]
+        exchange.respond(201, headers: HTTPHeaders(fields), body: Array((link + "\n").utf8), transport: transport)
+    }
+
+    private func answer(_ exchange: HTTPExchange, _ status: Int, _ sentence: String, _ transport: Transport) {
+        exchange.respond(
+            status, headers: HTTPHeaders(sharing(exchange.head) + [("Content-Type", "text/plain; charset=utf-8")]),
+            body: Array((sentence + "\n").utf8), transport: transport)
+    }
+
+    // MARK: - The loop
+
+    func owns(_ connection: ConnectionID) -> Bool { false }
+    func owns(_ listener: ListenerID) -> Bool { false }
+
+    func nextDeadline() -> MonotonicInstant? {
+        (refusals.map(\.at) + [files.nextDeadline].compactMap(\.self)).min()
+    }
+
+    func deadlineReached(now: MonotonicInstant, transport: Transport) {
+        refuseDue(now, transport)
+        files.sweepDue(now)
+    }
+
+    func turnWillFlush(now: MonotonicInstant, transport: Transport) { files.turnWillFlush(transport) }
+
+    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {}
+    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {}
+    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {}
+}

@@ -1,0 +1,45 @@
+extension ConfigurationCompletion {
+    /// What single keys of `[[http]]` cannot know.
+    mutating func checkHTTP() {
+        var seen: [HostPort: String] = [:]
+        for (index, listener) in configuration.listeners.enumerated() where listener.bind.endpoint.port != 0 {
+            guard let place = origin("listeners[\(index)].bind") else { continue }
+            seen[listener.bind.endpoint] = "\(place)"
+        }
+        for (index, http) in configuration.http.enumerated() {
+            let at = "http[\(index)]"
+            guard let place = origin("\(at).bind") else {
+                if let whole = origin(at) { report(whole, "this HTTP listener has no bind") }
+                continue
+            }
+            if problems.contains(where: { $0.origin == place }) { continue }
+            let endpoint = http.bind.endpoint
+            if endpoint.port != 0 {
+                if let first = seen[endpoint] {
+                    report(place, "\(endpoint) is bound twice (first at \(first))")
+                } else {
+                    seen[endpoint] = "\(place)"
+                }
+            }
+            if http.bind.scheme == .http, !http.bind.isLoopback {
+                report(
+                    place,
+                    "plain text beyond loopback must say so: write \"http+insecure://\(endpoint)\" (or bind 127.0.0.1)")
+            }
+            if http.trustedProxies.contains(.unix), let place = origin("\(at).trusted_proxies") {
+                report(place, "HTTP is not served on socket files: \"unix\" is nobody here")
+            }
+        }
+    }
+
+    /// What single keys of `[media]` cannot know.
+    mutating func checkMedia() {
+        let serving = configuration.http.firstIndex { $0.serve.contains(.media) }
+        if configuration.media.publicURL == nil {
+            guard let serving, let place = origin("http[\(serving)].serve") else { return }
+            report(place, "media are served under media.public_url, which is empty")
+        } else if serving == nil, let place = origin("media.public_url") {
+            report(place, "no [[http]] listener serves media: give one serve = [\"media\"]")
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Dialects
+import HTTPProtocol
+
+package struct RoomConfiguration: Equatable, Sendable {
+    /// Who speaks upstream.
+    package enum Identity: String, CaseIterable, Sendable {
+        /// As the dialect's table says.
+        case auto
+        case puppet
+        case single
+    }
+
+    package enum Receipts: String, CaseIterable, Sendable {
+        /// A moved read marker is told upstream.
+        case marker
+        /// Who speaks has read what came before.
+        case speaking
+        case off
+    }
+
+    /// Whether frames may be compressed.
+    package enum Compression: String, CaseIterable, Sendable {
+        case off
+        /// The server decides.
+        case offer
+    }
+
+    package enum Connect: String, CaseIterable, Sendable {
+        case always
+        /// From the first IRC user who enters until some minutes after the last one left.
+        case whileJoined = "while-joined"
+    }
+
+    /// The name of a room that stands for any channel.
+    package static let templateName = "*"
+
+    /// `[a-z0-9_-]+`; names the room in logs and on the command line. ``templateName``: any joined channel is one.
+    package var name = ""
+    /// With its `#`.
+    package var channel = ""
+    package var topic = ""
+    /// Nil only in ``Configuration/roomDefaults``.
+    package var url: UpstreamURL?
+    /// The room's id or name on the backend.
+    package var upstreamRoom = ""
+    /// A name of ``Configuration/backends``; empty: the room is a backend of its own, with its own name.
+    package var backend = ""
+    /// Where the backend's HTTP calls go, as its table says; nil: the origin of ``url``.
+    package var httpBase: HTTPURL?
+    /// The dialect's own settings.
+    package var options = DialectOptionTree()
+
+    /// A name of ``DialectTable``, never an alias, or of ``Configuration/dialects``.
+    package var dialect = "envelope"
+    package var identity = Identity.auto
+    package var receipts = Receipts.marker
+    /// A person leaves after this long without a frame, where the wire has no leave. Nil: never.
+    package var memberIdle: Duration? = .seconds(30 * 60)
+    /// Offered in Sec-WebSocket-Protocol, in order.
+    package var subprotocols: [String] = []
+    package var requiresSubprotocol = false
+    package var headers: [UpstreamHeader] = []
+    package var auth = AuthConfiguration()
+    package var proxy = UpstreamProxy.environment
+    package var tls = UpstreamTLSConfiguration()
+    package var userAgent = "chatbridge/\(BuildInformation.version)"
+    package var connectTimeout: Duration = .seconds(10)
+    package var handshakeTimeout: Duration = .seconds(10)
+    /// Nil: no pings.
+    package var ping: Duration? = .seconds(20)
+    package var pongTimeout: Duration = .seconds(10)
+    /// Bytes of payload.
+    package var maxFrameBytes = 4 * 1024 * 1024
+    /// Bytes of payload over all fragments.
+    package var maxMessageBytes = 4 * 1024 * 1024
+    package var compression = Compression.off
+    package var backoff = BackoffConfiguration()
+    package var queue = QueueConfiguration()
+    package var connect = Connect.always
+    /// So many of the newest messages for a client that enters; a screen of them.
+    package var historyOnJoin = 20
+
+    package init() {}
+
+    package var isTemplate: Bool { name == Self.templateName }
+
+    /// What is left out and follows from the rest of the room.
+    ///
+    /// - Parameter takesName: the channel can be called as the room is.
+    mutating func complete(takesName: Bool) {
+        guard !isTemplate else {
+            // Rooms that a channel opens cost nothing while nobody is in it.
+            connect = .whileJoined
+            return
+        }
+        if channel.isEmpty, takesName { channel = "#\(name)" }
+        if upstreamRoom.isEmpty { upstreamRoom = name }
+    }
+}
+
+extension RoomConfiguration {
+    /// ``httpBase``, or the origin of the URL.
+    package var effectiveHTTPBase: HTTPURL? {
+        if let httpBase { return httpBase }
+        guard let url, !url.isUnixSocket else { return nil }
+        let scheme = url.isSecure ? "https" : "http"
+        let port = url.endpoint.port == (url.isSecure ? 443 : 80) ? "" : ":\(url.endpoint.port)"
+        let host = url.endpoint.isIPv6Literal ? "[\(url.endpoint.host)]" : url.endpoint.host
+        return try? HTTPURL(parsing: "\(scheme)://\(host)\(port)")
+    }
+
+    /// The name of the backend, also where the room is one by itself. A template that is one has no name to give, and takes
+    /// its dialect's.
+    package var backendName: String { !backend.isEmpty ? backend : isTemplate ? dialect : name }
+}
+
+/// How a lost link is tried again. Nil fields are the dialect's business.
+package struct BackoffConfiguration: Equatable, Sendable {
+    /// Wait before the first try.
+    package var min: Duration?
+    package var max: Duration?
+    /// Growth from try to try.
+    package var factor: Double?
+    /// Share of the wait by which it varies either way, 0 to 1.
+    package var jitter: Double?
+    /// The count of failures starts again after the link was usable for this long.
+    package var resetAfter: Duration = .seconds(10)
+
+    /// The dialect's own numbers with the written ones in their place.
+    package func applied(to traits: BackoffTraits) -> BackoffTraits {
+        let first = min ?? traits.first
+        return BackoffTraits(
+            first: first, factor: factor ?? traits.factor,
+            // One of the two may be the dialect's: a cap below the first wait would never be reached upwards.
+            cap: Swift.max(max ?? traits.cap, first), jitter: jitter ?? traits.jitter,
+            degradedAfter: traits.degradedAfter)
+    }
+}
+
+/// What is said while the upstream link is down.
+package struct QueueConfiguration: Equatable, Sendable {
+    /// Zero: nothing is kept, messages are refused at once.
+    package var maxMessages = 1000
+    /// Nil: kept until the link is back.
+    package var maxAge: Duration? = .seconds(15 * 60)
+}

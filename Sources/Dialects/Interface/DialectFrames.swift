@@ -1,0 +1,89 @@
+public import ChatModel
+
+/// Why a frame gave nothing, or a command could not be said.
+public enum DropReason: String, Sendable, CaseIterable {
+    case malformed
+    case notObject = "not-object"
+    case missingField = "missing-field"
+    case wrongType = "wrong-type"
+    case unknownType = "unknown-type"
+    case unsupported
+    case tooLong = "too-long"
+}
+
+public enum DecodedFrame: Sendable {
+    /// Understood: one event, as nearly always; without an array, which would cost as much as the rest.
+    case event(ChatEvent)
+    /// Understood: any other number of events; none when a frame needs none. Made by ``events(_:)``.
+    case several([ChatEvent])
+    /// Nothing usable. `typeKey` is the frame's own type value where it had one, for the log.
+    case dropped(DropReason, typeKey: String?)
+
+    /// Understood; may be empty when a frame needs no event.
+    public static func events(_ events: [ChatEvent]) -> DecodedFrame {
+        events.count == 1 ? .event(events[0]) : .several(events)
+    }
+
+    /// What the frame says; nil when it was dropped.
+    public var events: [ChatEvent]? {
+        switch self {
+        case .event(let event): [event]
+        case .several(let events): events
+        case .dropped: nil
+        }
+    }
+}
+
+extension DecodedFrame: Equatable {
+    public static func == (a: DecodedFrame, b: DecodedFrame) -> Bool {
+        switch (a, b) {
+        case (.dropped(let x, let xKey), .dropped(let y, let yKey)): x == y && xKey == yKey
+        case (.dropped, _), (_, .dropped): false
+        default: a.events == b.events
+        }
+    }
+}
+
+/// One WebSocket message to send.
+public struct EncodedFrame: Equatable, Sendable {
+    public var bytes: [UInt8]
+    public var isBinary: Bool
+
+    public init(bytes: [UInt8], isBinary: Bool) {
+        self.bytes = bytes
+        self.isBinary = isBinary
+    }
+}
+
+public enum EncodedCommand: Sendable {
+    /// One frame, as nearly always.
+    case frame(EncodedFrame)
+    /// Any other number of frames, oldest first. Made by ``frames(_:)``.
+    case several([EncodedFrame])
+    /// The wire cannot say it; the session decides what to do instead.
+    case unsupported(DropReason)
+
+    /// Oldest first.
+    public static func frames(_ frames: [EncodedFrame]) -> EncodedCommand {
+        frames.count == 1 ? .frame(frames[0]) : .several(frames)
+    }
+
+    /// The frames that say it, oldest first; nil when it cannot be said.
+    public var frames: [EncodedFrame]? {
+        switch self {
+        case .frame(let frame): [frame]
+        case .several(let frames): frames
+        case .unsupported: nil
+        }
+    }
+}
+
+extension EncodedCommand: Equatable {
+    public static func == (a: EncodedCommand, b: EncodedCommand) -> Bool {
+        switch (a, b) {
+        case (.unsupported(let x), .unsupported(let y)): x == y
+        case (.unsupported, _), (_, .unsupported): false
+        default: a.frames == b.frames
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import Upstream
+import WireBytes
+
+// A client enters a room, is told what it must know of it, and leaves it.
+
+extension IRCServer {
+    /// Puts a client into a room, and the person's other clients.
+    ///
+    /// - Returns: the others.
+    func enterWithOthers(_ room: Room, _ session: IRCSession) -> [IRCSession] {
+        // The one who asked first, so that the others in the room are told once, and a label is answered.
+        enter(room, session)
+        // Those who asked for it too have an answer of their own to it.
+        let others = sessions(of: session.person).filter {
+            $0 !== session && !$0.isArriving && !$0.isAwaitingJoin(to: room.id)
+        }
+        for other in others { enter(room, other) }
+        return others
+    }
+
+    /// Puts a client into a room and tells it what it must know.
+    ///
+    /// - Parameter isSilent: the client has the room open already.
+    func enter(_ room: Room, _ session: IRCSession, isSilent: Bool = false) {
+        guard let personID = session.person, !session.rooms.contains(room.id) else { return }
+        let isFirst = room.slots.count == 0
+        let isNew = !room.slots.contains(personID)
+        let newest = Int64(room.lastSequence)
+        let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
+        room.join(
+            session.id, person: personID, clientName: session.clientName,
+            hasReadMarker: session.caps.contains(.readMarker), receipts: receiptsChoice(of: session),
+            isHeld: backlog != nil, context)
+        roomTable.entered(room, by: personID)
+        session.entered(room.id)
+        rememberMembership(room, session)
+        if !room.isLoading { follow(room, session, from: newest, backlog) }
+        if isNew { entered(personID, room, isFirst: isFirst, session) }
+        guard !isSilent, let person = context.identities[personID] else { return }
+        reply(Channel.join(RoomSpeaker(person), person.realname, in: room, context), session)
+        if !topic(of: room).isEmpty { sendTopic(room, session) }
+        reply(markerMessage(room.channel, room.marker(of: session.id)), session)
+        if !session.caps.contains(.noImplicitNames) { appendNames(of: room, session) }
+        syncMetadata(of: room, session)
+        context.note(
+            .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
+        for notice in room.statusNotices(context) + [room.ownStatusNotice(personID, context)].compactMap(\.self) {
+            let line = Channel.notice(notice, in: room, context)
+            // Unless it has left meanwhile.
+            session.appendLongAnswer(
+                LongAnswer { [id = room.id, unowned session] in .last(session.rooms.contains(id) ? line : nil) })
+        }
+        if let backlog { append(backlog, session) }
+        tellUntold(room, session)
+    }
+
+    /// Takes a client out of a room; whoever must know is told by the caller.
+    func leave(_ room: Room, _ session: IRCSession) {
+        endFollowing(room.id, session)
+        room.leave(session.id, context)
+        session.left(room.id)
+    }
+
+    /// - Parameter isAsked: the IRC user wanted it: what is said from now on is not for the person's clients.
+    func part(_ room: Room, reason: String?, isAsked: Bool = false, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        let line = IRCMessage(
+            tags: stamp(person),
+            source: person.source, command: "PART", params: [room.channel] + (reason.map { [$0] } ?? []))
+        for client in sessions(of: personID) {
+            if isAsked, client.rooms.contains(room.id) { dropCursor(room, client, for: session) }
+            endFollowing(room.id, client)
+        }
+        if isAsked, let account = person.account {
+            forgetMembership(of: account, in: room.storedKey, for: session)
+        }
+        reply(line, session)
+        broadcast(line, in: room, except: session.id)
+        for client in sessions(of: personID) { leave(room, client) }
+        session.parted(from: room.id)
+    }
+
+    func sendTopic(_ room: Room, _ session: IRCSession) {
+        reply(session.numeric(.rplTopic, room.channel, topic(of: room)), session)
+        // What came from elsewhere came with the room.
+        let given = room.settings.topic.isEmpty ? room.moderation.topic : nil
+        reply(
+            session.numeric(
+                .rplTopicWhoTime, room.channel, given?.setBy ?? settings.serverName,
+                String((given?.setAt ?? room.createdAt).milliseconds / 1000)), session)
+    }
+
+    /// 353 … 366. The cursor walks the room's slots.
+    func appendNames(of room: Room, _ session: IRCSession) {
+        let id = room.id
+        var cursor = 0
+        session.appendLongAnswer(
+            LongAnswer { [unowned self, unowned session] in namesStep(id, &cursor, session) })
+    }
+
+    private func namesStep(_ id: RoomID, _ cursor: inout Int, _ session: IRCSession) -> LongAnswer.Step {
+        guard let room = room(id) else { return .last(nil) }
+        // Room for the names within 512 bytes.
+        let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
+        let withHosts = session.caps.contains(.userhostInNames)
+        var names = ""
+        names.reserveCapacity(budget)
+        while true {
+            let before = cursor
+            guard let personID = room.slots.next(&cursor) else { break }
+            guard let person = context.identities[personID] else { continue }
+            let name = room.moderation.prefixes(of: personID) + (withHosts ? person.source : person.nick)
+            guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
+                cursor = before
+                break
+            }
+            if !names.isEmpty { names += " " }
+            names += name
+        }
+        guard !names.isEmpty else {
+            return .last(session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"))
+        }
+        return .more(session.numeric(.rplNamReply, "=", room.channel, names))
+    }
+}

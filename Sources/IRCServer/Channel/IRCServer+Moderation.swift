@@ -1,0 +1,310 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import Upstream
+
+// MODE, KICK, INVITE and TOPIC: what IRC users do to each other in a room.
+
+extension IRCServer {
+    /// Bytes of a KICK's reason that are passed on.
+    static let maxKickBytes = 300
+    /// Changes that one MODE may ask for; the token MODES says so.
+    static let maxModeChanges = 4
+    /// People whom one KICK may name.
+    static let maxKickTargets = 4
+    /// Bytes of a mask in the ban list.
+    static let maxMaskBytes = 200
+
+    private func shown(_ text: String) -> String {
+        let shown = PrintableText.of(text, maxBytes: 100)
+        return shown.isEmpty || shown.utf8.contains(0x20) || shown.hasPrefix(":") ? "*" : shown
+    }
+
+    /// The room of a moderator's command; nil after telling the client why not.
+    private func moderatedRoom(_ channel: String, _ session: IRCSession) -> Room? {
+        guard let room = room(channel: channel, for: session) else {
+            noSuchChannel(channel, session)
+            return nil
+        }
+        guard session.rooms.contains(room.id) else {
+            reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            return nil
+        }
+        guard mayModerate(room, session) else {
+            reply(
+                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+            return nil
+        }
+        return room
+    }
+
+    /// Something that an IRC user does in a room is told to everybody there, and has its place in the room's past.
+    private func tellEvent(
+        _ room: Room, _ command: String, _ params: [String], by person: Person, _ session: IRCSession
+    ) {
+        let now = context.now.wall
+        let msgid = context.messageID(
+            backend: room.settings.backend, room: room.settings.upstreamRoom, sender: nil, id: nil)
+        let who = RoomSpeaker(person)
+        let line = IRCMessage(
+            tags: Channel.tags(of: who, at: now, msgid: msgid), source: person.source, command: command,
+            params: [room.channel] + params)
+        tellRoom(room, line, by: session)
+        room.enterEvent([command] + params, msgid: msgid, by: who, at: now, context)
+    }
+
+    // MARK: - MODE
+
+    /// MODE of a room.
+    ///
+    /// Source: modern.ircdocs.horse, "MODE message", "Channel Modes".
+    func roomMode(_ channel: String, _ params: [String], _ session: IRCSession) {
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
+        guard let modes = params.first, !modes.isEmpty else {
+            reply(session.numeric(.rplChannelModeIs, room.channel, room.moderation.modeString), session)
+            return reply(
+                session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session)
+        }
+        // Anybody may look at the list; clients do so on their own.
+        if ["b", "+b", "-b"].contains(modes), params.count == 1 { return listBans(of: room, session) }
+        guard let room = moderatedRoom(channel, session), let personID = session.person else { return }
+        var changes = RoomModeChanges()
+        var rest = params.dropFirst()
+        var isSet = true
+        var count = 0
+        for letter in modes {
+            switch letter {
+            case "+": isSet = true
+            case "-": isSet = false
+            default:
+                count += 1
+                guard count <= Self.maxModeChanges else { continue }
+                change(letter, isSet, &rest, room, by: personID, &changes, session)
+            }
+        }
+        guard !changes.isEmpty, let person = context.identities[personID] else { return }
+        tellEvent(room, "MODE", changes.params, by: person, session)
+    }
+
+    private func change(
+        _ letter: Character, _ isSet: Bool, _ rest: inout ArraySlice<String>, _ room: Room, by moderator: PersonID,
+        _ changes: inout RoomModeChanges, _ session: IRCSession
+    ) {
+        switch letter {
+        case "o", "v":
+            guard let nick = rest.popFirst() else { return needMore(session) }
+            guard let target = member(nick, of: room, session) else { return }
+            let isNews =
+                letter == "o"
+                ? room.moderation.setOperator(target.id, isSet) : room.moderation.setVoiced(target.id, isSet)
+            if isNews { changes.add(letter, isSet, target.person.nick) }
+        case "b":
+            guard let text = rest.popFirst() else { return listBans(of: room, session) }
+            ban(text, isSet, room, by: moderator, &changes, session)
+        case "n":
+            // Set for good; asking for what is so already changes nothing.
+            if !isSet {
+                reply(
+                    session.numeric(
+                        .errUnknownMode, "n", "is always set: nobody speaks in a room without being in it"), session)
+            }
+        default:
+            guard let flag = RoomModeration.Flag(rawValue: letter) else {
+                return reply(
+                    session.numeric(.errUnknownMode, shown(String(letter)), "is no mode of \(room.channel)"), session)
+            }
+            if room.moderation.set(flag, isSet, isLasting: operators.contains(moderator)) {
+                changes.add(letter, isSet, nil)
+            }
+        }
+    }
+
+    private func needMore(_ session: IRCSession) {
+        reply(session.numeric(.errNeedMoreParams, "MODE", "Not enough parameters"), session)
+    }
+
+    /// An IRC user in the room; nil after telling the client why not.
+    private func member(_ nick: String, of room: Room, _ session: IRCSession) -> (id: PersonID, person: Person)? {
+        guard let (id, person) = context.identities.person(nick: nick) else {
+            reply(session.numeric(.errNoSuchNick, shown(nick), "No such nick"), session)
+            return nil
+        }
+        guard room.slots.contains(id) else {
+            reply(
+                session.numeric(.errUserNotInChannel, person.nick, room.channel, "They aren't in that room"), session)
+            return nil
+        }
+        guard person.isLocal else {
+            reply(
+                session.numeric(
+                    .errChanOPrivsNeeded, room.channel,
+                    "\(person.nick) is on \(person.host), where IRC operators have no say"), session)
+            return nil
+        }
+        return (id, person)
+    }
+
+    private func ban(
+        _ text: String, _ isSet: Bool, _ room: Room, by moderator: PersonID, _ changes: inout RoomModeChanges,
+        _ session: IRCSession
+    ) {
+        let clean = PrintableText.of(text, maxBytes: Self.maxMaskBytes)
+        guard !clean.isEmpty, !clean.utf8.contains(0x20), !clean.hasPrefix(":") else { return }
+        let mask = PersonMask(IRCMask(IRCMask.hostmask(clean), casemapping: settings.casemapping))
+        guard isSet else {
+            if let removed = room.moderation.unban(mask) { changes.add("b", false, removed) }
+            return
+        }
+        let outcome = room.moderation.ban(
+            RoomModeration.Ban(
+                mask: mask, setBy: session.displayNick, setAt: context.now.wall,
+                isLasting: operators.contains(moderator)))
+        switch outcome {
+        case .added: changes.add("b", true, mask.text)
+        case .known: break
+        case .full:
+            reply(session.numeric(.errBanListFull, room.channel, mask.text, "The ban list is full"), session)
+        }
+    }
+
+    private func listBans(of room: Room, _ session: IRCSession) {
+        for ban in room.moderation.bans {
+            session.appendLongAnswer(
+                .line(
+                    session.numeric(
+                        .rplBanList, room.channel, ban.mask.text, ban.setBy, String(ban.setAt.milliseconds / 1000))))
+        }
+        session.appendLongAnswer(
+            .line(session.numeric(.rplEndOfBanList, room.channel, "End of channel ban list")))
+    }
+
+    // MARK: - KICK
+
+    /// Source: modern.ircdocs.horse, "KICK message".
+    func kick(_ channels: [String], _ nicks: [String], reason: String?, _ session: IRCSession) {
+        guard channels.count == 1 || channels.count == nicks.count else {
+            return reply(session.numeric(.errNeedMoreParams, "KICK", "Not enough parameters"), session)
+        }
+        for (index, nick) in nicks.prefix(Self.maxKickTargets).enumerated() {
+            let channel = channels.count == 1 ? channels[0] : channels[index]
+            guard let room = moderatedRoom(channel, session) else {
+                // One word about a room is enough.
+                if channels.count == 1 { return }
+                continue
+            }
+            guard let target = member(nick, of: room, session), let kicker = session.person,
+                let person = context.identities[kicker]
+            else { continue }
+            let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) }
+            let clients = sessions(of: target.id).filter { $0.rooms.contains(room.id) }
+            // What is said from now on is not for them.
+            for client in clients { endFollowing(room.id, client) }
+            if let account = target.person.account {
+                dropCursors(of: account, in: room, for: session)
+                forgetMembership(of: account, in: room.storedKey, for: session)
+            }
+            tellEvent(
+                room, "KICK", [target.person.nick, why.flatMap { $0.isEmpty ? nil : $0 } ?? person.nick], by: person,
+                session)
+            for client in clients { leave(room, client) }
+            context.note(
+                .info, "client-kicked", "an IRC user was removed from a room",
+                ["room": room.settings.name, "nick": target.person.nick, "by": person.nick])
+        }
+    }
+
+    // MARK: - INVITE
+
+    func inviteReceived(_ nick: String?, to channel: String?, _ session: IRCSession) {
+        guard let nick else { return listInvitations(session) }
+        guard let channel else { return needMoreParams("INVITE", session) }
+        invite(nick, to: channel, session)
+    }
+
+    /// Source: modern.ircdocs.horse, "INVITE message"; IRCv3 invite-notify.
+    private func invite(_ nick: String, to channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
+        guard let personID = session.person, let person = context.identities[personID],
+            session.rooms.contains(room.id)
+        else {
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        if room.moderation.has(.inviteOnly), !mayModerate(room, session) {
+            return reply(
+                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+        }
+        guard let (id, target) = context.identities.person(nick: nick), target.isPresent else {
+            return reply(session.numeric(.errNoSuchNick, shown(nick), "No such nick"), session)
+        }
+        guard !room.slots.contains(id) else {
+            return reply(
+                session.numeric(.errUserOnChannel, target.nick, room.channel, "is already in that room"), session)
+        }
+        let guests = sessions(of: id)
+        guard let guest = guests.first else {
+            return reply(
+                session.numeric(
+                    .errNoSuchNick, target.nick,
+                    "This person is on \(target.host), which takes no invitations from here"), session)
+        }
+        guard mayEnter(room, guest) else {
+            return reply(
+                session.numeric(
+                    .errInviteOnlyChan, room.channel, "The account of \(target.nick) may not enter this room"),
+                session)
+        }
+        room.moderation.invite(id)
+        reply(session.numeric(.rplInviting, target.nick, room.channel), session)
+        if let away = target.away { reply(session.numeric(.rplAway, target.nick, away), session) }
+        let told = IRCMessage(
+            tags: stamp(person), source: person.source, command: "INVITE", params: [target.nick, room.channel])
+        for client in guests { deliver(told, to: client.id, label: nil) }
+        broadcast(told, in: room, except: session.id)
+    }
+
+    /// The rooms that the client's user was invited to and has not entered.
+    private func listInvitations(_ session: IRCSession) {
+        if let person = session.person {
+            for room in rooms where room.moderation.isInvited(person) {
+                session.appendLongAnswer(.line(session.numeric(.rplInviteList, room.channel)))
+            }
+        }
+        session.appendLongAnswer(.line(session.numeric(.rplEndOfInviteList, "End of /INVITE list")))
+    }
+
+    // MARK: - TOPIC
+
+    /// A room whose topic comes from the configuration or the backend keeps it; the others get one from IRC, which lasts as
+    /// long as the process and is not told upstream.
+    ///
+    /// Source: modern.ircdocs.horse, "TOPIC message".
+    func setTopic(_ channel: String, to text: String, _ session: IRCSession) {
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
+        guard room.settings.topic.isEmpty else {
+            return reply(
+                session.numeric(
+                    .errChanOPrivsNeeded, room.channel,
+                    "The topic of this room comes from the bridge's configuration or the backend"), session)
+        }
+        guard session.rooms.contains(room.id), let personID = session.person,
+            let person = context.identities[personID]
+        else {
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        guard !room.moderation.has(.protectedTopic) || mayModerate(room, session) else {
+            return reply(
+                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+        }
+        let clean = Self.cleanTopic(text)
+        room.moderation.setTopic(clean, by: person.source, at: context.now.wall)
+        tellEvent(room, "TOPIC", [clean], by: person, session)
+    }
+
+    // MARK: - Entering and speaking
+}
+
+extension PersonMask {
+    package init(_ mask: IRCMask) { self.init(text: mask.text, key: mask.key) { mask.matches($0) } }
+}

@@ -1,0 +1,73 @@
+import ChatModel
+import IRCProtocol
+import Rooms
+
+// REDACT, MARKREAD, and TAGMSG with a reaction.
+
+extension IRCServer {
+    /// Source: IRCv3 message-redaction.
+    func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
+        guard channel.hasPrefix("#") else { return redactPrivate(channel, msgid, reason: reason, session) }
+        guard let room = room(channel: channel, for: session), session.rooms.contains(room.id) else {
+            return reply(
+                .fail(
+                    "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),
+                    text: "Messages can be taken back only in a room that you are in", source: settings.serverName),
+                session)
+        }
+        let right: RedactionRight
+        if let person = session.person, operators.contains(person) {
+            right = .everybodys
+        } else {
+            right = mayModerate(room, session) ? .ofIRCUsers : .own
+        }
+        answer("REDACT", room, msgid, session) { label in
+            room.redact(msgid, reason: reason, from: session.id, right: right, label: label, context)
+        }
+    }
+
+    /// Source: IRCv3 read-marker.
+    func markReadReceived(_ target: String?, _ value: String?, _ session: IRCSession) {
+        func refuse(_ code: String, _ context: [String], _ text: String) {
+            reply(
+                IRCMessage(
+                    source: settings.serverName, command: "FAIL", params: ["MARKREAD", code] + context + [text]),
+                session)
+        }
+        guard let target, !target.isEmpty else { return refuse("NEED_MORE_PARAMS", [], "Missing the target") }
+        guard let value else { return readMarker(target, session) }
+        guard value.hasPrefix("timestamp="),
+            let milliseconds = IRCServerTime.parse(String(value.dropFirst("timestamp=".count)))
+        else { return refuse("INVALID_PARAMS", [target], "Not a timestamp") }
+        moveMarker(target, to: ChatTimestamp(milliseconds: milliseconds), session)
+    }
+
+    /// Carries out the reaction in a TAGMSG; false when there is none. One to nothing is a tag like any other.
+    ///
+    /// Source: IRCv3 react (client-only tags +draft/react and +draft/unreact).
+    func react(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) -> Bool {
+        guard let tag = clientTags.first(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }),
+            let target = clientTags.first(where: { $0.name == "+reply" || $0.name == "+draft/reply" })?.value
+        else { return false }
+        answer("TAGMSG", room, target, session) { label in
+            room.react(
+                tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target,
+                annotations: clientTags.annotations,
+                from: session.id, label: label, context)
+        }
+        return true
+    }
+
+    /// Answers an action now, or leaves its label to the answer that comes later.
+    private func answer(
+        _ verb: String, _ room: Room, _ msgid: String, _ session: IRCSession, _ action: (String?) -> ActionResult
+    ) {
+        // Without echo-message there would be nothing to carry the label when it goes well.
+        let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
+        switch action(label) {
+        case .done: break
+        case .refused(let refusal): reply(refusal.line(verb, room.channel, msgid, from: settings.serverName), session)
+        case .later: if label != nil { session.response?.isDeferred = true }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+
+// Who is away. A person with several clients is here while one of them is: away is what the last of them says.
+
+extension IRCServer {
+    func awayReceived(_ text: String?, _ session: IRCSession) {
+        let text = text.map { PrintableText.prefix(of: $0, maxBytes: IRCSession.maxAwayBytes) }
+        guard session.person != nil else {
+            session.earlyAway = text ?? ""
+            return
+        }
+        setAway(text?.isEmpty == false ? text : nil, session)
+    }
+
+    func setAway(_ text: String?, _ session: IRCSession) {
+        guard let personID = session.person else { return }
+        let clean = text.map { IdentityMap.realname($0, maxBytes: IRCSession.maxAwayBytes) }
+        if text == nil {
+            reply(session.numeric(.rplUnAway, "You are no longer marked as being away"), session)
+        } else {
+            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
+        }
+        guard session.account != nil else { return awayChanged(of: personID, to: clean, session) }
+        session.setAway(clean)
+        settleAway(of: personID, by: session)
+    }
+
+    /// Draws the conclusion for a person of an account from what each client says.
+    ///
+    /// - Parameter session: the one that said something, or came; nil: one went.
+    func settleAway(of personID: PersonID, by session: IRCSession? = nil) {
+        let clients = sessions(of: personID)
+        let away = clients.compactMap(\.away)
+        let told = away.filter { $0.text != ClientAway.absent }
+        let newest = (told.isEmpty ? away : told).max { $0.order < $1.order }
+        let text = away.count == clients.count ? newest?.text : nil
+        if let session { return awayChanged(of: personID, to: text, session) }
+        guard let other = clients.first else { return }
+        awayChanged(of: personID, to: text, other, isToldToo: true)
+    }
+
+    /// - Parameter isToldToo: it is news to `session` as well.
+    private func awayChanged(of personID: PersonID, to text: String?, _ session: IRCSession, isToldToo: Bool = false) {
+        guard let person = context.identities[personID], text != person.away else { return }
+        context.identities.setAway(personID, text)
+        for id in session.rooms { room(id)?.awayChanged(of: personID, context) }
+        let line = IRCMessage(
+            tags: stamp(person), source: person.source, command: "AWAY", params: text.map { [$0] } ?? [])
+        tellPeers(of: session, line)
+        if isToldToo { deliver(line, to: session.id, amid: session.rooms) }
+    }
+}

@@ -1,0 +1,128 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Media
+import Rooms
+import Upstream
+import WireBytes
+
+// JOIN, PART, NAMES, LIST, TOPIC and MODE: entering rooms, leaving them, and how they are. What people do to each other
+// there is in IRCServer+Moderation.
+
+extension IRCServer {
+    // MARK: - JOIN and PART
+
+    func joinReceived(_ channels: String, _ session: IRCSession) {
+        // `JOIN 0` leaves them all: RFC 2812 §3.2.1.
+        if channels == "0" {
+            for id in session.rooms { if let room = room(id) { part(room, reason: nil, isAsked: true, session) } }
+        } else {
+            for channel in IRCSession.list(channels) { join(channel, session) }
+        }
+    }
+
+    func join(_ channel: String, _ session: IRCSession) {
+        guard session.isAwaitingJoin else { return tryToJoin(channel, session) }
+        // Answers come in the order of what was asked.
+        for line in gathering(session, { tryToJoin(channel, session) }) { session.appendLongAnswer(.line(line)) }
+    }
+
+    private func tryToJoin(_ channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel, for: session) ?? templateRoom(channel, session),
+            session.person != nil, !session.rooms.contains(room.id)
+        else { return }
+        if let refusal = spellingRefusal(room, as: channel, session) ?? shareRefusal(room, session) {
+            return reply(refusal, session)
+        }
+        if let barrier = barrier(to: room, session) { return reply(barrier, session) }
+        if joinWaits(room, session) { return awaitJoin(to: room, isAsked: true, session) }
+        for other in enterWithOthers(room, session) { pullLongAnswers(other) }
+    }
+
+    func part(_ channels: [String], reason: String?, _ session: IRCSession) {
+        for channel in channels { part(channel, reason: reason, session) }
+    }
+
+    private func part(_ channel: String, reason: String?, _ session: IRCSession) {
+        guard let room = room(channel: channel, for: session) else {
+            forgetMembership(channel: channel, session)
+            return noSuchChannel(channel, session)
+        }
+        guard session.rooms.contains(room.id) else {
+            forgetMembership(channel: channel, session)
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        part(room, reason: reason, isAsked: true, session)
+    }
+
+    // MARK: - NAMES and LIST
+
+    func list(_ filter: ListFilter, _ session: IRCSession) {
+        reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
+        askForTemplateRooms()
+        let listing = RoomListing(filter: filter)
+        session.appendLongAnswer(
+            LongAnswer(of: listing) { [unowned self, unowned session] in
+                switch listing.place {
+                case .open(let next): openRoomStep(listing, next, session)
+                case .unopened(let next): unopenedRoomStep(listing, next, session)
+                }
+            })
+    }
+
+    private func openRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> LongAnswer.Step {
+        walk.spend()
+        guard let room = roomTable.first(from: next) else {
+            listing.listedOpenRooms()
+            return .more(nil)
+        }
+        listing.listed(openRoom: room.id.index)
+        let now = context.now.wall.milliseconds
+        let facts = ListFilter.Facts(
+            channel: room.channel, people: room.memberCount, age: max(0, now - room.createdAt.milliseconds),
+            topicAge: room.moderation.topic.map { max(0, now - $0.setAt.milliseconds) })
+        guard listing.filter.passes(facts), mayEnter(room, session) else { return .more(nil) }
+        return .more(session.numeric(.rplList, room.channel, String(room.memberCount), topic(of: room)))
+    }
+
+    func names(_ channels: [String], _ session: IRCSession) {
+        guard !channels.isEmpty else {
+            return reply(session.numeric(.rplEndOfNames, "*", "End of /NAMES list"), session)
+        }
+        for channel in channels {
+            if let room = room(channel: channel, for: session) {
+                appendNames(of: room, session)
+            } else {
+                let shown = PrintableText.of(channel, maxBytes: 100)
+                session.appendLongAnswer(.line(session.numeric(.rplEndOfNames, shown, "End of /NAMES list")))
+            }
+        }
+    }
+
+    // MARK: - TOPIC and MODE
+
+    func topicReceived(_ channel: String, _ text: String?, _ session: IRCSession) {
+        if let text { setTopic(channel, to: text, session) } else { readTopic(channel, session) }
+    }
+
+    private func readTopic(_ channel: String, _ session: IRCSession) {
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
+        guard !topic(of: room).isEmpty else {
+            return reply(session.numeric(.rplNoTopic, room.channel, "No topic is set"), session)
+        }
+        sendTopic(room, session)
+    }
+
+    func mode(_ target: String, _ params: [String], _ session: IRCSession) {
+        if target.hasPrefix("#") { return roomMode(target, params, session) }
+        guard settings.casemapping.fold(target) == settings.casemapping.fold(session.displayNick) else {
+            if context.identities.person(nick: target) == nil {
+                let shown = PrintableText.of(target, maxBytes: 64)
+                return reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
+            }
+            return reply(session.numeric(.errUsersDontMatch, "Modes of others are their own"), session)
+        }
+        ownMode(params, session)
+    }
+}

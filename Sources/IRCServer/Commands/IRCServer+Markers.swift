@@ -1,0 +1,89 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import Upstream
+
+// Read markers: of rooms, which know who is in them, and of private conversations, which are kept here by who they are with.
+
+extension IRCServer {
+    /// Whose markers a client moves: the account's, else those of this one person while they are here.
+    private func markerOwner(_ id: PersonID, _ person: Person) -> ChatID {
+        person.account == nil ? visitor(id) : context.identities.puppetID(of: person, backend: "")
+    }
+
+    private func visitor(_ id: PersonID) -> ChatID { ChatID("visitor-\(id.rawValue)") }
+
+    /// Source: IRCv3 read-marker.
+    func readMarker(_ target: String, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        if target.hasPrefix("#"), let room = room(channel: target, for: session) {
+            guard !session.rooms.contains(room.id) else {
+                return reply(markerMessage(room.channel, room.marker(of: session.id)), session)
+            }
+            let puppet = context.identities.puppetID(of: person, backend: room.settings.backend)
+            return reply(markerMessage(room.channel, room.marker(ofAuthor: puppet)?.at), session)
+        }
+        let folded = settings.casemapping.fold(target)
+        reply(
+            markerMessage(
+                shown(target), privateMessages.markers.marker(of: markerOwner(personID, person), with: folded)),
+            session)
+    }
+
+    func moveMarker(_ target: String, to at: ChatTimestamp, _ session: IRCSession) {
+        if target.hasPrefix("#") {
+            guard let room = room(channel: target), session.rooms.contains(room.id) else {
+                // Clients mark their own PART as read: gamja.
+                if let left = session.lastLeft, left == self.room(channel: target)?.id { return }
+                return refuseMarker(target, "INVALID_PARAMS", "You are not in that room", session)
+            }
+            let moved = room.moveMarker(of: session.id, to: at, context)
+            tellMarker(markerMessage(room.channel, room.marker(of: session.id)), moved: moved, session)
+        } else {
+            movePrivateMarker(target, to: at, session)
+        }
+    }
+
+    private func movePrivateMarker(_ nick: String, to at: ChatTimestamp, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        guard IRCNames.isValidNickname(nick, maxBytes: 63) || isService(nick) else {
+            return refuseMarker(nick, "INVALID_PARAMS", "Nobody has such a name", session)
+        }
+        let owner = markerOwner(personID, person)
+        let folded = settings.casemapping.fold(nick)
+        let target = min(at, context.now.wall)
+        let outcome = privateMessages.moveMarker(owner, with: folded, to: target)
+        guard outcome != .full else {
+            return refuseMarker(nick, "INTERNAL_ERROR", "You have too many read markers", session)
+        }
+        // Without an account nobody could claim it later.
+        if outcome == .moved, person.account != nil {
+            context.keep(.marker(PrivateMarkers.storedKey, PrivateMarkers.stored(owner, with: folded, target)))
+        }
+        let line = markerMessage(nick, privateMessages.markers.marker(of: owner, with: folded))
+        tellMarker(line, moved: outcome == .moved, session)
+    }
+
+    /// Answers who moved a marker, and tells the other clients of the same person.
+    private func tellMarker(_ line: IRCMessage, moved: Bool, _ session: IRCSession) {
+        reply(line, session)
+        guard moved else { return }
+        for other in sessions(of: session.person) where other !== session { reply(line, other) }
+    }
+
+    func markerMessage(_ target: String, _ at: ChatTimestamp?) -> IRCMessage {
+        let value = at.map { "timestamp=" + IRCServerTime.format(milliseconds: $0.milliseconds) } ?? "*"
+        return IRCMessage(source: settings.serverName, command: "MARKREAD", params: [target, value])
+    }
+
+    private func refuseMarker(_ target: String, _ code: String, _ why: String, _ session: IRCSession) {
+        reply(.fail("MARKREAD", code, shown(target), text: why, source: settings.serverName), session)
+    }
+
+    private func shown(_ target: String) -> String { ActionRefusal.word(target) }
+
+    /// The person is gone; what is no account's ends with them.
+    func forgetPrivateMarkers(of id: PersonID) { privateMessages.forgetMarkers(of: visitor(id)) }
+}

@@ -1,0 +1,110 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+
+// MONITOR: who comes and goes, told to whoever asked, for IRC users and people upstream alike.
+
+extension IRCServer {
+    /// MONITOR with its modifier in front.
+    ///
+    /// Source: IRCv3 monitor.
+    func monitor(_ params: [String], _ session: IRCSession) {
+        let targets =
+            params.count > 1 ? params[1].split(separator: ",").map(String.init).filter { !$0.isEmpty } : []
+        switch params[0] {
+        case "+": startMonitoring(targets, session)
+        case "-": for target in targets { monitors.remove(settings.casemapping.fold(target), for: session.id) }
+        case "C", "c": monitors.forget(session.id)
+        case "L", "l":
+            answer(.rplMonList, monitors.list(of: session.id).map(\.nick), session)
+            session.appendLongAnswer(.line(session.numeric(.rplEndOfMonList, "End of MONITOR list")))
+        case "S", "s": tellPresence(of: monitors.list(of: session.id).map(\.nick), session)
+        default: break
+        }
+    }
+
+    private func startMonitoring(_ targets: [String], _ session: IRCSession) {
+        var taken: [String] = []
+        for (index, target) in targets.enumerated() {
+            // What can be nobody's nick is never there, and takes no place.
+            if isPossibleNick(target) {
+                let entry = Monitors.Target(nick: target, folded: settings.casemapping.fold(target))
+                if monitors.add(entry, for: session.id) == .full {
+                    tellPresence(of: taken, session)
+                    return tellMonitorsFull(Array(targets[index...]), session)
+                }
+            }
+            taken.append(target)
+        }
+        tellPresence(of: taken, session)
+        for target in taken { tellMetadata(of: target, session) }
+    }
+
+    private func isPossibleNick(_ nick: String) -> Bool {
+        isService(nick)
+            || IRCNames.isValidNickname(nick, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8)
+    }
+
+    private func tellMonitorsFull(_ targets: [String], _ session: IRCSession) {
+        for line in pack(targets, besides: session.displayNick.utf8.count + 40) {
+            session.appendLongAnswer(
+                .line(
+                    session.numeric(
+                        .errMonListFull, String(Monitors.maxTargets), line, "Monitor list is full.")))
+        }
+    }
+
+    /// 730 for who is there, 731 for who is not.
+    private func tellPresence(of nicks: [String], _ session: IRCSession) {
+        var here: [String] = []
+        var absent: [String] = []
+        for nick in nicks {
+            if let (_, person) = context.identities.person(nick: nick), person.isPresent {
+                here.append(person.source)
+            } else {
+                absent.append(PrintableText.of(nick, maxBytes: 100))
+            }
+        }
+        answer(.rplMonOnline, here, session)
+        answer(.rplMonOffline, absent, session)
+    }
+
+    private func answer(_ numeric: IRCNumeric, _ words: [String], _ session: IRCSession) {
+        for line in pack(words, besides: session.displayNick.utf8.count) {
+            session.appendLongAnswer(.line(session.numeric(numeric, line)))
+        }
+    }
+
+    /// Words apart by commas, as many in each line as fit.
+    private func pack(_ words: [String], besides bytes: Int) -> [String] {
+        // `:server 730 nick :` and the end of the line.
+        let budget = 512 - settings.serverName.utf8.count - bytes - 12
+        var lines: [String] = []
+        for word in words {
+            if let last = lines.last, last.utf8.count + 1 + word.utf8.count <= budget {
+                lines[lines.count - 1] = last + "," + word
+            } else {
+                lines.append(word)
+            }
+        }
+        return lines
+    }
+
+    // MARK: - What happens
+
+    /// Somebody came, or is gone, under this nick.
+    package func presenceChanged(_ person: Person, isHere: Bool) {
+        guard !monitors.isEmpty else { return }
+        for client in monitors.watchers(of: settings.casemapping.fold(person.nick)) {
+            // Whoever leaves needs not be told.
+            guard let session = sessions[client], isHere || !person.clients.contains(client) else { continue }
+            deliver(
+                session.numeric(
+                    isHere ? .rplMonOnline : .rplMonOffline, isHere ? person.source : person.nick),
+                to: client, label: nil)
+            if isHere { tellMetadata(of: person, session) }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import Digests
+import IRCProtocol
+import Identities
+import Rooms
+import WireBytes
+
+// Operators: who they are, and what they may do to IRC users. An operator is whoever has an administrator's account, by
+// having logged in to it or by OPER.
+
+extension IRCServer {
+    // MARK: - OPER
+
+    /// Source: modern.ircdocs.horse, "OPER message".
+    func oper(_ account: String, _ password: String, _ session: IRCSession) {
+        guard session.origin.allowsLogin else {
+            return reply(
+                session.numeric(.errNoOperHost, "A password does not cross this connection; use TLS"), session)
+        }
+        guard !logins.isBusy(with: session.id) else {
+            return reply(session.numeric(.errPasswdMismatch, "Wait for the answer to your last try"), session)
+        }
+        // The name without what a client calls itself.
+        check(SecretBytes(password.utf8), of: ClientName.split(account).account, client: nil, .oper, session)
+    }
+
+    /// The password was the account's.
+    func becomeOperator(_ session: IRCSession, _ account: AccountSettings?) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        guard let account, account.isAdmin else {
+            return reply(session.numeric(.errNoOperHost, "This account is no administrator's"), session)
+        }
+        session.failedTries = 0
+        let isNews = operators.add(personID)
+        context.note(
+            .info, "client-oper", "an IRC user became an operator",
+            ["address": session.origin.address, "nick": person.nick, "account": account.name])
+        reply(session.numeric(.rplYoureOper, "You are now an IRC operator"), session)
+        guard isNews else { return }
+        tellOwnMode("+o", personID, session)
+        promote(personID, session)
+    }
+
+    func operRefused(_ session: IRCSession) {
+        reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
+        countFailedTry(session)
+    }
+
+    // MARK: - One's own modes
+
+    /// `+i`, which everybody has, and what else is set.
+    func ownModes(_ personID: PersonID) -> String {
+        var modes = "+i"
+        if context.identities[personID]?.isBot == true { modes += "B" }
+        if operators.contains(personID) { modes += "o" }
+        if operators.wallopsReaders.contains(personID) { modes += "w" }
+        return modes
+    }
+
+    /// MODE with one's own nick.
+    ///
+    /// Source: modern.ircdocs.horse, "User Modes"; IRCv3 bot-mode.
+    func ownMode(_ params: [String], _ session: IRCSession) {
+        guard let personID = session.person else { return }
+        guard let modes = params.first, !modes.isEmpty else {
+            return reply(session.numeric(.rplUModeIs, ownModes(personID)), session)
+        }
+        var isSet = true
+        var isUnknown = false
+        var set = ""
+        var unset = ""
+        for letter in modes {
+            switch letter {
+            case "+": isSet = true
+            case "-": isSet = false
+            default:
+                guard "Biow".contains(letter) else {
+                    isUnknown = true
+                    continue
+                }
+                if setOwnMode(letter, isSet, personID) {
+                    if isSet { set.append(letter) } else { unset.append(letter) }
+                }
+            }
+        }
+        let changes = (set.isEmpty ? "" : "+" + set) + (unset.isEmpty ? "" : "-" + unset)
+        if !changes.isEmpty { tellOwnMode(changes, personID, session) }
+        if isUnknown { reply(session.numeric(.errUModeUnknownFlag, "Unknown MODE flag"), session) }
+    }
+
+    /// Whether something changed.
+    private func setOwnMode(_ letter: Character, _ isSet: Bool, _ personID: PersonID) -> Bool {
+        switch letter {
+        case "B":
+            guard context.identities[personID]?.isBot != isSet else { return false }
+            context.identities.setBot(personID, isSet)
+            return true
+        case "w": return operators.setReadsWallops(personID, isSet)
+        // Only OPER makes an operator.
+        case "o": return !isSet && operators.remove(personID)
+        // Everybody is invisible: clients ask for it by themselves when they connect.
+        default: return false
+        }
+    }
+
+    private func tellOwnMode(_ changes: String, _ personID: PersonID, _ session: IRCSession) {
+        guard let person = context.identities[personID] else { return }
+        let line = IRCMessage(
+            tags: stamp(person), source: person.source, command: "MODE", params: [person.nick, changes])
+        reply(line, session)
+        for other in sessions(of: personID) where other !== session { deliver(line, to: other.id, label: nil) }
+    }
+
+    // MARK: - KILL and WALLOPS
+
+    /// Closes all connections of an IRC user.
+    ///
+    /// Source: modern.ircdocs.horse, "KILL message".
+    func kill(_ nick: String, reason: String?, _ session: IRCSession) {
+        let shown = PrintableText.of(nick, maxBytes: 64)
+        guard let (id, target) = context.identities.person(nick: nick), target.isPresent else {
+            return reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
+        }
+        let clients = sessions(of: id)
+        guard !clients.isEmpty, let killer = session.person.flatMap({ context.identities[$0] }) else {
+            return reply(
+                session.numeric(
+                    .errNoPrivileges, "\(target.nick) is on \(target.host), where IRC operators have no say"),
+                session)
+        }
+        let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) } ?? ""
+        let comment = "Killed (\(killer.nick) (\(why.isEmpty ? "no reason" : why)))"
+        context.note(
+            .warn, "client-killed", "an operator ended an IRC user's connections",
+            ["nick": target.nick, "by": killer.nick, "reason": why])
+        let line = IRCMessage(
+            tags: stamp(killer), source: killer.source, command: "KILL", params: [target.nick, comment])
+        for client in clients {
+            deliver(line, to: client.id, label: nil)
+            close(client, reason: comment)
+        }
+    }
+
+    /// Source: modern.ircdocs.horse, "WALLOPS message".
+    func wallops(_ text: String, _ session: IRCSession) {
+        guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
+        let line = IRCMessage(tags: stamp(person), source: person.source, command: "WALLOPS", params: [text])
+        for reader in operators.wallopsReaders.sorted(by: { $0.rawValue < $1.rawValue }) {
+            for client in sessions(of: reader) { deliver(line, to: client.id, label: nil) }
+        }
+    }
+}

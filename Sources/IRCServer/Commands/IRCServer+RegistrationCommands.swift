@@ -1,0 +1,151 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import WireBytes
+
+// PASS, NICK, USER, SETNAME and QUIT: who a client is, from its first line to its last.
+
+extension IRCServer {
+    // MARK: - Registration
+
+    func passReceived(_ password: String, _ session: IRCSession) {
+        guard session.person == nil else { return alreadyRegistered(session) }
+        session.password = password
+    }
+
+    func userReceived(_ username: String, realname: String, _ session: IRCSession) {
+        guard session.person == nil else { return alreadyRegistered(session) }
+        // Whoever sends one of them empty gets the answer of a missing one.
+        guard !username.isEmpty, !realname.isEmpty else { return needMoreParams("USER", session) }
+        session.setUser(username, realname: realname)
+        goOnRegistering(session)
+    }
+
+    /// Completes registration when everything is there.
+    func goOnRegistering(_ session: IRCSession) {
+        if session.isReadyToRegister { register(session) }
+    }
+
+    private func register(_ session: IRCSession) {
+        guard session.state == .registering, let nick = session.nick, let user = session.user else { return }
+        guard admit(session), isNamed(session) else { return }
+        if let account = session.account, let here = person(of: account) {
+            return attach(session, to: here)
+        }
+        // Another may have taken the nick between NICK and the end of registration.
+        if let refusal = context.identities.refusal(nick: nick, holder: nil, account: session.account?.name) {
+            session.loseNick()
+            return refuse(nick, refusal, session)
+        }
+        let person = context.identities.addLocal(
+            client: session.id, nick: nick, ident: user, host: IdentityMap.hostname(settings.serverName),
+            realname: session.realname, account: session.account?.name)
+        if session.account?.isAdmin == true { operators.add(person) }
+        session.registered(as: person)
+        counts.registered()
+        let away = session.earlyAway
+        registered(session)
+        welcome(session)
+        if let away { setAway(away, session) }
+        comeBack(session)
+    }
+
+    func registered(_ session: IRCSession) {
+        hasName(session)
+        session.forgetUnusedLogin()
+        if !session.hasEnded {
+            context.timers.set(
+                .clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        }
+        context.note(
+            .info, "client-registered", "an IRC user is here",
+            ["address": session.origin.address, "nick": session.displayNick, "account": session.account?.name ?? ""])
+    }
+
+    func welcome(_ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        reply(
+            session.numeric(.rplWelcome, "Welcome to the \(settings.network) network, \(person.source)"), session)
+        reply(
+            session.numeric(
+                .rplYourHost, "Your host is \(settings.serverName), running chatbridge \(settings.version)"), session)
+        reply(
+            session.numeric(
+                .rplCreated,
+                "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))"), session)
+        reply(
+            session.numeric(
+                .rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "Biow", "bimnotv", "bov"), session)
+        sendISupport(session)
+        lusers(of: nil, session)
+        tellOwnMetadata(session)
+        motd(of: nil, session)
+    }
+
+    private func refuse(_ nick: String, _ refusal: NickRefusal, _ session: IRCSession) {
+        let shown = PrintableText.of(nick, maxBytes: 64)
+        switch refusal {
+        case .erroneous: reply(session.numeric(.errErroneusNickname, shown, "Erroneous nickname"), session)
+        case .inUse: reply(session.numeric(.errNicknameInUse, shown, "Nickname is already in use"), session)
+        }
+    }
+
+    // MARK: - Nick and name
+
+    func nickReceived(_ nick: String?, _ session: IRCSession) {
+        guard let nick, !nick.isEmpty else {
+            return reply(session.numeric(.errNoNicknameGiven, "No nickname given"), session)
+        }
+        changeNick(nick, session)
+    }
+
+    private func changeNick(_ nick: String, _ session: IRCSession) {
+        let refusal = context.identities.refusal(
+            nick: nick, holder: session.person, account: session.account?.name)
+        // Who is still to log in may be the one for whom the nick is kept, or to whom it is given up; registration looks again.
+        let mayComeToOwnIt = session.person == nil && context.identities.mayYieldToAccount(nick: nick)
+        if let refusal, refusal == .erroneous || !mayComeToOwnIt {
+            if session.person == nil, refusal == .inUse { session.refusedNick = nick }
+            return refuse(nick, refusal, session)
+        }
+        guard let personID = session.person, let person = context.identities[personID] else {
+            session.take(nick: nick)
+            return goOnRegistering(session)
+        }
+        guard nick != person.nick else { return }
+        let line = IRCMessage(
+            tags: stamp(person),
+            source: person.source, command: "NICK", params: [nick])
+        whowas.remember(person, at: context.now.wall)
+        context.identities.rename(personID, to: nick)
+        let clients = sessions(of: personID)
+        for client in clients { client.take(nick: nick) }
+        reply(line, session)
+        tellPeers(of: session, line)
+        for client in clients {
+            for room in client.rooms.compactMap({ room($0) }) {
+                room.renamed(client.id, context)
+                tellUntold(room, client)
+            }
+            if client !== session { pullLongAnswers(client) }
+        }
+    }
+
+    func setRealname(_ realname: String, _ session: IRCSession) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        let kept = IRCSession.cleanRealname(realname)
+        context.identities.setRealname(personID, kept)
+        let line = IRCMessage(tags: stamp(person), source: person.source, command: "SETNAME", params: [kept])
+        reply(line, session)
+        tellPeers(of: session, line)
+    }
+
+    // MARK: - QUIT
+
+    func quitReceived(_ reason: String?, _ session: IRCSession) {
+        close(session, reason: reason.map { "Quit: " + $0 } ?? "Client quit")
+    }
+}

@@ -1,0 +1,47 @@
+import Accounts
+import BridgeTypes
+import IRCProtocol
+import Identities
+import Rooms
+
+// RELAYMSG: who may say things under others' names, and how they are answered.
+
+extension IRCServer {
+    /// RELAYMSG.
+    ///
+    /// Source: Ergo, draft/relaymsg.
+    func relay(_ channel: String, as name: String, _ text: String, _ tags: [IRCTag], _ session: IRCSession) {
+        func refuse(_ code: String, _ text: String) {
+            reply(
+                IRCMessage(source: settings.serverName, command: "FAIL", params: ["RELAYMSG", code, text]), session)
+        }
+        guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
+        guard session.account?.mayRelay == true else {
+            return refuse("PRIVS_NEEDED", "Your account may not say things under others' names")
+        }
+        guard session.rooms.contains(room.id) else {
+            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+        }
+        if let why = silence(in: room, session) { return reply(why, session) }
+        guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),
+            RelayedName.isOne(name), context.identities.person(nick: name) == nil
+        else {
+            return refuse(
+                "INVALID_NICK", "A relayed name is name/network, legal as a nick, and nobody's nick")
+        }
+        guard !MessageText.withoutFormatting(text).isEmpty, !MessageRendering.isForeignCTCP(text) else {
+            return refuse("BLANK_MSG", "There is no text to relay")
+        }
+        guard lifecycle.phase == .running else { return refuse("CANNOT_DELIVER", "Not taken, the server is stopping") }
+        session.spoke(at: context.now.wall)
+        let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
+        if label != nil { session.response?.isDeferred = true }
+        let refusal = room.submitRelayed(
+            name, text, annotations: IRCClientTags.relayed(tags).annotations, label: label,
+            from: session.id, context)
+        if refusal == nil, context.isDurable { session.accepted(under: context.ledger.next) }
+        guard refusal == .queueFull else { return }
+        session.response?.isDeferred = false
+        refuse("QUEUE_FULL", "Not taken, too many messages wait for the backend: " + MessageText.excerpt(text))
+    }
+}

@@ -1,0 +1,5 @@
+enum MessageVerb: String {
+    case privmsg = "PRIVMSG"
+    case notice = "NOTICE"
+    case tagmsg = "TAGMSG"
+}

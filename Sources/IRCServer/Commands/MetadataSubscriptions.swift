@@ -1,0 +1,71 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+
+/// Which keys of others' metadata the clients want to hear of. Costs nothing for those who want none.
+///
+/// Source: IRCv3 metadata, "Notifications".
+final class MetadataSubscriptions {
+    /// Keys that one client may subscribe to. The bridge knows one; clients subscribe to what they know.
+    static let maxKeys = 50
+    /// Bytes of a key. Longer ones are no keys that anybody uses.
+    static let maxKeyBytes = 64
+    /// The key that people upstream have: their name as they wrote it.
+    static let displayName = "display-name"
+
+    /// Nothing can be set.
+    static let capabilityValue = "max-subs=\(maxKeys),max-keys=0"
+
+    private var keys: [ClientID: [String]] = [:]
+
+    /// Nobody wants to hear anything.
+    var isEmpty: Bool { keys.isEmpty }
+
+    func list(of client: ClientID) -> [String] { keys[client] ?? [] }
+
+    func wantsNames(_ client: ClientID) -> Bool { keys[client]?.contains(Self.displayName) ?? false }
+
+    /// Whether the client has the key now; false: it has too many.
+    func add(_ key: String, for client: ClientID) -> Bool {
+        let known = keys[client, default: []]
+        if known.contains(key) { return true }
+        guard known.count < Self.maxKeys else { return false }
+        keys[client, default: []].append(key)
+        return true
+    }
+
+    func remove(_ key: String, for client: ClientID) {
+        keys[client]?.removeAll { $0 == key }
+        if keys[client]?.isEmpty == true { keys[client] = nil }
+    }
+
+    func forget(_ client: ClientID) { keys[client] = nil }
+
+    /// `a` to `z`, digits, `_`, `.`, `/` and `-`.
+    static func isKey(_ text: String) -> Bool {
+        (1...maxKeyBytes).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"),
+                    UInt8(ascii: "."), UInt8(ascii: "/"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    // MARK: - Lines
+
+    /// The display name of somebody upstream; nil: they have none, or are an IRC user.
+    static func name(of person: Person) -> String? {
+        person.isLocal || person.realname.isEmpty ? nil : person.realname
+    }
+
+    /// What tells clients of somebody's display name; nil: they have none.
+    static func line(of person: Person, from server: String) -> IRCMessage? {
+        name(of: person).map {
+            IRCMessage(source: server, command: "METADATA", params: [person.nick, Self.displayName, "*", $0])
+        }
+    }
+}

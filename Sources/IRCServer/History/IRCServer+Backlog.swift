@@ -1,0 +1,299 @@
+import BridgeTypes
+import ChatModel
+import HTTPProtocol
+import IRCProtocol
+import Rooms
+import Upstream
+import WireBytes
+
+// What was said before a client entered: read from the store page by page, or from memory where nothing is persisted, and
+// written as the client's queue drains.
+
+extension IRCServer {
+    // MARK: - When it begins
+
+    /// What the session, which is about to enter, is shown of what was said before: what it has missed where it has a cursor,
+    /// else the last lines; nil: nothing.
+    func backlog(of room: Room, _ session: IRCSession) -> Backlog? {
+        // Whoever can ask for it asks for it: IRCv3 chathistory, "Implementation".
+        guard !session.caps.contains(.chatHistory) else { return nil }
+        let newest = Int64(room.lastSequence)
+        guard let client = following(session)?.client, let place = cursors.place(of: client, in: room.storedKey) else {
+            return lastLines(of: room, through: newest, session)
+        }
+        guard settings.limits.backlog > 0, place < newest else { return nil }
+        let (from, leftOut, isMore) = room.newest(settings.limits.backlog, after: Int(place))
+        return Backlog(
+            room: room.id, start: place, from: Int64(from), through: newest, leftOut: leftOut,
+            isMoreLeftOut: isMore, startedAt: room.entry(sequence: Int(clamping: place))?.at)
+    }
+
+    /// The newest messages, but for those that the connection was shown when it was in the room before.
+    private func lastLines(of room: Room, through newest: Int64, _ session: IRCSession) -> Backlog? {
+        let shown = session.shown[room.storedKey] ?? -1
+        guard room.settings.historyOnJoin > 0, shown < newest else { return nil }
+        let from = room.newest(room.settings.historyOnJoin, after: Int(clamping: shown)).start
+        return Backlog(
+            room: room.id, kind: .lastLines, start: -1, from: Int64(from), through: newest, leftOut: nil,
+            isMoreLeftOut: false)
+    }
+
+    /// What is kept of the room was read: those who entered before that have their place in its order now.
+    package func orderIsKnown(_ room: Room) {
+        for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let session = sessions[client], following(session)?.rooms[room.id] == nil else { continue }
+            let backlog = backlog(of: room, session)
+            if let backlog {
+                setHeld(client, true, in: room)
+                append(backlog, session)
+            }
+            follow(room, session, from: Int64(room.lastSequence), backlog)
+            pullLongAnswers(session)
+            processInput(session)
+        }
+    }
+
+    // MARK: - Reading
+
+    /// Asks the store for what comes next. It answers when it has, or can show, all that was said until now. Memory has it at
+    /// once.
+    ///
+    /// - Returns: whether there is something to write already.
+    @discardableResult
+    private func read(_ backlog: Backlog, _ session: IRCSession, _ following: Following) -> Bool {
+        guard let room = room(backlog.room) else { return false }
+        guard context.isDurable else {
+            backlog.take(
+                room.archive.messages(after: backlog.position, through: backlog.through, limit: Backlog.pageCount))
+            backlog.beginWriting()
+            return true
+        }
+        let id = context.ledger.nextRead()
+        storeQuestions.begin(id, by: .backlog(session.id, room.id))
+        if backlog.isMoreLeftOut == nil {
+            backlog.ask(id, .leftOut, now: context.now.monotonic)
+            ask(
+                .readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
+        } else {
+            backlog.ask(id, .page, now: context.now.monotonic)
+            ask(
+                .readMessages(
+                    id, room.storedKey, after: backlog.position, through: backlog.through,
+                    limit: Backlog.pageCount))
+        }
+        setTimer(session, following)
+        return false
+    }
+
+    /// The store has answered.
+    package func backlogRead(
+        _ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, of place: RoomID, for client: ClientID
+    ) {
+        guard let session = sessions[client],
+            let following = session.following, let backlog = following.backlog(of: place),
+            let question = backlog.answered(id)
+        else { return }
+        setTimer(session, following)
+        switch (outcome, question) {
+        case (.failure(let failure), _):
+            context.note(
+                .error, "backlog-failed", "what was said before cannot be read: \(failure.sentence)",
+                ["room": room(place)?.settings.name ?? "", "reason": failure.sentence])
+            giveUp(backlog, session)
+        case (.success(let found), .leftOut):
+            backlog.found(moreLeftOut: !found.isEmpty)
+            read(backlog, session, following)
+        case (.success(let page), .page) where backlog.mayHaveHole(before: page):
+            guard let key = room(place)?.storedKey else { return giveUp(backlog, session) }
+            let id = context.ledger.nextRead()
+            storeQuestions.begin(id, by: .backlog(session.id, place))
+            backlog.ask(id, .begin(page), now: context.now.monotonic)
+            setTimer(session, following)
+            ask(.readMessages(id, key, after: .min, through: backlog.start, limit: 1))
+        case (.success(let found), .begin(let page)):
+            // What is removed is removed from the front.
+            if found.isEmpty { backlog.put(unkeptNotice(backlog, until: page.first?.at)) }
+            backlog.take(page)
+            write(backlog, session)
+        case (.success(let page), .page):
+            if backlog.isMoreLeftOut == true {
+                backlog.found(moreLeftOut: false)
+                backlog.put(leftOutNotice(backlog))
+            }
+            backlog.take(page)
+            write(backlog, session)
+        }
+    }
+
+    private func leftOutNotice(_ backlog: Backlog) -> IRCMessage {
+        let count = backlog.leftOut.map { "\($0) older message\($0 == 1 ? " was" : "s were")" }
+        return roomNotice(backlog, "\(count ?? "Older messages were") left out.")
+    }
+
+    /// - Parameter until: when the oldest was said that is kept; nil: nothing is.
+    private func unkeptNotice(_ backlog: Backlog, until: ChatTimestamp?) -> IRCMessage {
+        let end = min(until ?? context.now.wall, context.now.wall)
+        let span = backlog.startedAt.map { Room.span(min($0, end), end) }
+        return roomNotice(
+            backlog,
+            "What was said \(span ?? "since you were here, before \(Room.moment(end)) UTC,") is no longer stored.")
+    }
+
+    private func roomNotice(_ backlog: Backlog, _ text: String) -> IRCMessage {
+        IRCMessage(
+            source: settings.serverName, command: "NOTICE", params: [room(backlog.room)?.channel ?? "*", "*** " + text])
+    }
+
+    /// The client gets the room without what cannot be read. Its cursor stays where it is.
+    func giveUp(_ backlog: Backlog, _ session: IRCSession) {
+        guard backlog.fail() else { return }
+        closeBatch(backlog, session)
+        let promise = backlog.kind == .missed ? "; you get it when you come the next time" : ""
+        backlog.put(roomNotice(backlog, "What was said before you came cannot be read now\(promise)."))
+        write(backlog, session)
+    }
+
+    // MARK: - Writing
+
+    /// There are lines to write.
+    private func write(_ backlog: Backlog, _ session: IRCSession) {
+        backlog.beginWriting()
+        append(backlog, session)
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
+        let end = backlog.innerEnd
+        guard let reference = backlog.takeBatch() else { return }
+        if let end { write(end, to: session, label: nil, batch: reference) }
+        endBatch(reference, session)
+    }
+
+    /// What was said in a room while the client was away.
+    func append(_ backlog: Backlog, _ session: IRCSession) {
+        let id = backlog.room
+        session.appendLongAnswer(
+            LongAnswer(of: backlog) { [unowned self, unowned session] in
+                // What was said before is no part of the answer to a labeled line.
+                if session.following?.backlog(of: id)?.isAnnounced == false { longAnswers.endBatch(session) }
+                return writeBacklog(of: id, session) ? .more(nil) : .last(nil)
+            })
+    }
+
+    /// Takes a step. False: nothing more can be written now.
+    private func writeBacklog(of id: RoomID, _ session: IRCSession) -> Bool {
+        guard let following = session.following, let backlog = following.backlog(of: id), let room = room(id) else {
+            return false
+        }
+        switch backlog.phase {
+        case .announced:
+            // Behind what else the client is told of its rooms, as when the store has to answer first.
+            if read(backlog, session, following) { append(backlog, session) }
+            return false
+        case .reading: return false
+        case .writing:
+            if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
+                session.undrainedBytes += write(line, to: session, label: nil, batch: backlog.batch)
+                // A PING that goes now asks about this, too.
+                following.wrote(backlog, upTo: backlog.written)
+                return true
+            }
+            if !backlog.hasFailed {
+                following.wrote(backlog, upTo: backlog.position)
+                askSoon(session, following)
+                guard backlog.position >= backlog.through else { return read(backlog, session, following) }
+            }
+            closeBatch(backlog, session)
+            backlog.beginReleasing()
+            return true
+        case .releasing:
+            guard let line = following.release(from: backlog) else {
+                backlogIsOver(backlog, room, session, following)
+                return false
+            }
+            session.undrainedBytes += line.count
+            emit(.send(session.id, line))
+            return true
+        }
+    }
+
+    /// The lines of one message, the batch begun before the first of all.
+    private func lines(
+        of message: StoredMessage, for session: IRCSession, _ backlog: Backlog, _ room: Room
+    ) -> [IRCMessage] {
+        if backlog.kind == .missed, !session.caps.contains(.echoMessage), message.author != nil,
+            let client = message.client,
+            let account = message.account, let own = session.following?.client,
+            own.account == IRCCasemapping.ascii.fold(account), TwinName.isSame(own.client, client)
+        {
+            return []
+        }
+        if isMuted(message, in: room, for: session) { return [] }
+        let renderer = renderer(of: room, for: session)
+        let lines = renderer.lines(of: message)
+        if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
+            let reference = nextBatchReference()
+            write(
+                IRCMessage(
+                    source: settings.serverName, command: "BATCH",
+                    params: ["+" + reference, "chathistory", room.channel]),
+                to: session, label: nil, batch: nil)
+            backlog.opened(batch: reference)
+        }
+        return lines
+    }
+
+    private func backlogIsOver(
+        _ backlog: Backlog, _ room: Room, _ session: IRCSession, _ following: Following
+    ) {
+        following.end(backlog)
+        setHeld(session.id, false, in: room)
+        // Whoever could not get what it missed gets it again from there, with what is said now.
+        if !backlog.hasFailed || backlog.kind == .lastLines { following.goLive(room.id) }
+        if lifecycle.phase == .asking { stopShowing(session, following) }
+        askSoon(session, following)
+        if following.hasEverything(newestPlace) { answeredLast(session) }
+        setTimer(session, following)
+        forgetIdleFollowing(session)
+    }
+
+    /// Most clients without an account have nothing to follow most of the time.
+    private func forgetIdleFollowing(_ session: IRCSession) {
+        if let following = session.following, following.client == nil, following.backlogs.isEmpty {
+            session.endFollowing()
+        }
+    }
+
+    // MARK: - Live lines meanwhile
+
+    // MARK: - When the client leaves
+
+    /// The client is leaving the room, and gets the lines that waited.
+    func endFollowing(_ id: RoomID, _ session: IRCSession) {
+        if let room = room(id), session.rooms.contains(id) {
+            session.noteShown(Int64(room.lastSequence), in: room.storedKey)
+        }
+        guard let following = session.following else { return }
+        following.leave(id)
+        guard let backlog = following.backlog(of: id) else { return }
+        following.end(backlog)
+        session.removeLongAnswers { ($0.subject as? Backlog)?.room == id }
+        closeBatch(backlog, session)
+        while let line = following.release(from: backlog) {
+            if !session.hasNoReader { emit(.send(session.id, line)) }
+        }
+        if let room = room(id) { setHeld(session.id, false, in: room) }
+        setTimer(session, following)
+        forgetIdleFollowing(session)
+    }
+
+    /// Shows what was said before in a room, as the client can have it.
+    func renderer(of room: Room, for session: IRCSession) -> BacklogRenderer {
+        BacklogRenderer(
+            channel: room.channel, serverName: settings.serverName, limits: settings.limits,
+            files: room.fileLinks(context),
+            showsTime: !session.caps.contains(.serverTime), now: context.now.wall, caps: session.caps,
+            address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
+    }
+}

@@ -1,0 +1,275 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Rooms
+import WireBytes
+
+// Which of an account's clients a connection is, where several go by one name; ``TwinName`` has the rules.
+
+extension IRCServer {
+    // MARK: - Getting a name
+
+    /// Gives a client that comes in with an account its name. False: it has to wait for those of the same name.
+    func isNamed(_ session: IRCSession) -> Bool {
+        guard let family = family(of: session) else { return true }
+        askTwins(family.others, session)
+        if family.names.count > 1, let newcomer = newcomers[session.id],
+            family.others.contains(where: { !newcomer.answered.contains($0.id) })
+        {
+            let deadline = newcomer.deadline ?? context.now.monotonic + Newcomer.patience
+            if context.now.monotonic < deadline {
+                newcomers.wait(session.id, until: deadline)
+                context.timers.set(.naming(session.id), at: deadline)
+                return false
+            }
+        }
+        takeName(session, family)
+        return true
+    }
+
+    /// Gives a client that is here already, and logs in, its name.
+    func nameLateComer(_ session: IRCSession) {
+        guard let family = family(of: session) else { return }
+        takeName(session, family)
+        askTwins(family.others, session)
+        newcomers.remove(session.id)
+    }
+
+    /// The client is here; who did not answer until now may still do so.
+    func hasName(_ session: IRCSession) {
+        guard newcomers.remove(session.id) else { return }
+        context.timers.cancel(.naming(session.id))
+    }
+
+    package func namingTimerFired(_ session: IRCSession) { goOn(session) }
+
+    private func goOn(_ session: IRCSession) {
+        goOnRegistering(session)
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    /// A client is gone: it waits no longer, and nobody waits for it.
+    func forgetTwin(_ session: IRCSession) {
+        guard !newcomers.isEmpty else { return }
+        hasName(session)
+        // Not at once: somebody may be telling others of it.
+        for client in newcomers.waiting(for: session.id) {
+            context.timers.set(.naming(client), at: context.now.monotonic)
+        }
+    }
+
+    private struct Family {
+        var base: String
+        /// Those that have cursors, and those of clients that are here; by number.
+        var names: [TwinName]
+        /// Its clients that are here, but for the newcomer.
+        var others: [IRCSession]
+    }
+
+    /// Nil: the client is the only one that ever had its name, or has none.
+    private func family(of session: IRCSession) -> Family? {
+        guard let account = session.account, let said = session.clientName else { return nil }
+        let base = TwinName(said).base
+        let others = sessions(of: person(of: account)).filter {
+            $0 !== session && $0.clientName.map { TwinName($0).base } == base
+        }
+        var names = Set(cursors.clients(of: account.name).map(TwinName.init).filter { $0.base == base })
+        for other in others { if let name = other.clientName { names.insert(TwinName(name)) } }
+        if others.isEmpty, names.isEmpty || names == [TwinName(base)], said == base { return nil }
+        return Family(base: base, names: names.sorted { ($0.number, $0.text) < ($1.number, $1.text) }, others: others)
+    }
+
+    private func askTwins(_ others: [IRCSession], _ session: IRCSession) {
+        for other in others where newcomers.ask(other.id, for: session.id) {
+            whenReceived(by: other) { [weak self, weak other, weak session] in
+                guard let self, let other, let session else { return }
+                twinAnswered(other, session)
+            }
+        }
+    }
+
+    private func twinAnswered(_ older: IRCSession, _ newer: IRCSession) {
+        guard older.state != .closed, newer.state != .closed else { return }
+        if newer.person == nil {
+            if newcomers.answered(older.id, to: newer.id) { goOn(newer) }
+        } else if newer.person == older.person {
+            distinguish(older, newer)
+        }
+    }
+
+    // MARK: - Which name
+
+    private func takeName(_ session: IRCSession, _ family: Family) {
+        let answered = newcomers[session.id]?.answered ?? []
+        let isTaken: (TwinName) -> Bool = { name in
+            family.others.contains { answered.contains($0.id) && TwinName.isSame($0.clientName, name.text) }
+        }
+        let possible = family.names.filter { !isTaken($0) }
+        let mark = session.caps.fingerprint
+        var alike = possible.filter { $0.mark == nil || $0.mark == mark }
+        if alike.count > 1 {
+            let current = alike.filter { !isLeftBehind($0, session) }
+            if !current.isEmpty { alike = current }
+        }
+        if family.names.isEmpty {
+            session.setClientName(family.base)
+        } else if alike.count > 1 {
+            takeAny(of: alike, session, family)
+        } else if let name = alike.first {
+            take(name, session, family)
+        } else {
+            let name = TwinName(base: family.base, number: nextNumber(family.names), mark: mark)
+            session.setClientName(name.text)
+            enterLeast(of: possible, as: name, session)
+        }
+    }
+
+    /// The name's client has missed more of a room than a client that comes again is given. Others of its kind do not wait for it
+    /// any longer: it may never come, and as long as they do they get a part again each time.
+    private func isLeftBehind(_ name: TwinName, _ session: IRCSession) -> Bool {
+        guard let account = session.account?.name, settings.limits.backlog > 0 else { return false }
+        let places = cursors.places(of: ClientKey(account: account, client: name.text))
+        return places.contains { key, place in
+            guard let room = rooms.first(where: { $0.storedKey == key }) else { return false }
+            return Int64(room.newest(settings.limits.backlog, after: Int(clamping: place)).start) > place
+        }
+    }
+
+    private func take(_ name: TwinName, _ session: IRCSession, _ family: Family) {
+        session.setClientName(name.text)
+        guard family.names.count > 1, name.mark == nil, holders(of: name, family).isEmpty else { return }
+        let marked = TwinName(base: name.base, number: name.number, mark: session.caps.fingerprint)
+        moveCursors(of: session, from: name, to: marked)
+        session.setClientName(marked.text)
+    }
+
+    private func holders(of name: TwinName, _ family: Family) -> [IRCSession] {
+        family.others.filter { TwinName.isSame($0.clientName, name.text) }
+    }
+
+    /// The places of those who have got least, for a client that may be any of these.
+    private func leastPlaces(of names: [TwinName], _ account: String) -> [(room: StoredRoomKey, place: Int64)] {
+        var least: [StoredRoomKey: Int64] = [:]
+        for name in names {
+            for (room, place) in cursors.places(of: ClientKey(account: account, client: name.text)) {
+                least[room] = min(least[room] ?? place, place)
+            }
+        }
+        return least.sorted { ($0.key.backend, $0.key.room) < ($1.key.backend, $1.key.room) }
+            .map { ($0.key, $0.value) }
+    }
+
+    private func enterLeast(of names: [TwinName], as name: TwinName, _ session: IRCSession) {
+        guard let account = session.account?.name else { return }
+        let key = ClientKey(account: account, client: name.text)
+        for (room, place) in leastPlaces(of: names, account) { enterCursor(key, room, at: place, for: session) }
+    }
+
+    /// Nobody knows whose place is whose: all go back to the one that has got least, under numbers that no message bears yet,
+    /// so that nobody takes the words of another for its own.
+    private func takeAny(of possible: [TwinName], _ session: IRCSession, _ family: Family) {
+        guard let account = session.account?.name else { return }
+        let least = leastPlaces(of: possible, account)
+        let own = possible.firstIndex { holders(of: $0, family).isEmpty } ?? 0
+        var number = nextNumber(family.names)
+        for (index, old) in possible.enumerated() {
+            let sharers = holders(of: old, family)
+            let new = TwinName(
+                base: family.base, number: number,
+                mark: index == own && sharers.isEmpty ? session.caps.fingerprint : old.mark)
+            number += 1
+            moveCursors(of: session, from: old, to: new) { room, place in
+                least.first { $0.room == room }?.place ?? place
+            }
+            for sharer in sharers { rename(sharer, to: new) }
+            guard index == own else { continue }
+            session.setClientName(new.text)
+            let key = ClientKey(account: account, client: new.text)
+            for (room, place) in least where cursors.place(of: key, in: room) == nil {
+                enterCursor(key, room, at: place, for: session)
+            }
+        }
+    }
+
+    private func nextNumber(_ names: [TwinName]) -> Int { (names.map(\.number).max() ?? 0) + 1 }
+
+    // MARK: - Two, and not one that came again
+
+    /// Both are there at once.
+    private func distinguish(_ older: IRCSession, _ newer: IRCSession) {
+        guard let one = older.clientName.map(TwinName.init), let other = newer.clientName.map(TwinName.init),
+            one.base == other.base, let family = family(of: newer)
+        else { return }
+        if one.isSame(other) {
+            if one.mark == nil {
+                var marked = one
+                marked.mark = older.caps.fingerprint
+                moveCursors(of: older, from: one, to: marked)
+                for sharer in family.others where TwinName.isSame(sharer.clientName, one.text) {
+                    rename(sharer, to: marked)
+                }
+            }
+            let names = family.names + [one]
+            let name = TwinName(base: one.base, number: nextNumber(names), mark: newer.caps.fingerprint)
+            giveOwnPlaces(newer, name, besides: older)
+            context.note(
+                .info, "client-twins", "two clients of an account go by one name; they are told apart by a number",
+                ["account": older.account?.name ?? "", "client": one.base])
+        }
+        placeAsReceived(older)
+    }
+
+    /// A client that shared another's places goes on by itself from where it has got to.
+    private func giveOwnPlaces(_ session: IRCSession, _ name: TwinName, besides older: IRCSession) {
+        rename(session, to: name)
+        guard let following = session.following, let client = following.client else { return }
+        for room in session.rooms.compactMap({ room($0) }) where !room.isLoading {
+            let place =
+                following.rooms[room.id]?.received
+                ?? older.following?.client.flatMap { cursors.place(of: $0, in: room.storedKey) }
+            if let place { enterCursor(client, room.storedKey, at: place, for: session) }
+        }
+    }
+
+    /// What others that shared a client's places got beyond it, it did not.
+    private func placeAsReceived(_ session: IRCSession) {
+        guard let following = session.following, let client = following.client else { return }
+        for (id, followed) in following.rooms.sorted(by: { $0.key.index < $1.key.index }) {
+            guard let room = room(id), let place = cursors.place(of: client, in: room.storedKey),
+                place != followed.received
+            else { continue }
+            cursors.put(client, in: room.storedKey, at: followed.received)
+            keep(client, room.storedKey, at: followed.received, for: nil)
+        }
+    }
+
+    /// The name of a client that is here changes, and nothing else.
+    private func rename(_ session: IRCSession, to name: TwinName) {
+        let isAnother = !TwinName.isSame(session.clientName, name.text)
+        session.setClientName(name.text)
+        if let account = session.account?.name {
+            session.following?.assign(ClientKey(account: account, client: name.text))
+        }
+        for id in session.rooms {
+            room(id)?.clientRenamed(session.id, to: name.text, isAnother: isAnother)
+        }
+    }
+
+    /// - Parameter place: where a cursor stands from now on, by where it stood.
+    private func moveCursors(
+        of session: IRCSession, from old: TwinName, to new: TwinName,
+        _ place: (StoredRoomKey, Int64) -> Int64 = { $1 }
+    ) {
+        guard let account = session.account?.name else { return }
+        let (from, to) = (
+            ClientKey(account: account, client: old.text), ClientKey(account: account, client: new.text)
+        )
+        for (room, before) in cursors.places(of: from) {
+            cursors.drop(from, in: room)
+            context.keep(.dropCursor(account: from.account, client: from.client, room))
+            enterCursor(to, room, at: place(room, before), for: session)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import Dialects
+import Digests
+import IRCProtocol
+import Identities
+import Media
+import Rooms
+import Upstream
+import WireBytes
+
+// The IRC server: clients on one side, rooms on the other, which know nothing of each other. What clients may send is given to it
+// as a table.
+
+package final class IRCServer {
+    /// What one line may name, as TARGMAX says it. More rooms in a NAMES are answered too, each with an end of its own, as clients
+    /// read it; a server that announces that is expected to end all of them with one line.
+    private static let targetLimits = [
+        ("PRIVMSG", IRCSession.maxTargets), ("NOTICE", IRCSession.maxTargets), ("TAGMSG", IRCSession.maxTargets),
+        ("KICK", maxKickTargets), ("JOIN", IRCSession.maxChannelsPerLine), ("PART", IRCSession.maxChannelsPerLine),
+        ("NAMES", 1), ("WHOIS", IRCSession.maxTargets),
+    ].map { "\($0):\($1)" }.joined(separator: ",")
+
+    let context: RoomsContext
+    let actions: BridgeActions
+    let settings: BridgeSettings
+    /// What clients may send.
+    let commands: IRCCommandTable
+    /// What people may say to the service.
+    let serviceCommands: ServiceCommandTable
+    let roomTable: RoomTable
+    /// What IRC sees of them.
+    private(set) var channels: [RoomID: Channel] = [:]
+    let directory: RoomDirectory
+    let pendingJoins = PendingJoins()
+    let outbound: Outbound
+    /// What the store had no room for.
+    package let unkept = UnkeptChanges()
+    let longAnswers: LongAnswers
+    let sessionTerms: IRCSession.Terms
+    let counts = UserCounts()
+    let whowas = WhowasMemory()
+    /// Backends of which something is or may be kept, those included that are not configured any more.
+    let keptBackends: Set<String>
+    package let privateMessages = PrivateMessages()
+    let addressLimits: AddressLimits
+    let lifecycle: Lifecycle
+    /// Who may log in.
+    package let accounts: AccountBook
+    /// What clients show to log in, on its way to a verdict.
+    package let logins: LoginDesk
+    /// Accounts that are being made.
+    let registrations: AccountRegistrations
+    /// What people chose for themselves alone.
+    package let choices = PersonalChoices()
+    /// The rooms in which accounts are.
+    package let memberships = Memberships()
+    let offers: CapabilityOffers
+    let heldPongs = HeldPongs()
+    private(set) var isupport: [[String]] = []
+    let startedAt: ChatTimestamp
+    package let cursors: DeliveryCursors
+    /// `*bridge`.
+    let service: PersonID
+    let newcomers = Newcomers()
+    package let storeQuestions = StoreQuestions()
+    let backends: BackendTable
+    let serverWishes: ServerWishes
+    /// Who watches which nicks.
+    let monitors = Monitors()
+    /// Who wants to hear what of people upstream changes.
+    let metadata = MetadataSubscriptions()
+    let operators = Operators()
+
+    /// - Parameter stored: what an earlier process left; nil: nothing is kept over the end of this one.
+    package init(
+        _ hub: HubParts, commands: IRCCommandTable, serviceCommands: ServiceCommandTable, stored: StoredState?
+    ) {
+        let (settings, context) = (hub.settings, hub.context)
+        self.settings = settings
+        self.commands = commands
+        self.serviceCommands = serviceCommands
+        self.context = context
+        self.actions = hub.actions
+        self.roomTable = hub.rooms
+        self.lifecycle = hub.lifecycle
+        self.backends = hub.backends
+        self.serverWishes = hub.serverWishes
+        self.outbound = Outbound(actions, context)
+        self.longAnswers = LongAnswers(outbound, context)
+        self.sessionTerms = IRCSession.Terms(settings)
+        self.offers = CapabilityOffers(
+            values: sessionTerms.capabilityValues,
+            // Not where a password keeps strangers out: a client that makes an account would not need it.
+            registersBeforeConnect: settings.registersBeforeConnect && settings.password == nil)
+        self.startedAt = context.now.wall
+        self.service = context.identities.addService(
+            nick: ServiceName.nick, ident: ServiceName.ident, host: IdentityMap.hostname(settings.serverName),
+            realname: ServiceName.realname)
+        self.cursors = DeliveryCursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
+        self.accounts = AccountBook(
+            settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
+        self.logins = LoginDesk(
+            accounts, serverPassword: settings.password, gateways: settings.gateways.map(\.password),
+            instanceID: settings.instanceID, tokenBackend: settings.bearerBackend.flatMap { hub.backends[$0] },
+            context.upstream)
+        self.registrations = AccountRegistrations(accounts, context.identities)
+        self.keptBackends = Set(settings.rooms.map(\.backend) + settings.backends.map(\.name))
+            .union(stored?.rooms.keys.map(\.backend) ?? [])
+        self.directory = RoomDirectory(settings)
+        self.addressLimits = AddressLimits(settings.limits)
+        for room in settings.rooms { roomTable.add(makeRoom(roomTable.takeID(), room)) }
+        isupport = IRCISupport.standard(
+            network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
+            topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
+            userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
+            maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
+            targMax: Self.targetLimits,
+            elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
+            maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
+            safeRate: settings.limits.messagesPerSecond == nil,
+            requiresAccount: settings.requireLogin == .always && settings.password == nil,
+            chatHistory: settings.limits.historyLimit, fileHost: takesUploads ? settings.media?.uploadURL : nil)
+    }
+
+    /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
+    /// through it, until it says for whom it connects.
+    func countedNetwork(of origin: ClientOrigin) -> String? {
+        origin.isLocal ? nil : network(of: origin)
+    }
+
+    /// The network that a client shares with others from its address; nil: the address stands for many. A gateway did not
+    /// say for whom it connects, or everybody behind something on this host comes from 127.0.0.1.
+    func network(of origin: ClientOrigin) -> String? {
+        isGateway(origin) || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
+            ? nil : LoginThrottle.network(of: origin.address)
+    }
+
+    /// The client is somebody else's than its connection said. Nil when it may stay; else why not.
+    func move(_ session: IRCSession, to origin: ClientOrigin) -> String? {
+        if let refusal = addressLimits.refusal(of: countedNetwork(of: origin), now: context.now.monotonic) {
+            return refusal
+        }
+        addressLimits.closed(countedNetwork(of: session.origin))
+        session.moved(to: origin)
+        addressLimits.opened(countedNetwork(of: origin))
+        return nil
+    }
+
+    // MARK: - Actions
+
+    func emit(_ action: BridgeAction) { actions.append(action) }
+
+    /// Asks the store something about all that was changed until now.
+    func ask(_ question: BridgeAction) { actions.ask(question) }
+
+    // MARK: - Rooms
+
+    func makeRoom(_ id: RoomID, _ room: RoomSettings) -> Room {
+        let channel = Channel(outbound, metadata, settings.limits, context)
+        channels[id] = channel
+        return Room(id: id, settings: room, frontEnd: IRCFrontEnd(channel, self), context)
+    }
+
+    /// Removes a room of the template.
+    func remove(_ room: Room) {
+        roomTable.remove(room)
+        channels[room.id] = nil
+    }
+
+    func room(_ id: RoomID) -> Room? {
+        roomTable[id]
+    }
+
+    var rooms: [Room] { roomTable.all }
+
+    func room(channel: String) -> Room? {
+        roomTable[channel: channel]
+    }
+
+    /// The room that a client means, where it may enter that; any other does not exist for it.
+    func room(channel: String, for session: IRCSession) -> Room? {
+        room(channel: channel).flatMap { mayEnter($0, session) ? $0 : nil }
+    }
+}

@@ -1,0 +1,300 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import Dialects
+import IRCProtocol
+import Identities
+import Rooms
+import Upstream
+import WireBytes
+
+// Rooms that nobody configured: any joined channel opens the backend's room of that name, as long as somebody is there.
+
+extension IRCServer {
+    /// Rooms of the template that one person may have opened and be in: so ten people share what there may be of them by default.
+    static let maxTemplateRoomsOfPerson = 10
+    /// The room that a channel leads to by the template, opened when it is not yet. Nil after telling the client why not.
+    ///
+    /// - Parameter isComingBack: the client did not ask, so it is told nothing.
+    func templateRoom(_ channel: String, _ session: IRCSession, isComingBack: Bool = false) -> Room? {
+        guard let template = settings.template, session.person != nil, lifecycle.phase == .running else {
+            if !isComingBack { noSuchChannel(channel, session) }
+            return nil
+        }
+        func refuse(_ numeric: IRCNumeric, _ why: String) -> Room? {
+            if !isComingBack { refuseJoin(channel, numeric, why, session) }
+            return nil
+        }
+        guard let typed = Self.templateName(channel) else {
+            return refuse(.errNoSuchChannel, "That cannot be the name of a room")
+        }
+        var name = typed
+        var topic = ""
+        var upstreamRoom = typed
+        if let listing = directory.listing {
+            guard let entry = listing.entry(folded: settings.casemapping.fold(channel)) else {
+                // It may be new; whoever asks again finds it then.
+                askForTemplateRooms()
+                // Who may enter few rooms is not told which others there are.
+                guard session.account?.rooms == nil else {
+                    return refuse(.errNoSuchChannel, Self.noSuchRoom)
+                }
+                return refuse(.errNoSuchChannel, "\(template.backend) has no such room; LIST shows them")
+            }
+            name = String(entry.channel.dropFirst())
+            topic = Self.cleanTopic(entry.room.topic ?? "")
+            upstreamRoom = entry.room.id.isEmpty ? entry.room.name : entry.room.id
+        } else if directory.backend != nil {
+            // A name that the backend does not have looks to it like a token that is wrong; so this must be known first.
+            if isComingBack {
+                awaitReturn(session)
+                return nil
+            }
+            switch directory.awaitListing(
+                join: channel, folded: settings.casemapping.fold(channel), of: session.id)
+            {
+            case .added, .known: break
+            case .full:
+                return refuse(.errNoSuchChannel, "The rooms of \(template.backend) are not known yet; try again later")
+            }
+            if context.timers[.roomsList] == nil {
+                context.timers.set(.roomsList, at: context.now.monotonic + RoomDirectory.joinPatience)
+            }
+            askForTemplateRooms()
+            return nil
+        }
+        // The list tells a room by any spelling; without one, each may be a room of its own.
+        let called = directory.listing == nil ? name : settings.casemapping.fold(name)
+        guard session.account?.rooms.map({ $0.contains(called) }) ?? true else {
+            return refuse(.errNoSuchChannel, Self.noSuchRoom)
+        }
+        if let known = room(channel: "#" + name), roomTable.isOfTemplate(known) { return known }
+        if let configured = configuredRoom(upstreamRoom, name: name, in: template.backend) {
+            return refuse(
+                .errNoSuchChannel,
+                mayEnter(configured, session) ? "That room is \(configured.channel) here" : Self.noSuchRoom)
+        }
+        guard isComingBack || !hasTemplateShare(session) else {
+            return refuse(.errTooManyChannels, Self.shareIsTaken)
+        }
+        guard makeRoomForTemplate() else {
+            return refuse(
+                .errTooManyChannels,
+                "\(settings.limits.templateRooms) rooms are open, and there may be no more; try again later")
+        }
+        guard var made = template.settings(upstreamRoom) else {
+            return refuse(.errNoSuchChannel, "That cannot be the name of a room")
+        }
+        made.name = called
+        made.channel = "#" + name
+        if made.topic.isEmpty { made.topic = topic }
+        made.upstreamRoom = upstreamRoom
+        made.connect = .whileJoined
+        return open(made, by: session.person)
+    }
+
+    private static let shareIsTaken =
+        "You have opened \(maxTemplateRoomsOfPerson) rooms that are still in use, and may not open more; leave one first"
+
+    /// Why a room of the template cannot be entered by this name; nil: it can.
+    ///
+    /// IRC takes two spellings for one channel, so one is open at a time; the backend may have a room for each.
+    func spellingRefusal(_ room: Room, as channel: String, _ session: IRCSession) -> IRCMessage? {
+        guard let template = settings.template, roomTable.isOfTemplate(room),
+            !TextBytes.areSame(room.channel, channel),
+            directory.listing?.entry(folded: settings.casemapping.fold(channel)) == nil
+        else { return nil }
+        // Where nobody is, whoever asks again finds the place free.
+        if isIdle(room) { room.leaveBackend(context) }
+        return session.numeric(
+            .errNoSuchChannel, channel,
+            "It is open as \(room.channel), which may be another room of \(template.backend); JOIN that, or wait until it "
+                + "is empty")
+    }
+
+    /// Why a client may not enter a room of the template in which nobody is, and so have it kept open; nil: it may.
+    func shareRefusal(_ room: Room, _ session: IRCSession) -> IRCMessage? {
+        guard roomTable.isOfTemplate(room), isIdle(room), hasTemplateShare(session) else { return nil }
+        return session.numeric(.errTooManyChannels, room.channel, Self.shareIsTaken)
+    }
+
+    /// Whether a person has opened as many rooms as one may. A room that was left to others is no longer theirs.
+    private func hasTemplateShare(_ session: IRCSession) -> Bool {
+        guard let person = session.person else { return true }
+        let count = roomTable.opened(by: person).count { room in
+            !room.isLeaving && !isIdle(room) && (room.locals.isEmpty || room.slots.contains(person))
+        }
+        return count >= Self.maxTemplateRoomsOfPerson
+    }
+
+    /// Nobody is in the room, and nothing that was said waits in it.
+    private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.waitingCount == 0 && !room.isOpening }
+
+    private func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
+        let shown = PrintableText.of(channel, maxBytes: 100)
+        reply(session.numeric(numeric, shown.isEmpty ? "*" : shown, why), session)
+    }
+
+    // MARK: - The backend's list
+
+    /// Asks the template's backend which rooms there are, unless it was asked a moment ago.
+    package func askForTemplateRooms(isRetry: Bool = false) {
+        guard let backend = directory.backend, directory.beginCall(isRetry: isRetry, now: context.now.monotonic)
+        else { return }
+        serverWishes.append(.rooms(of: backend))
+    }
+
+    package func templateRoomsFailed() {
+        guard let pause = directory.failed() else { return }
+        endWaitingLists()
+        context.timers.set(.roomsRetry, at: context.now.monotonic + pause)
+    }
+
+    /// Whether the rest of a client's LIST waits for the backend's answer.
+    private func listWaits(_ session: IRCSession) -> Bool {
+        guard let isFirst = directory.awaitListing(session.id) else { return false }
+        if isFirst { context.timers.set(.listing, at: context.now.monotonic + RoomDirectory.listPatience) }
+        return true
+    }
+
+    /// The list is there, or nobody waits for it any longer.
+    package func endWaitingLists() {
+        context.timers.cancel(.listing)
+        for client in directory.takeLists() {
+            guard let session = sessions[client],
+                let listing = session.longAnswers.first?.subject as? RoomListing, case .unopened = listing.place
+            else { continue }
+            if directory.listing == nil { listing.stopWaiting() }
+            pullLongAnswers(session)
+            processInput(session)
+        }
+    }
+
+    /// The template's backend has told its rooms.
+    package func roomsListed(_ rooms: [BackendRoom]) {
+        directory.listed(BackendListing(rooms, casemapping: settings.casemapping))
+        context.timers.cancel(.roomsRetry)
+        endWaitingLists()
+        defer { bringBackWaiting() }
+        guard directory.hasJoins else { return }
+        context.timers.cancel(.roomsList)
+        for (client, channel) in directory.takeJoins() {
+            guard let session = sessions[client] else { continue }
+            join(channel, session)
+            pullLongAnswers(session)
+        }
+    }
+
+    /// The backend does not say which rooms it has.
+    package func refuseWaitingJoins() {
+        for (client, channel) in directory.takeJoins() {
+            guard let session = sessions[client] else { continue }
+            refuseJoin(
+                channel, .errNoSuchChannel, "The rooms of the backend are not known yet; try again later", session)
+        }
+    }
+
+    // MARK: - Opening and closing
+
+    private func open(_ settings: RoomSettings, by person: PersonID?) -> Room {
+        let room = makeRoom(roomTable.takeID(), settings)
+        if let person = backends[settings.backend]?.person { room.accountIdentified(person, context) }
+        roomTable.add(ofTemplate: room, openedBy: person)
+        context.note(.info, "room-opened", "a room of the template was opened", ["room": settings.name])
+        if context.isDurable { load(room) }
+        return room
+    }
+
+    /// Longest wait for what is kept of a room: a disk that stalls is not to keep people from speaking.
+    static let roomLoadWait: Duration = .seconds(10)
+
+    /// Has what is kept of a room read.
+    func load(_ room: Room) {
+        room.beginLoading()
+        context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
+        ask(.loadRoom(room.id, room.storedKey))
+    }
+
+    /// Whether the template may open one more room. The one that has been empty for longest gives way.
+    private func makeRoomForTemplate() -> Bool {
+        let open = roomTable.ofTemplate.filter { !$0.isLeaving }
+        if open.count < settings.limits.templateRooms { return true }
+        let idle = open.filter(isIdle)
+        guard
+            let oldest = idle.min(by: {
+                ($0.emptySince ?? context.now.monotonic) < ($1.emptySince ?? context.now.monotonic)
+            })
+        else { return false }
+        oldest.leaveBackend(context)
+        return true
+    }
+
+    /// A configured room that is this one, or has its name.
+    private func configuredRoom(_ upstreamRoom: String, name: String, in backend: String) -> Room? {
+        let fold = settings.casemapping.fold
+        return roomTable.configured { room in
+            if fold(room.settings.name) == fold(name) || fold(room.channel) == fold("#" + name) { return true }
+            let theirs = room.settings.upstreamRoom
+            return room.settings.backend == backend && (theirs == upstreamRoom || fold(theirs) == fold(name))
+        }
+    }
+
+    /// The name behind the `#`, where a room may be called that.
+    static func templateName(_ channel: String) -> String? {
+        guard channel.hasPrefix("#") else { return nil }
+        let name = channel.dropFirst()
+        // A dot or two would lead elsewhere in a URL's path.
+        guard !name.isEmpty, name.utf8.count <= BackendListing.maxNameBytes, name != ".", name != "..",
+            !name.unicodeScalars.contains(where: {
+                PrintableText.isControl($0) || $0.properties.isWhitespace || "*?,".unicodeScalars.contains($0)
+            })
+        else { return nil }
+        return String(name)
+    }
+
+    static func cleanTopic(_ topic: String) -> String { IdentityMap.realname(topic, maxBytes: maxTopicBytes) }
+
+    /// Bytes of a backend's topic that are shown; with the numeric, the nick and the channel it must fit a line.
+    static let maxTopicBytes = 300
+
+    func roomFellSilent(_ id: RoomID) {
+        guard let room = roomTable[id], roomTable.isOfTemplate(room), room.locals.isEmpty else { return }
+        for timer in [
+            TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
+            .live(id), .roomLoad(id), .crowds(id), .split(id), .opening(id),
+        ] {
+            context.timers.cancel(timer)
+        }
+        remove(room)
+        backends[room.settings.backend]?.forget(id)
+        context.note(.info, "room-closed", "an empty room of the template was closed", ["room": room.settings.name])
+    }
+
+    // MARK: - LIST
+
+    /// A room of the template's backend, where it is not open and the client may enter it.
+    func unopenedRoom(_ entry: BackendListing.Entry, _ session: IRCSession) -> BackendListing.Entry? {
+        guard let template = settings.template else { return nil }
+        let channel = settings.casemapping.fold(entry.channel)
+        let name = String(channel.dropFirst())
+        guard roomTable[channel: channel] == nil, session.account?.rooms.map({ $0.contains(name) }) ?? true,
+            configuredRoom(
+                entry.room.id.isEmpty ? entry.room.name : entry.room.id, name: name, in: template.backend) == nil
+        else { return nil }
+        return entry
+    }
+
+    /// A room of the template's backend that is not open, for LIST.
+    func unopenedRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> LongAnswer.Step {
+        if !listing.isImpatient, listWaits(session) { return .waits }
+        guard let known = directory.listing, next < known.entries.count else {
+            return .last(session.numeric(.rplListEnd, "End of /LIST"))
+        }
+        walk.spend()
+        listing.listed(unopenedRoom: next)
+        guard let entry = unopenedRoom(known.entries[next], session),
+            listing.filter.passes(ListFilter.Facts(channel: entry.channel, people: 0))
+        else { return .more(nil) }
+        return .more(session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")))
+    }
+}

@@ -1,0 +1,98 @@
+import BridgeTypes
+import Dialects
+import Upstream
+import WireBytes
+
+/// The list of rooms of the template's backend: when the backend is asked for it, and which clients wait for it.
+///
+/// | state   | meaning                                    | verb → next                                        |
+/// |---------|--------------------------------------------|----------------------------------------------------|
+/// | unknown | nothing is known yet, no call is under way | beginCall → calling                                |
+/// | calling | the backend is asked                       | listed → known; failed → unknown, or known as before |
+/// | known   | there is a list                            | beginCall → calling, after ``interval``            |
+final class RoomDirectory {
+    /// The backend is asked at most this often, however many clients list its rooms.
+    static let interval: Duration = .seconds(60)
+    /// Longest wait of a JOIN for the list; clients show nothing meanwhile.
+    static let joinPatience: Duration = .seconds(10)
+    /// Longest wait of a LIST for it; what the client sends meanwhile waits as well.
+    static let listPatience: Duration = .seconds(3)
+    /// Until there is a list it is asked for again and again: clients that return to their rooms wait for it.
+    private static let retryPauses: [Duration] = [.seconds(2), .seconds(4), .seconds(10), .seconds(30), .seconds(60)]
+
+    /// The template's backend, where it can be asked; nil: any name may be a room.
+    let backend: String?
+    private(set) var listing: BackendListing?
+    private(set) var isCalling = false
+    private var calledAt: MonotonicInstant?
+    private var failures = 0
+    /// Clients whose first long answer is the rest of a LIST.
+    private var lists: Set<ClientID> = []
+    private var joins = WaitingJoins()
+
+    init(_ settings: BridgeSettings) {
+        let template = settings.backends.first { $0.name == settings.template?.backend }
+        let canBeAsked = template?.dialect.calls?.request(for: .rooms, context: DialectContext(room: "")) != nil
+        backend = canBeAsked ? template?.name : nil
+    }
+
+    // MARK: - The call
+
+    /// Whether the backend is to be asked now; then it is taken for asked.
+    ///
+    /// - Parameter isRetry: the last call failed.
+    func beginCall(isRetry: Bool, now: MonotonicInstant) -> Bool {
+        guard backend != nil, !isCalling, !isRetry || listing == nil else { return false }
+        if !isRetry, let calledAt, now - calledAt < Self.interval { return false }
+        calledAt = now
+        isCalling = true
+        return true
+    }
+
+    func listed(_ rooms: BackendListing) {
+        isCalling = false
+        failures = 0
+        listing = rooms
+    }
+
+    /// - Returns: when to ask again; nil: there is a list from before.
+    func failed() -> Duration? {
+        isCalling = false
+        guard listing == nil else { return nil }
+        defer { failures += 1 }
+        return Self.retryPauses[min(failures, Self.retryPauses.count - 1)]
+    }
+
+    // MARK: - Clients that wait for it
+
+    /// Has the rest of a client's LIST wait for the answer.
+    ///
+    /// - Returns: whether it is the first that waits; nil: there is nothing to wait for.
+    func awaitListing(_ client: ClientID) -> Bool? {
+        guard listing == nil, isCalling else { return nil }
+        defer { lists.insert(client) }
+        return lists.isEmpty
+    }
+
+    /// In the order in which they connected.
+    func takeLists() -> [ClientID] {
+        defer { lists = [] }
+        return lists.sorted { $0.rawValue < $1.rawValue }
+    }
+
+    func awaitListing(join channel: String, folded: String, of client: ClientID) -> WaitingJoins.Outcome {
+        joins.append(channel, folded: folded, of: client)
+    }
+
+    /// Has a client wait that returns to the rooms of its account.
+    func awaitListing(returning client: ClientID) { joins.append(returning: client) }
+
+    var hasJoins: Bool { !joins.isEmpty }
+    var hasReturning: Bool { joins.hasReturning }
+
+    func takeJoins() -> [(client: ClientID, channel: String)] { joins.takeAll() }
+
+    func takeReturning() -> [ClientID] { joins.takeReturning() }
+
+    func forget(_ client: ClientID) { joins.forget(client) }
+}

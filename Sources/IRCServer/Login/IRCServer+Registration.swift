@@ -1,0 +1,227 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import Digests
+import IRCProtocol
+import Identities
+import Rooms
+import WireBytes
+
+// Making an account: REGISTER, and VERIFY, which has nothing to do here. How it is made is AccountRegistrations'.
+//
+// What a client sends while its account is made waits, so that the order of answers is that of the lines.
+//
+// Source: IRCv3 account-registration.
+
+/// The account that a client is about to have.
+struct RegistrationTry {
+    /// Its name, folded.
+    var name: String
+    /// Of the line that asked for it.
+    var label: String?
+}
+
+extension IRCServer {
+    // MARK: - What clients ask
+
+    func registerAccount(_ wanted: String, email: String, password: String, _ session: IRCSession) {
+        guard settings.registration == .everybody || settings.registration == .local && session.origin.isListenerLocal,
+            context.isDurable, session.origin.allowsLogin
+        else { return unknownCommand("REGISTER", session) }
+        let shown = PrintableText.of(wanted, maxBytes: 64)
+        guard mayRegisterNow(session) else { return registrationIsEarly("REGISTER", shown, session) }
+        func refuse(_ code: String, _ text: String, of name: String? = nil) {
+            refuseRegistration("REGISTER", code, name ?? shown, text, session)
+        }
+        if let account = session.account {
+            return refuse("ALREADY_AUTHENTICATED", "You are logged in as \(account.name)", of: account.name)
+        }
+        // A nick that was refused is a wish all the same, and the answer is that somebody has it.
+        guard let nick = session.nick ?? session.refusedNick else {
+            return refuse("NEED_NICK", "Choose a nick first", of: "*")
+        }
+        let name = wanted == "*" ? nick : wanted
+        func refuse(_ refusal: RegistrationRefusal, of name: String) {
+            let (code, text) = Self.sentence(refusal)
+            refuse(code, text, of: name)
+        }
+        if let refusal = registrations.refusal(of: name, holder: session.person) {
+            return refuse(refusal, of: wanted == "*" ? nick : shown)
+        }
+        guard email == "*" else {
+            return refuse("INVALID_EMAIL", "This server sends no mail: give * instead", of: name)
+        }
+        if let refusal = AccountRegistrations.refusal(ofPassword: password, for: name) {
+            return refuse(refusal, of: name)
+        }
+        func later(_ why: String) { refuse("TEMPORARILY_UNAVAILABLE", why, of: name) }
+        guard !logins.isBusy(with: session.id), !session.sasl.isUnderway else {
+            return later("Finish logging in first")
+        }
+        // While something is missing on disk, an earlier account of that name may be forgotten only in part.
+        makeUpForLosses()
+        guard context.ledger.condition == .sound, unkept.isEmpty else {
+            return later("Accounts cannot be stored at the moment")
+        }
+        let address = session.origin.isLocal ? nil : session.origin.address
+        if let refusal = registrations.refusalOfOneMore(from: address, now: context.now.monotonic) {
+            return refuse(refusal, of: name)
+        }
+        begin(name, password, session)
+    }
+
+    /// Nothing that is made here has to be confirmed, so no code is right.
+    func verifyAccount(_ wanted: String, _ session: IRCSession) {
+        guard offersRegistration(to: session.origin) else { return unknownCommand("VERIFY", session) }
+        let shown = PrintableText.of(wanted, maxBytes: 64)
+        guard mayRegisterNow(session) else { return registrationIsEarly("VERIFY", shown, session) }
+        if let account = session.account {
+            return refuseRegistration(
+                "VERIFY", "ALREADY_AUTHENTICATED", shown, "You are logged in as \(account.name)", session)
+        }
+        refuseRegistration("VERIFY", "INVALID_CODE", shown, "No account here waits to be confirmed", session)
+    }
+
+    /// With the account, which the draft leaves out and servers send: clients read the last parameter.
+    private func registrationIsEarly(_ verb: String, _ name: String, _ session: IRCSession) {
+        refuseRegistration(verb, "COMPLETE_CONNECTION_REQUIRED", name, "Connect first", session)
+    }
+
+    private func refuseRegistration(
+        _ verb: String, _ code: String, _ name: String, _ text: String, _ session: IRCSession
+    ) {
+        reply(
+            IRCMessage(
+                source: settings.serverName, command: "FAIL",
+                params: [verb, code, name.isEmpty ? "*" : name, text]), session)
+    }
+
+    private func mayRegisterNow(_ session: IRCSession) -> Bool {
+        session.person != nil || session.isAdmitted || offers.registersBeforeConnect
+    }
+
+    private static func sentence(_ refusal: RegistrationRefusal) -> (code: String, text: String) {
+        switch refusal {
+        case .badName: ("BAD_ACCOUNT_NAME", "An account is named like a nick, and this can be none")
+        case .exists: ("ACCOUNT_EXISTS", "There is an account of that name")
+        case .inUse: ("ACCOUNT_EXISTS", "Somebody here is called that")
+        case .lookAlike: ("BAD_ACCOUNT_NAME", "That looks like the name of somebody else")
+        case .shortPassword:
+            ("WEAK_PASSWORD", "A password has at least \(AccountRegistrations.minPasswordBytes) characters")
+        case .passwordIsName: ("WEAK_PASSWORD", "A password is not the account's name")
+        case .full: ("TEMPORARILY_UNAVAILABLE", "There are too many accounts already")
+        case .tooManyHere:
+            ("TEMPORARILY_UNAVAILABLE", "Too many accounts were made from your address; try again in an hour")
+        }
+    }
+
+    // MARK: - Making it
+
+    private func begin(_ name: String, _ password: String, _ session: IRCSession) {
+        let hashing = registrations.begin(
+            name, SecretBytes(password.utf8), session.id, iterations: settings.passwordIterations, &context.turn)
+        session.registration = RegistrationTry(name: AccountName.fold(name), label: session.response?.label)
+        // The label goes on the answer, which comes later; until then lines for others are not part of it.
+        session.response?.isDeferred = true
+        context.timers.set(.accountAnswer(session.id), at: context.now.monotonic + AccountRegistrations.wait)
+        emit(.hashPassword(hashing))
+    }
+
+    /// The answer to a `.hashPassword`; nil: it was never made, too many wait already.
+    package func passwordHashed(_ id: ClientID, attempt: UInt64, _ verifier: SCRAMVerifier?) {
+        guard let key = registrations.hashing(attempt) else { return }
+        guard sessions[id] != nil else { return giveUp(key, nil) }
+        guard let verifier else { return giveUp(key, "Too many people log in at this moment; try again") }
+        makeUpForLosses()
+        guard context.ledger.condition == .sound, unkept.isEmpty else {
+            return giveUp(key, "Accounts cannot be stored at the moment")
+        }
+        guard let account = registrations.hashed(key, verifier, under: context.ledger.next, at: context.now.wall)
+        else { return }
+        context.keep(.account(account))
+        forgetEarlier(account.name)
+    }
+
+    /// Orders are on disk: accounts among them are made.
+    package func registrationsSettled() {
+        guard registrations.count > 0 else { return }
+        var hadAccounts = !accounts.isEmpty
+        for (client, account) in registrations.settled({ context.ledger.isSettled($0) }) {
+            made(account, client)
+            if !hadAccounts { offersChanged() }
+            hadAccounts = true
+        }
+    }
+
+    /// An order found no room.
+    package func registrationsLost(_ ticket: StoreTicket) {
+        for key in registrations.lost(ticket) { giveUp(key, "The write queue is full; try again") }
+    }
+
+    /// Nothing can be kept at the moment.
+    package func registrationsFailed() {
+        for key in registrations.inOrder { giveUp(key, "Accounts cannot be stored at the moment") }
+    }
+
+    package func registrationTimedOut(_ id: ClientID) {
+        guard let key = sessions[id]?.registration?.name else { return }
+        giveUp(key, "This takes too long; try again later")
+    }
+
+    private func made(_ account: AccountSettings, _ client: ClientID) {
+        let session = sessions[client]
+        context.note(
+            .info, "account-made", "somebody made an account",
+            ["account": account.name, "address": session?.origin.address ?? ""])
+        guard let session else { return }
+        answerRegistration(session) {
+            reply(
+                IRCMessage(
+                    source: settings.serverName, command: "REGISTER",
+                    params: ["SUCCESS", account.name, "Account created"]), session)
+            loggedIn(session, Login(.newAccount, account))
+        }
+    }
+
+    /// - Parameter why: what the client is told, if it is there; nil: nothing.
+    private func giveUp(_ key: String, _ why: String?) {
+        guard let (client, name, isKept) = registrations.giveUp(key) else { return }
+        if isKept { context.keep(.forgetAccount(name: name)) }
+        guard let session = sessions[client], let why else { return }
+        answerRegistration(session) {
+            refuseRegistration("REGISTER", "TEMPORARILY_UNAVAILABLE", name, why, session)
+        }
+    }
+
+    /// Tells the client how it ended, and goes on with what it sent meanwhile.
+    private func answerRegistration(_ session: IRCSession, _ body: () -> Void) {
+        let label = session.registration?.label
+        session.registration = nil
+        context.timers.cancel(.accountAnswer(session.id))
+        if let label { session.response = IRCSession.LabeledResponse(label: label) }
+        body()
+        finishResponse(session)
+        goOnRegistering(session)
+        pullLongAnswers(session)
+        processInput(session)
+    }
+
+    // MARK: - From before
+
+    /// Enters what an earlier process kept.
+    package func restoreAccounts(_ stored: [StoredAccount]) {
+        for trouble in registrations.restore(stored) {
+            switch trouble {
+            case .unreadable(let name):
+                context.note(
+                    .error, "account-unreadable", "an account cannot log in: its stored password is no hash",
+                    ["account": name])
+            case .shadowed(let name):
+                context.note(
+                    .warn, "account-shadowed",
+                    "an account that somebody made has the name of a configured one, which counts",
+                    ["account": name])
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Rooms
+
+// What IRC users said is accepted when it is on disk. A client learns that by PING: the PONG comes after all that it said
+// before is on disk, or was refused aloud. What else it caused is on disk then too, unless the disk keeps nothing at the
+// moment: a PONG that waited for a full disk would end every connection.
+
+extension IRCServer {
+    // MARK: - PING and PONG
+
+    func pingReceived(_ token: String?, _ session: IRCSession) {
+        guard let token else { return reply(session.numeric(.errNoOrigin, "No origin specified"), session) }
+        let pong = IRCMessage(source: settings.serverName, command: "PONG", params: [settings.serverName, token])
+        let held = session.lastKept.map {
+            IRCSession.HeldPong(
+                ticket: $0, accepted: session.lastAccepted, message: pong, label: session.response?.label)
+        }
+        guard let held, !isReady(held) else { return reply(pong, session) }
+        guard heldPongs.hold(held, for: session) else { return }
+        session.response?.isDeferred = true
+    }
+
+    private func isReady(_ held: IRCSession.HeldPong) -> Bool {
+        if context.ledger.isSettled(held.ticket) { return true }
+        return context.ledger.condition != .sound && held.accepted.map { context.ledger.isDecided($0) } ?? true
+    }
+
+    /// Answers what waited for the disk.
+    package func releasePongs() {
+        for (client, held) in heldPongs.release({ sessions[$0] }, where: isReady) {
+            deliver(held.message, to: client, label: held.label)
+        }
+    }
+
+    // MARK: - Failures told later
+
+    func isHere(_ client: ClientID) -> Bool { sessions[client] != nil }
+
+    /// Has a client told, after what it is being told already, what failed of its messages in a room.
+    package func tellUntold(_ room: Room, _ session: IRCSession) {
+        for lane in room.untoldLanes(session.id, context) {
+            var after: UInt64 = 0
+            session.appendLongAnswer(
+                LongAnswer { [unowned self, unowned session] in
+                    guard let (line, number) = untoldLine(lane, after: after, session) else { return .last(nil) }
+                    after = number
+                    return .more(line)
+                })
+        }
+    }
+
+    package func tellUntold(in room: Room, to clients: [ClientID]) {
+        for session in clients.compactMap({ sessions[$0] }) {
+            tellUntold(room, session)
+            pullLongAnswers(session)
+        }
+    }
+
+    /// The next of what failed of the client's own messages in a room, or over an account's own link there, while it was
+    /// away; nil: there is no more.
+    private func untoldLine(_ id: RoomID, after: UInt64, _ session: IRCSession) -> (line: IRCMessage, number: UInt64)? {
+        guard let (room, lane) = roomTable.lane(id),
+            let (answer, number) = room.tellUntold(session.id, lane, after: after, context)
+        else { return nil }
+        return (channel(of: room).line(answer, in: room), number)
+    }
+}

@@ -1,0 +1,82 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import WireBytes
+
+// Lines for all clients of a room, and for everybody who sees somebody.
+
+extension IRCServer {
+    /// A room as IRC sees it.
+    func channel(of room: Room) -> Channel {
+        channels[room.id] ?? Channel(outbound, metadata, settings.limits, context)
+    }
+
+    /// Lines for the client wait, or no longer.
+    func setHeld(_ client: ClientID, _ isHeld: Bool, in room: Room) {
+        if let member = room.locals[client] { channels[room.id]?.setHeld(member, isHeld, in: room) }
+    }
+
+    func broadcast(_ line: IRCMessage, in room: Room, except: ClientID? = nil) {
+        channels[room.id]?.broadcast(line, except: except, in: room)
+    }
+
+    /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
+    /// itself.
+    func tellPeers(of session: IRCSession, _ line: IRCMessage) {
+        defer { tellMonitors(of: session.person, line) }
+        if session.rooms.count == 1, let room = room(session.rooms[0]) {
+            return broadcast(line, in: room, except: session.id)
+        }
+        var peers: Set<ClientID> = []
+        for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
+        for other in sessions(of: session.person) { peers.insert(other.id) }
+        peers.remove(session.id)
+        for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, amid: session.rooms) }
+    }
+
+    func tellWatchers(of person: PersonID, _ line: IRCMessage) {
+        defer { tellMonitors(of: person, line) }
+        let places = rooms.filter { $0.isHere(upstream: person) && $0.slots.contains(person) }
+        if places.count == 1 { return broadcast(line, in: places[0]) }
+        var watchers: Set<ClientID> = []
+        for room in places { watchers.formUnion(room.locals.keys) }
+        let ids = places.map(\.id)
+        for watcher in watchers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: watcher, amid: ids) }
+    }
+
+    /// Lines about a person that monitors may ask for who are in no room with them.
+    static let extendedCommands: Set<String> = ["AWAY", "ACCOUNT", "SETNAME"]
+
+    /// A line about a person, for those who watch them from afar.
+    ///
+    /// Source: IRCv3 extended-monitor.
+    func tellMonitors(of personID: PersonID?, _ line: IRCMessage) {
+        guard !monitors.isEmpty, Self.extendedCommands.contains(line.command), let personID,
+            let person = context.identities[personID]
+        else { return }
+        for client in monitors.watchers(of: settings.casemapping.fold(person.nick)) {
+            // Whether somebody hears of it at all is not for the exit door: it knows the line, not why it is sent.
+            guard let session = sessions[client], session.caps.contains(.extendedMonitor),
+                session.person != personID, !sharesRoom(session, with: personID)
+            else { continue }
+            deliver(line, to: client, label: nil)
+        }
+    }
+
+    func sharesRoom(_ session: IRCSession, with person: PersonID) -> Bool {
+        session.rooms.contains { room($0)?.slots.contains(person) ?? false }
+    }
+
+    /// The line is told to everybody in the room, the client included.
+    func tellRoom(_ room: Room, _ line: IRCMessage, by session: IRCSession) {
+        reply(line, session)
+        broadcast(line, in: room, except: session.id)
+    }
+
+    /// What the room is about; empty: nobody said.
+    func topic(of room: Room) -> String {
+        room.settings.topic.isEmpty ? room.moderation.topic?.text ?? "" : room.settings.topic
+    }
+}

@@ -1,0 +1,67 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+
+// Answers that many commands give, and what lines about IRC users carry.
+
+extension IRCServer {
+    func unknownCommand(_ verb: String, _ session: IRCSession) {
+        guard session.person != nil else { return notRegistered(session) }
+        reply(
+            session.numeric(.errUnknownCommand, PrintableText.prefix(of: verb, maxBytes: 64), "Unknown command"),
+            session)
+    }
+
+    func notRegistered(_ session: IRCSession) {
+        reply(session.numeric(.errNotRegistered, "You have not registered"), session)
+    }
+
+    func needMoreParams(_ verb: String, _ session: IRCSession) {
+        reply(session.numeric(.errNeedMoreParams, verb, "Not enough parameters"), session)
+    }
+
+    func alreadyRegistered(_ session: IRCSession) {
+        reply(session.numeric(.errAlreadyRegistered, "You may not reregister"), session)
+    }
+
+    static let noSuchRoom = "No such room; LIST shows them"
+
+    func noSuchChannel(_ channel: String, _ session: IRCSession) {
+        let shown = PrintableText.of(channel, maxBytes: 100)
+        reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, Self.noSuchRoom), session)
+    }
+
+    func noSuchServer(_ named: String, _ session: IRCSession) {
+        let shown = PrintableText.of(named, maxBytes: 64)
+        reply(
+            session.numeric(
+                .errNoSuchServer, shown.isEmpty ? "*" : shown, "No such server; this one stands alone"), session)
+    }
+
+    /// Answers with a batch. Of a labeled answer it is a part.
+    func replyBatch(_ type: String, _ params: [String], _ lines: [IRCMessage], _ session: IRCSession) {
+        let reference = nextBatchReference()
+        reply(
+            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, type] + params), session
+        )
+        for var line in lines {
+            line.setTag("batch", reference)
+            reply(line, session)
+        }
+        reply(IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + reference]), session)
+    }
+
+    func refuse(_ verb: MessageVerb, _ answer: IRCMessage, _ session: IRCSession) {
+        // A NOTICE is never answered: RFC 2812 §3.3.2.
+        if verb != .notice { reply(answer, session) }
+    }
+
+    /// Tags of a line about something that an IRC user does now.
+    func stamp(_ person: Person) -> [IRCTag] {
+        let time = IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
+        let account = person.account.map { [IRCTag("account", $0)] } ?? []
+        return [time] + account + (person.isBot ? [IRCTag("bot")] : [])
+    }
+}

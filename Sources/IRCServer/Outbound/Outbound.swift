@@ -1,0 +1,244 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import WireBytes
+
+/// The clients, and the only place that makes bytes for one of them.
+package final class Outbound {
+    private let actions: BridgeActions
+    private let context: RoomsContext
+    private(set) var sessions = KeyedObjects<SessionByClient>()
+    private var batchNumber: UInt64 = 0
+
+    package enum SessionByClient: ObjectKeying {
+        package static func key(of session: IRCSession) -> ClientID { session.id }
+    }
+
+    init(_ actions: BridgeActions, _ context: RoomsContext) {
+        self.actions = actions
+        self.context = context
+    }
+
+    func emit(_ action: BridgeAction) { actions.append(action) }
+
+    func insert(_ session: IRCSession) { sessions.insert(session) }
+    func remove(_ client: ClientID) { sessions.remove(client) }
+
+    func nextBatchReference() -> String {
+        batchNumber += 1
+        return "b" + String(batchNumber, radix: 36)
+    }
+
+    // MARK: - Lines
+
+    func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
+        guard let session = sessions[client] else { return }
+        if session.response != nil, label == nil {
+            session.appendReply(message)
+        } else {
+            write(message, to: session, label: label, batch: nil)
+        }
+    }
+
+    func reply(_ message: IRCMessage, _ session: IRCSession) { deliver(message, to: session.id, label: nil) }
+
+    func deliver(_ said: IRCUtterance, to client: ClientID) {
+        guard let session = sessions[client] else { return }
+        for line in said.messages(for: session.caps, reference: nextBatchReference) {
+            deliver(line, to: client, label: nil)
+        }
+    }
+
+    /// Delivers a line about somebody in several rooms: after what was said before in those that the client waits for.
+    func deliver(_ message: IRCMessage, to client: ClientID, amid rooms: some Sequence<RoomID>) {
+        guard let session = sessions[client],
+            let backlog = session.following?.backlogs.last(where: { rooms.contains($0.room) })
+        else { return deliver(message, to: client, label: nil) }
+        write(message, to: session, label: nil, batch: nil, heldBy: backlog)
+    }
+
+    // MARK: - Echoes
+
+    /// - Parameter room: where that was said; nil: in private.
+    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?, in room: RoomID?) {
+        guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
+        let backlog = room.flatMap { session.following?.backlog(of: $0) }
+        guard let label, lines.count > 1, session.caps.contains(.batch) else {
+            for (index, line) in lines.enumerated() {
+                let label = index == 0 ? label : nil
+                if let backlog {
+                    write(line, to: session, label: label, batch: nil, heldBy: backlog)
+                } else {
+                    deliver(line, to: client, label: label)
+                }
+            }
+            return
+        }
+        let reference = beginBatch(label: label, session, heldBy: backlog)
+        for line in lines { write(line, to: session, label: nil, batch: reference, heldBy: backlog) }
+        endBatch(reference, session, heldBy: backlog)
+    }
+
+    func echo(_ said: IRCUtterance, to client: ClientID, label: String?, in room: RoomID?) {
+        guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
+        let lines = said.messages(for: session.caps, reference: nextBatchReference)
+        guard lines.first?.command == "BATCH" else { return echo(lines, to: client, label: label, in: room) }
+        let backlog = room.flatMap { session.following?.backlog(of: $0) }
+        for (index, line) in lines.enumerated() {
+            if label != nil || backlog != nil {
+                write(line, to: session, label: index == 0 ? label : nil, batch: nil, heldBy: backlog)
+            } else {
+                deliver(line, to: client, label: nil)
+            }
+        }
+    }
+
+    // MARK: - Writing
+
+    /// Reduces, tags and queues one line. Returns its length in bytes.
+    ///
+    /// - Parameter backlog: the line waits until this is over.
+    @discardableResult
+    func write(
+        _ message: IRCMessage, to session: IRCSession, label: String?, batch: String?,
+        heldBy backlog: Backlog? = nil
+    ) -> Int {
+        guard !session.hasNoReader else { return 0 }
+        var message = message
+        if let label { message.setTag("label", label) }
+        let isInner = message.tag("batch") != nil
+        if let batch, !isInner { message.setTag("batch", batch) }
+        // A line of a batch that stands inside another has its time from that one's head.
+        // Nor has a reply to CAP one: what it acknowledges holds for what follows.
+        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner,
+            message.command != "CAP"
+        {
+            message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
+        }
+        guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
+        IRCEncoder.append(reduced, to: &context.writer)
+        let slice = context.writer.take()
+        if let backlog { hold(slice, by: backlog, session) } else { emit(.send(session.id, slice)) }
+        return slice.count
+    }
+
+    // MARK: - Lines that wait
+
+    func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID) {
+        guard let session = sessions[client] else { return }
+        guard let backlog = session.following?.backlog(of: room) else {
+            // The bridge is stopping: the client gets it when it is back.
+            if session.following?.isStopped != true { emit(.send(client, line)) }
+            return
+        }
+        hold(line, by: backlog, session)
+    }
+
+    func hold(_ line: ByteSlice, by backlog: Backlog, _ session: IRCSession) {
+        guard let following = session.following else { return }
+        // Closed from the timer: what is being told to everybody now is told to the end first.
+        if following.hold(line, by: backlog) { setTimer(session, following) }
+    }
+
+    func setTimer(_ session: IRCSession, _ following: Following) {
+        if let due = following.due(context.now.monotonic) {
+            context.timers.set(.following(session.id), at: due)
+        } else {
+            context.timers.cancel(.following(session.id))
+        }
+    }
+
+    /// The client is gone.
+    func stopFollowing(_ session: IRCSession) {
+        guard session.following != nil else { return }
+        session.endFollowing()
+        context.timers.cancel(.following(session.id))
+    }
+
+    // MARK: - Answers
+
+    /// Ends the answer to a labeled line: ACK for none, the label on one, a batch around several.
+    ///
+    /// Source: IRCv3 labeled-response.
+    func finishResponse(_ session: IRCSession) {
+        guard let response = session.response else { return }
+        session.response = nil
+        let replies = response.replies.filter { $0.reduced(for: session.caps, nick: session.displayNick) != nil }
+        if !session.hasLongAnswers {
+            switch replies.count {
+            case 0 where response.isDeferred: return
+            case 0:
+                write(
+                    IRCMessage(source: context.settings.serverName, command: "ACK"), to: session, label: response.label,
+                    batch: nil)
+                return
+            case 1:
+                write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
+                return
+            default:
+                guard !response.isDeferred, Self.isOneBatch(replies) else { break }
+                for (index, reply) in replies.enumerated() {
+                    write(reply, to: session, label: index == 0 ? response.label : nil, batch: nil)
+                }
+                return
+            }
+        }
+        guard session.caps.contains(.batch), !response.isDeferred else {
+            for reply in replies { write(reply, to: session, label: nil, batch: nil) }
+            return
+        }
+        let reference = beginBatch(label: response.label, session)
+        for reply in replies { write(reply, to: session, label: nil, batch: reference) }
+        if !session.hasLongAnswers {
+            endBatch(reference, session)
+        } else {
+            session.longAnswerBatch = reference
+        }
+    }
+
+    /// What `body` delivers to the client is no part of the answer to its labeled line.
+    ///
+    /// Source: IRCv3 labeled-response, "When a client sends a message to itself".
+    func outsideResponse(_ session: IRCSession, _ body: () -> Void) {
+        let response = session.response
+        session.response = nil
+        body()
+        session.response = response
+    }
+
+    /// What `body` replies to the client, put aside.
+    func gathering(_ session: IRCSession, _ body: () -> Void) -> [IRCMessage] {
+        let response = session.response
+        session.response = IRCSession.LabeledResponse(label: "")
+        body()
+        defer { session.response = response }
+        return session.response?.replies ?? []
+    }
+
+    private func beginBatch(label: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) -> String {
+        let reference = nextBatchReference()
+        write(
+            IRCMessage(
+                source: context.settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
+            to: session, label: label, batch: nil, heldBy: backlog)
+        return reference
+    }
+
+    func endBatch(_ reference: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) {
+        write(
+            IRCMessage(source: context.settings.serverName, command: "BATCH", params: ["-" + reference]), to: session,
+            label: nil, batch: nil, heldBy: backlog)
+    }
+
+    /// Whether an answer is one batch from beginning to end, which can carry the label itself.
+    static func isOneBatch(_ lines: [IRCMessage]) -> Bool {
+        guard lines.count > 1, let first = lines.first, let last = lines.last, first.command == "BATCH",
+            last.command == "BATCH", let opened = first.params.first, let closed = last.params.first,
+            opened.hasPrefix("+"), closed.hasPrefix("-"), opened.dropFirst() == closed.dropFirst()
+        else { return false }
+        let reference = String(opened.dropFirst())
+        return lines.dropFirst().dropLast().allSatisfy { $0.tag("batch")?.value == reference }
+    }
+}

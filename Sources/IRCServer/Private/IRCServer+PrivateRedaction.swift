@@ -1,0 +1,301 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+import WireBytes
+
+// REDACT of what IRC users said to each other in private.
+//
+// | who said it                        | who may take it back                                                             |
+// |------------------------------------|-----------------------------------------------------------------------------------|
+// | an account                         | any of its clients, as long as it is kept, or is among the last in memory         |
+// | a visitor                          | that person, while they are here and it is among the last in memory: whoever has the nick later is somebody else |
+// | somebody else, operators asking too | nobody                                                                           |
+//
+// The id says which message it is. The nick only has to lead to the other: it is the one that they have, the one that they had
+// when it was said, or any other that stands for their account (IRCServer+PrivateHistory). Clients that share no room with somebody
+// see no NICK, and call the window by the old one. Who took the old nick since is told nothing.
+//
+// It is told to whoever was told the message and is here: the other's clients, and the author's other ones.
+// Its words go, its place in the conversation stays, as in rooms; with it goes what was done to it.
+
+extension ActionRefusal {
+    fileprivate static func forbidden(_ text: String) -> ActionRefusal {
+        ActionRefusal(code: "REDACT_FORBIDDEN", text: text)
+    }
+
+    fileprivate static let notOwn = forbidden("Only your own messages can be taken back")
+}
+
+extension IRCServer {
+    // MARK: - What is said
+
+    /// Somebody told somebody something: it can be taken back.
+    ///
+    /// - Parameter pair: where it is kept; nil: nowhere.
+    func rememberPrivate(
+        msgid: String, from author: PersonID, _ person: Person, to reader: PersonID, _ target: Person,
+        in pair: PrivateConversations.Pair?
+    ) {
+        func party(_ id: PersonID, _ person: Person) -> PrivateMessage.Party {
+            PrivateMessage.Party(person: id, account: person.account.map(AccountName.fold))
+        }
+        privateMessages.remember(
+            PrivateMessage(
+                msgid: msgid, author: party(author, person), reader: party(reader, target), readerNick: target.nick,
+                at: context.now.wall, pair: pair))
+    }
+
+    /// Whether tags are a reaction to what was taken back, and to which message.
+    func reactsToTakenBack(_ clientTags: [IRCTag]) -> String? {
+        guard clientTags.contains(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }),
+            let msgid = clientTags.first(where: { $0.name == "+reply" || $0.name == "+draft/reply" })?.value,
+            privateMessages.recent[msgid]?.isTakenBack == true
+        else { return nil }
+        return msgid
+    }
+
+    // MARK: - REDACT
+
+    /// Source: IRCv3 message-redaction.
+    func redactPrivate(_ nick: String, _ msgid: String, reason: String?, _ session: IRCSession) {
+        func refuse(_ refusal: ActionRefusal) {
+            reply(refusal.line("REDACT", ActionRefusal.word(nick), msgid, from: settings.serverName), session)
+        }
+        if let message = privateMessages.recent[msgid] {
+            if isParty(message.author, session) {
+                if !message.isTakenBack, leads(nick, to: message) {
+                    return takeBack(message, as: nick, reason: reason, label: nil, session)
+                }
+            } else if isParty(message.reader, session) {
+                return refuse(.notOwn)
+            }
+        }
+        if let (id, person) = context.identities.person(nick: nick), id == service || !person.isLocal {
+            return refuse(
+                .forbidden(
+                    id == service
+                        ? "What \(person.nick) was told is done already"
+                        : "This person is on \(person.host), which takes no private messages from here"))
+        }
+        guard let partner = account(behind: nick) else {
+            return reply(
+                .fail(
+                    "REDACT", "INVALID_TARGET", ActionRefusal.word(nick),
+                    text: "There is nobody of that name whom you told anything", source: settings.serverName), session)
+        }
+        guard let own = session.account.map({ AccountName.fold($0.name) }) else { return refuse(.unknownMessage) }
+        let pair = PrivateConversations.Pair(own, partner)
+        guard privateMessages.conversations.contains(pair) else { return refuse(.unknownMessage) }
+        let redaction = PrivateRedaction(
+            nick, msgid, reason: reason, pair, own: own, label: context.isDurable ? session.response?.label : nil)
+        guard context.isDurable else {
+            let found = privateMessages.conversations.archive(pair)?.message(msgid)
+            if let refusal = settle(redaction, found, session) { refuse(refusal) }
+            return
+        }
+        session.response?.isDeferred = true
+        session.appendLongAnswer(
+            LongAnswer(of: redaction) { [unowned self, unowned session] in redactionStep(redaction, session) })
+    }
+
+    private func isParty(_ party: PrivateMessage.Party, _ session: IRCSession) -> Bool {
+        if let person = party.person, person == session.person { return true }
+        guard let account = party.account, let own = session.account?.name else { return false }
+        return account == AccountName.fold(own)
+    }
+
+    /// Whether a nick is one of whom the message was said to.
+    private func leads(_ nick: String, to message: PrivateMessage) -> Bool {
+        if settings.casemapping.fold(nick) == settings.casemapping.fold(message.readerNick) { return true }
+        if let id = context.identities.person(nick: nick)?.id, id == message.reader.person { return true }
+        guard let account = message.reader.account else { return false }
+        return self.account(behind: nick).map(AccountName.fold) == account
+    }
+
+    /// Takes back what was looked up, or says why not.
+    ///
+    /// - Parameter found: nil: there is no such message.
+    private func settle(_ redaction: PrivateRedaction, _ found: StoredMessage?, _ session: IRCSession) -> ActionRefusal?
+    {
+        guard let found, found.msgid == redaction.msgid, found.kind == .message || found.kind == .notice,
+            // Another client of the account may have been faster, and this one be somebody else by now.
+            !found.isTakenBack, privateMessages.recent[redaction.msgid]?.isTakenBack != true,
+            session.account.map({ AccountName.fold($0.name) }) == redaction.own
+        else { return .unknownMessage }
+        guard found.account.map(AccountName.fold) == redaction.own else { return .notOwn }
+        let partner = redaction.pair.partner(of: redaction.own)
+        // Whether the visitor of that nick is the one who was told it nobody knows any more.
+        let account = PrivateConversations.nick(ofVisitor: partner) == nil ? partner : nil
+        let message = PrivateMessage(
+            msgid: found.msgid, author: PrivateMessage.Party(person: session.person, account: redaction.own),
+            reader: PrivateMessage.Party(person: nil, account: account), readerNick: redaction.nick, at: found.at,
+            pair: redaction.pair)
+        takeBack(message, as: redaction.nick, reason: redaction.reason, label: redaction.label, session)
+        return nil
+    }
+
+    // MARK: - Carrying it out
+
+    /// - Parameters:
+    ///   - nick: what the client calls the other.
+    ///   - label: of a line whose answer comes late; nil: it is the line that is being answered, or has none.
+    private func takeBack(
+        _ message: PrivateMessage, as nick: String, reason: String?, label: String?, _ session: IRCSession
+    ) {
+        guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
+        privateMessages.takeBack(message)
+        forgetWords(of: message, session)
+        let readers = clients(of: message.reader)
+        // Their nick of now, if they are here.
+        let partner = readers.first?.displayNick ?? message.readerNick
+        let isCalledSo = settings.casemapping.fold(nick) == settings.casemapping.fold(partner)
+        var tags = stamp(person)
+        let own = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
+        tags.insert(IRCTag("msgid", own), at: min(1, tags.count))
+        func line(to target: String, reason: String?) -> IRCMessage {
+            IRCMessage(
+                tags: tags, source: person.source, command: "REDACT",
+                params: [target, message.msgid] + (reason.map { [$0] } ?? []))
+        }
+        let age = max(0, context.now.wall.milliseconds &- message.at.milliseconds) / 1000
+        let ago = "from \(PrintableText.spoken(seconds: Int(age))) ago" + (reason.map { ": " + $0 } ?? ".")
+        let echo = line(to: isCalledSo ? partner : nick, reason: reason)
+        let isEchoed = session.caps.contains(.echoMessage)
+        outsideResponse(session) {
+            let deaf = clientsMuting(person)
+            for reader in readers where reader !== session || !isEchoed {
+                // Of somebody muted nothing is to be read, and a reason is words.
+                let isDeaf = deaf.contains(reader.id)
+                tell(
+                    reader, line(to: reader.displayNick, reason: isDeaf ? nil : reason),
+                    isDeaf ? nil : "\(person.nick) took back a message \(ago)")
+            }
+            for other in clients(of: message.author)
+            where other !== session && !readers.contains(where: { $0 === other }) {
+                // Who shows no lines from oneself has shown nothing that could be called back.
+                let hasSeen = other.caps.contains(.echoMessage) || other.caps.contains(.selfMessage)
+                tell(
+                    other, line(to: partner, reason: reason),
+                    hasSeen ? "\(person.nick) took back a message to \(partner) \(ago)" : nil)
+            }
+        }
+        self.echo([echo], to: session.id, label: label)
+        // An answer that comes late has to end the label also where there is nothing to tell.
+        if let label, !isEchoed || echo.reduced(for: session.caps, nick: session.displayNick) == nil {
+            write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)
+        }
+    }
+
+    private func forgetWords(of message: PrivateMessage, _ session: IRCSession) {
+        guard let pair = message.pair, privateMessages.conversations.contains(pair) else { return }
+        guard context.isDurable else { return privateMessages.takeBack(message.msgid, in: pair) }
+        context.keep(.takeBack(pair.storedKey, msgid: message.msgid))
+        session.kept(under: context.ledger.next)
+    }
+
+    /// The clients here of who that was: of the same person, and of the account.
+    private func clients(of party: PrivateMessage.Party) -> [IRCSession] {
+        let holder = party.account.flatMap { context.identities.person(account: name(of: $0)) }
+        let people = [party.person, holder == party.person ? nil : holder].compactMap(\.self)
+        return people.flatMap { sessions(of: $0) }
+    }
+
+    /// Tells a client that a message was taken back: with REDACT, or in words where it does not know that. The two are not forms
+    /// of one line, so the capability decides here.
+    ///
+    /// - Parameter words: nil: none are to be said.
+    private func tell(_ client: IRCSession, _ line: IRCMessage, _ words: String?) {
+        if client.caps.contains(.messageRedaction) { return deliver(line, to: client.id, label: nil) }
+        guard let words, privateMessages.takeWord(for: client.id, now: context.now.monotonic) else { return }
+        deliver(
+            IRCMessage(
+                tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+                source: settings.serverName, command: "NOTICE", params: [client.displayNick, "*** " + words]),
+            to: client.id, label: nil)
+    }
+
+    // MARK: - Looking it up
+
+    /// Takes a step of the client's answer that comes first.
+    private func redactionStep(_ redaction: PrivateRedaction, _ session: IRCSession) -> LongAnswer.Step {
+        let refusal: ActionRefusal?
+        switch redaction.phase {
+        case .placing, .reading: return .waits
+        case .begun:
+            ask(redaction, session) { read in
+                .findPlaces(
+                    read, redaction.pair.storedKey,
+                    StoredPageQuery(.around(.message(redaction.msgid)), limit: 1, withTakenBack: true))
+            }
+            return .waits
+        case .found(let message): refusal = settle(redaction, message, session)
+        case .failed:
+            refusal = ActionRefusal(
+                code: "CANNOT_DELIVER", text: "Not taken back, what was said cannot be read at the moment; try again")
+        }
+        if let refusal {
+            let line = refusal.line(
+                "REDACT", ActionRefusal.word(redaction.nick), redaction.msgid, from: settings.serverName)
+            write(line, to: session, label: redaction.label, batch: nil)
+        }
+        return .last(nil)
+    }
+
+    private func ask(
+        _ redaction: PrivateRedaction, _ session: IRCSession, _ question: (StoreReadID) -> BridgeAction
+    ) {
+        let read = context.ledger.nextRead()
+        redaction.ask(read)
+        storeQuestions.begin(read, by: .redaction(session.id, redaction))
+        context.timers.set(.history(session.id), at: context.now.monotonic + HistoryAnswer.patience)
+        ask(question(read))
+    }
+
+    /// The answer to where it is.
+    package func redactionPlaced(
+        _ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, _ redaction: PrivateRedaction,
+        for client: ClientID
+    ) {
+        guard redaction.isAsking(id), let session = sessions[client] else { return }
+        guard case .success(let places) = outcome else { return found(redaction, outcome.map { _ in nil }, session) }
+        guard let place = places.sequences.first else { return found(redaction, .success(nil), session) }
+        ask(redaction, session) { read in
+            .readMessages(read, redaction.pair.storedKey, after: place &- 1, through: place, limit: 1)
+        }
+    }
+
+    package func redactionRead(
+        _ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, _ redaction: PrivateRedaction,
+        for client: ClientID
+    ) {
+        guard redaction.isAsking(id), let session = sessions[client] else { return }
+        found(redaction, outcome.map(\.first), session)
+    }
+
+    /// The store does not answer in time.
+    func redactionTimedOut(_ redaction: PrivateRedaction, _ session: IRCSession) {
+        switch redaction.phase {
+        case .begun, .found, .failed: return
+        case .placing, .reading: found(redaction, .failure(StoreFailure("the disk does not answer")), session)
+        }
+    }
+
+    private func found(
+        _ redaction: PrivateRedaction, _ outcome: Result<StoredMessage?, StoreFailure>, _ session: IRCSession
+    ) {
+        switch outcome {
+        case .success(let message): redaction.found(message)
+        case .failure(let failure):
+            context.note(
+                .error, "history-unreadable", "what was said before cannot be read: \(failure.sentence)",
+                ["reason": failure.sentence])
+            redaction.fail()
+        }
+        context.timers.cancel(.history(session.id))
+        pullLongAnswers(session)
+        processInput(session)
+    }
+}

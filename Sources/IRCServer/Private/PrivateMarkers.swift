@@ -1,0 +1,60 @@
+import BridgeTypes
+import ChatModel
+
+/// How far people have read what others told them in private.
+package struct PrivateMarkers {
+    /// Of one person. More than anybody has conversations with; beyond it a new one is refused.
+    static let maxCountOfPerson = 200
+
+    /// By whose they are, then by the folded nick of the other.
+    private var markers: [ChatID: [String: ChatTimestamp]] = [:]
+
+    enum Outcome: Equatable {
+        case moved
+        /// The marker stands there already, or further.
+        case stays
+        case full
+    }
+
+    func marker(of owner: ChatID, with nick: String) -> ChatTimestamp? { markers[owner]?[nick] }
+
+    /// Markers only move forward.
+    mutating func move(_ owner: ChatID, with nick: String, to at: ChatTimestamp) -> Outcome {
+        let own = markers[owner] ?? [:]
+        if let old = own[nick], at <= old { return .stays }
+        guard own[nick] != nil || own.count < Self.maxCountOfPerson else { return .full }
+        markers[owner, default: [:]][nick] = at
+        return .moved
+    }
+
+    mutating func forget(_ owner: ChatID) { markers[owner] = nil }
+
+    // MARK: - Kept
+
+    /// Where they are kept: in a room that no backend has.
+    package static let storedKey = StoredRoomKey(backend: "", room: "")
+
+    /// A reader of that room: the person, and with whom.
+    static func stored(_ owner: ChatID, with nick: String, _ at: ChatTimestamp) -> StoredMarker {
+        StoredMarker(reader: ChatID(owner.canonical + " " + nick), at: at, sequence: 0)
+    }
+
+    /// Whose a reader of that room is, and with whom.
+    private static func parts(_ reader: ChatID) -> (owner: ChatID, nick: String)? {
+        let parts = reader.rawValue.split(separator: " ", maxSplits: 1).map(String.init)
+        return parts.count == 2 ? (ChatID(parts[0]), parts[1]) : nil
+    }
+
+    /// As it is to be kept now; nil: there is none.
+    func stored(_ reader: ChatID) -> StoredMarker? {
+        guard let (owner, nick) = Self.parts(reader), let at = marker(of: owner, with: nick) else { return nil }
+        return Self.stored(owner, with: nick, at)
+    }
+
+    mutating func restore(_ kept: [StoredMarker]) {
+        for marker in kept.sorted(by: { $0.at > $1.at }) {
+            guard let (owner, nick) = Self.parts(marker.reader) else { continue }
+            _ = move(owner, with: nick, to: marker.at)
+        }
+    }
+}

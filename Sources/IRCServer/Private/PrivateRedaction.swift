@@ -1,0 +1,61 @@
+import ChatModel
+import Rooms
+
+/// A message that is looked up in the store, since it is to be taken back.
+///
+/// | phase   | meaning                                            | leaves by                                         |
+/// |---------|----------------------------------------------------|---------------------------------------------------|
+/// | begun   | waits behind other answers                         | its turn → placing                                |
+/// | placing | the store was asked where in the conversation it is | answer → reading, found (nothing); failure, time-out → failed |
+/// | reading | the store was asked for it                         | answer → found; failure, time-out → failed        |
+/// | found   | it is taken back, or refused                       | over                                              |
+/// | failed  | a refusal goes out                                 | over                                              |
+///
+/// While it waits the client's later lines wait too.
+package final class PrivateRedaction {
+    enum Phase {
+        case begun
+        case placing(StoreReadID)
+        case reading(StoreReadID)
+        case found(StoredMessage?)
+        case failed
+    }
+
+    /// The other, as the client names them.
+    let nick: String
+    let msgid: String
+    let reason: String?
+    let pair: PrivateConversations.Pair
+    /// The account that asks, folded.
+    let own: String
+    let label: String?
+    private(set) var phase = Phase.begun
+
+    init(
+        _ nick: String, _ msgid: String, reason: String?, _ pair: PrivateConversations.Pair, own: String, label: String?
+    ) {
+        self.nick = nick
+        self.msgid = msgid
+        self.reason = reason
+        self.pair = pair
+        self.own = own
+        self.label = label
+    }
+
+    /// The store was asked where it is, or for what is there.
+    func ask(_ read: StoreReadID) {
+        if case .begun = phase { phase = .placing(read) } else { phase = .reading(read) }
+    }
+
+    /// - Parameter message: nil: there is no such message.
+    func found(_ message: StoredMessage?) { phase = .found(message) }
+
+    func fail() { phase = .failed }
+
+    func isAsking(_ id: StoreReadID) -> Bool {
+        switch phase {
+        case .placing(let read), .reading(let read): read == id
+        case .begun, .found, .failed: false
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Identities
+import Rooms
+
+// What a client asks of the server itself: what it supports, how commands are used, and the commands of old networks,
+// which get the answer of a server that stands alone.
+
+extension IRCServer {
+    // MARK: - ISUPPORT
+
+    /// The lines of 005, in a batch for clients that know such.
+    ///
+    /// Source: IRCv3 extended-isupport.
+    func sendISupport(_ session: IRCSession) {
+        // The batch is part of what the capability asks for: without it the same lines come alone.
+        guard session.caps.contains(.extendedISupport), session.caps.contains(.batch) else {
+            for row in isupport { reply(supportLine(row, session), session) }
+            return
+        }
+        replyBatch("draft/isupport", [], isupport.map { supportLine($0, session) }, session)
+    }
+
+    private func supportLine(_ row: [String], _ session: IRCSession) -> IRCMessage {
+        IRCMessage(
+            source: settings.serverName, numeric: .rplISupport,
+            params: [session.displayNick] + row + [IRCISupport.trailingText])
+    }
+
+    // MARK: - Which server
+
+    /// Whether a command's server is this one: nobody named one, or this one's name or a pattern for it, or somebody here.
+    /// Else the client is told that there is no such.
+    func isThisServer(_ named: String?, _ session: IRCSession) -> Bool {
+        guard let named, !named.isEmpty else { return true }
+        if IRCMask(named).matches(settings.serverName) { return true }
+        if let (_, person) = context.identities.person(nick: named), person.isLocal { return true }
+        noSuchServer(named, session)
+        return false
+    }
+
+    // MARK: - HELP and the commands of old networks
+
+    // Source: modern.ircdocs.horse; RFC 2812 §3.4, §3.5, §4.
+
+    func admin(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(session.numeric(.errNoAdminInfo, settings.serverName, "No administrative info available"), session)
+    }
+
+    /// LINKS with the pattern last, behind the server that is asked.
+    func links(_ params: [String], _ session: IRCSession) {
+        guard params.count < 2 || isThisServer(params[0], session) else { return }
+        let mask = params.last ?? "*"
+        if IRCMask(mask).matches(settings.serverName) {
+            reply(
+                session.numeric(
+                    .rplLinks, settings.serverName, settings.serverName,
+                    "0 \(settings.description.isEmpty ? settings.network : settings.description)"), session)
+        }
+        let shown = PrintableText.of(mask, maxBytes: 64)
+        reply(session.numeric(.rplEndOfLinks, shown.isEmpty ? "*" : shown, "End of /LINKS list"), session)
+    }
+
+    func trace(_ server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(
+            session.numeric(.rplTraceEnd, settings.serverName, "chatbridge-\(settings.version)", "End of TRACE"),
+            session)
+    }
+
+    func users(of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        reply(session.numeric(.errUsersDisabled, "USERS has been disabled"), session)
+    }
+
+    func summon(_ session: IRCSession) {
+        reply(session.numeric(.errSummonDisabled, "SUMMON has been disabled"), session)
+    }
+
+    func servlist(_ session: IRCSession) {
+        reply(
+            session.numeric(
+                .rplServList, ServiceName.nick, settings.serverName, "*", "0", "0", ServiceName.realname), session)
+        reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
+    }
+
+    func squery(_ service: String?, _ text: String?, _ session: IRCSession) {
+        if let service, let text, isService(service), !text.isEmpty {
+            return message(.privmsg, targets: [service], words: SpokenText(text: text), tags: [], session)
+        }
+        let name = service.map { PrintableText.of($0, maxBytes: 64) } ?? "*"
+        reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)
+    }
+
+    func refuseMachineCommand(_ verb: String, _ session: IRCSession) {
+        reply(
+            session.numeric(
+                .errNoPrivileges, "\(verb) is not for IRC: it is done on the machine, by whoever runs it"), session)
+    }
+
+    func helpReceived(_ topic: String?, _ session: IRCSession) {
+        guard let topic, !topic.isEmpty else {
+            return help("*", "Help for \(settings.serverName)", commands.helpIndex, session)
+        }
+        guard let command = commands.command(named: topic) else {
+            let word = topic.prefix { $0 != " " }
+            let shown = PrintableText.of(String(word), maxBytes: 64)
+            return reply(
+                session.numeric(
+                    .errHelpNotFound, shown.isEmpty || shown.hasPrefix(":") ? "*" : shown,
+                    "There is no help on this; HELP lists the commands"),
+                session)
+        }
+        help(command.verb, "How to use \(command.verb)", command.help, session)
+    }
+
+    private func help(_ subject: String, _ title: String, _ lines: [String], _ session: IRCSession) {
+        session.appendLongAnswer(.line(session.numeric(.rplHelpStart, subject, title)))
+        for line in lines { session.appendLongAnswer(.line(session.numeric(.rplHelpTxt, subject, line))) }
+        session.appendLongAnswer(.line(session.numeric(.rplEndOfHelp, subject, "End of /HELP")))
+    }
+
+    func stats(_ query: String?, of server: String?, _ session: IRCSession) {
+        guard isThisServer(server, session) else { return }
+        let letter = query.map { String($0.prefix(1)) } ?? "*"
+        if letter == "u" {
+            let seconds = max(0, (context.now.wall.milliseconds - startedAt.milliseconds) / 1000)
+            func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + String(number) }
+            reply(
+                session.numeric(
+                    .rplStatsUptime,
+                    "Server Up \(seconds / 86400) days \(seconds / 3600 % 24):\(two(seconds / 60 % 60)):\(two(seconds % 60))"
+                ), session)
+        }
+        let shown = PrintableText.of(letter)
+        reply(
+            session.numeric(
+                .rplEndOfStats, shown.isEmpty || shown == ":" || shown == " " ? "*" : shown, "End of /STATS report"),
+            session)
+    }
+}

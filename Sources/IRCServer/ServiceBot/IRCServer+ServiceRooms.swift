@@ -1,0 +1,282 @@
+import BridgeTypes
+import ChatModel
+import HTTPProtocol
+import IRCProtocol
+import Identities
+import Rooms
+import Upstream
+import WireBytes
+
+// What the service tells of rooms: which there are, how their links are, who is there, and who read what one said.
+
+extension IRCServer {
+
+    private func append(_ listing: ServiceListing, _ session: IRCSession) {
+        var rest = listing
+        session.appendLongAnswer(
+            LongAnswer { [unowned self, unowned session] in
+                let (line, next) = serviceStep(rest, session)
+                guard let next else { return .last(line) }
+                rest = next
+                return .more(line)
+            })
+    }
+
+    /// A line of a listing, and what is left of it.
+    private func serviceStep(_ listing: ServiceListing, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
+        switch listing {
+        case .rooms(let next, let count): roomStep(next, count, session)
+        case .unopenedRooms(let next, let count): unopenedRoomStep(next, count, session)
+        case .status(let next, let line): statusStep(next, line, session)
+        case .people(let id, let cursor, let isUpstream, let begun):
+            peopleStep(id, cursor, isUpstream: isUpstream, begun, session)
+        case .line(let line): (line, nil)
+        }
+    }
+
+    // MARK: - rooms
+
+    func listRooms(_ session: IRCSession) {
+        askForTemplateRooms()
+        append(.rooms(next: 0, count: 0), session)
+    }
+
+    private func roomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
+        walk.spend()
+        guard let room = roomTable.first(from: next) else { return (nil, .unopenedRooms(next: 0, count: count)) }
+        let rest = room.id.index + 1
+        guard mayEnter(room, session) else { return (nil, .rooms(next: rest, count: count)) }
+        let people = room.memberCount == 0 ? "nobody" : Self.counted(room.memberCount, "person", "people")
+        let you = session.rooms.contains(room.id) ? ", you among them" : ""
+        let text = "\(room.channel): \(people)\(you); \(linkInShort(room))"
+        return (serviceLine(text, to: session), .rooms(next: rest, count: count + 1))
+    }
+
+    private func unopenedRoomStep(_ next: Int, _ count: Int, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
+        walk.spend()
+        guard let listing = directory.listing, settings.template != nil, next < listing.entries.count else {
+            let text =
+                count == 0
+                ? "There is no room that you may enter." : "\(Self.counted(count, "room", "rooms")). JOIN enters one."
+            return (serviceLine(text, to: session), nil)
+        }
+        guard let entry = unopenedRoom(listing.entries[next], session) else {
+            return (nil, .unopenedRooms(next: next + 1, count: count))
+        }
+        return (
+            serviceLine("\(entry.channel): not open; whoever enters it opens it", to: session),
+            .unopenedRooms(next: next + 1, count: count + 1)
+        )
+    }
+
+    private func linkInShort(_ room: Room) -> String {
+        if room.link.isUp { return "linked to \(room.settings.url.host)" }
+        if room.link.state == .stopped { return "linked to \(room.settings.url.host) while somebody is there" }
+        return "no link to \(room.settings.url.host)"
+    }
+
+    // MARK: - status
+
+    func status(_ name: String?, _ session: IRCSession) {
+        if let name {
+            guard let room = serviceRoom(name, session) else { return }
+            for line in statusLines(of: room, session) { say(line, to: session) }
+            return
+        }
+        let seconds = Int(clamping: max(0, context.now.wall.milliseconds - startedAt.milliseconds) / 1000)
+        say(
+            "chatbridge \(settings.version) on \(settings.serverName), running for \(PrintableText.spoken(seconds: seconds)); "
+                + "\(Self.counted(counts.clients, "IRC client is", "IRC clients are")) here.", to: session)
+        if context.isDurable, context.ledger.condition != .sound {
+            say("The store fails: messages of now may be lost at a restart.", to: session)
+        }
+        append(.status(next: 0, line: 0), session)
+    }
+
+    private func statusStep(_ next: Int, _ index: Int, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
+        walk.spend()
+        guard let room = roomTable.first(from: next) else { return (nil, nil) }
+        let nextRoom = ServiceListing.status(next: room.id.index + 1, line: 0)
+        guard mayEnter(room, session) else { return (nil, nextRoom) }
+        let budget = serviceBudget(for: session)
+        let lines = statusLines(of: room, session).flatMap { IRCTextSplitter.split($0, budget: budget) }
+        guard lines.indices.contains(index) else { return (nil, nextRoom) }
+        return (
+            serviceLine(lines[index], to: session), .status(next: room.id.index, line: index + 1)
+        )
+    }
+
+    /// The room's own line, and one about the asker's own link there, where there is trouble with it.
+    private func statusLines(of room: Room, _ session: IRCSession) -> [String] {
+        let host = room.settings.url.host
+        let waiting = room.waitingCount
+        let messages = Self.counted(waiting, "message", "messages")
+        var text: String
+        if room.link.isUp {
+            text = "linked to \(host)."
+            if waiting > 0 { text += " \(messages) on the way." }
+        } else if let outage = room.outage {
+            let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
+            text = "no link to \(host) for \(PrintableText.spoken(seconds: seconds)): \(outage.reason)."
+            if let retryAt = room.link.retryAt, room.link.state == .waiting {
+                let wait = Int(max(.zero, retryAt - context.now.monotonic) / .seconds(1))
+                text += " The next try is in \(PrintableText.spoken(seconds: wait))."
+            }
+            if waiting > 0 { text += " \(messages) \(waiting == 1 ? "waits" : "wait")." }
+        } else if room.link.state == .stopped {
+            text = "not linked; the link to \(host) is there while somebody is in the room."
+        } else {
+            text = "being linked to \(host)." + (waiting > 0 ? " \(messages) \(waiting == 1 ? "waits" : "wait")." : "")
+        }
+        if isOperators(session) {
+            if room.link.failures > 0 {
+                text += " \(Self.counted(room.link.failures, "try", "tries")) failed in a row."
+            }
+            let dropped = room.droppedFrames.values.reduce(0, +)
+            if dropped > 0 { text += " \(Self.counted(dropped, "frame was", "frames were")) not understood." }
+        }
+        let own = session.person.flatMap { room.ownStatusNotice($0, context) }
+        return ["\(room.channel): \(text)"]
+            + (own.map { ["\(room.channel): \($0)"] } ?? [])
+    }
+
+    // MARK: - who
+
+    func listPeople(_ name: String?, _ session: IRCSession) {
+        guard let name = name ?? (session.rooms.count == 1 ? room(session.rooms[0])?.channel : nil) else {
+            return say("Of which room? Say who <#room>.", to: session)
+        }
+        guard let room = serviceRoom(name, session) else { return }
+        append(.people(room.id, cursor: 0, isUpstream: false, begun: ""), session)
+    }
+
+    private func peopleStep(
+        _ id: RoomID, _ start: Int, isUpstream: Bool, _ begun: String, _ session: IRCSession
+    ) -> (IRCMessage?, ServiceListing?) {
+        guard let room = room(id) else { return (nil, nil) }
+        let head = "On \(isUpstream ? room.settings.url.host : "IRC"): "
+        let headCount = head.utf8.count
+        var text = begun.isEmpty ? head : begun
+        let budget = serviceBudget(for: session)
+        var cursor = start
+        func rest(from cursor: Int, _ begun: String = "") -> ServiceListing {
+            .people(id, cursor: cursor, isUpstream: isUpstream, begun: begun)
+        }
+        while true {
+            let before = cursor
+            guard let personID = room.slots.next(&cursor) else {
+                return (
+                    text.utf8.count > headCount ? serviceLine(text, to: session) : nil,
+                    isUpstream
+                        ? endOfPeople(room, session)
+                        : .people(id, cursor: 0, isUpstream: true, begun: "")
+                )
+            }
+            walk.spend()
+            if let person = context.identities[personID], person.isLocal == !isUpstream {
+                let name = described(personID, person, in: room, session)
+                guard text.utf8.count == headCount || text.utf8.count + 2 + name.utf8.count <= budget else {
+                    return (serviceLine(text, to: session), rest(from: before))
+                }
+                text += (text.utf8.count == headCount ? "" : ", ") + name
+            }
+            guard !walk.isSpent else { return (nil, rest(from: cursor, text)) }
+        }
+    }
+
+    private func endOfPeople(_ room: Room, _ session: IRCSession) -> ServiceListing? {
+        let people = room.memberCount == 0 ? "Nobody" : Self.counted(room.memberCount, "person", "people")
+        return serviceLine("\(people) in \(room.channel).", to: session).map { .line($0) }
+    }
+
+    /// `Remy (Remy R., away, typing)`.
+    private func described(_ id: PersonID, _ person: Person, in room: Room, _ session: IRCSession) -> String {
+        var facts: [String] = []
+        // What IRC users call themselves beside their nick is seldom worth a place.
+        if !person.isLocal, !person.realname.isEmpty, person.realname != person.nick { facts.append(person.realname) }
+        if person.away != nil { facts.append("away") }
+        if room.isTyping(id, person) { facts.append("typing") }
+        if isMuted(person, for: session) { facts.append("muted") }
+        let nick = room.moderation.prefixes(of: id) + person.nick
+        return facts.isEmpty ? nick : "\(nick) (\(facts.joined(separator: ", ")))"
+    }
+
+    // MARK: - seen
+
+    /// Readers named in one answer.
+    private static let maxReadersNamed = 100
+
+    func seen(_ name: String, _ session: IRCSession) {
+        guard let room = serviceRoom(name, session) else { return }
+        guard session.rooms.contains(room.id), let member = room.locals[session.id] else {
+            return say("You are not in \(room.channel).", to: session)
+        }
+        let waiting = room.waitingCount(of: member.puppet)
+        if waiting > 0 {
+            say(
+                "\(Self.counted(waiting, "message of yours waits", "messages of yours wait")) for \(room.settings.url.host).",
+                to: session)
+        }
+        guard let newest = room.newest(by: member.puppet) else {
+            return say("Of what you said in \(room.channel) nothing is known here.", to: session)
+        }
+        say("Your newest message in \(room.channel): \(described(newest))", to: session)
+        let readers = room.readers(of: member, context)
+        guard !readers.isEmpty else { return say("Nobody has told of having got or read any.", to: session) }
+        for (words, place) in [("Read", \ReceiptNotices.Told.read), ("Got", \.delivered)] {
+            let all = readers.filter { reader in
+                let told = reader.told
+                // Who has read it has got it.
+                return told[keyPath: place] >= 0 && (words == "Read" || told.delivered > told.read)
+            }
+            let upToNewest = all.filter { $0.told[keyPath: place] >= newest.sequence }
+            if !upToNewest.isEmpty { sayLater("\(words) by \(Self.listed(upToNewest.map(\.name))).", to: session) }
+            let earlier = all.filter { $0.told[keyPath: place] < newest.sequence }
+            let groups = Dictionary(grouping: earlier) { $0.told[keyPath: place] }
+            for (sequence, group) in groups.sorted(by: { $0.key > $1.key }).prefix(Self.maxPlacesNamed) {
+                let upTo = room.entry(sequence: sequence).map { ", \(described($0))" } ?? ""
+                sayLater("\(words) by \(Self.listed(group.map(\.name))) up to an earlier one\(upTo)", to: session)
+            }
+        }
+    }
+
+    /// Earlier messages up to which somebody has read, in one answer.
+    private static let maxPlacesNamed = 10
+
+    private func described(_ entry: RecentMessages.Entry) -> String {
+        let words = entry.isTakenBack ? "(taken back)" : "\"\(entry.excerpt)\""
+        return "\(words), at \(ServiceReading.time(entry.at, now: context.now.wall)) UTC."
+    }
+
+    private static func listed(_ names: [String]) -> String {
+        let shown = names.prefix(maxReadersNamed).joined(separator: ", ")
+        let more = names.count - maxReadersNamed
+        return more > 0 ? "\(shown) and \(more) more" : shown
+    }
+
+    // MARK: - reconnect
+
+    func reconnect(_ name: String, _ session: IRCSession) {
+        guard let room = serviceRoom(name, session) else { return }
+        let host = room.settings.url.host
+        // A login that waits for its time holds the room's link up.
+        serverWishes.append(.retryLogin(at: room.settings.backend))
+        switch room.link.state {
+        case .open where !room.isLeaving:
+            let events = context.drive(room.link) { room.link.drop("an administrator asked for a new link", &$0) }
+            room.handle(events, context)
+            room.link.start(context)
+            say("The link of \(room.channel) to \(host) was closed and is opened anew.", to: session)
+        case .waiting:
+            room.link.start(context)
+            say("\(host) is tried now for \(room.channel).", to: session)
+        case .stopped, .closing, .open:
+            say("\(room.channel) has no link now: it is opened when somebody enters.", to: session)
+        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking:
+            return say("\(room.channel) is being linked to \(host) at this moment.", to: session)
+        }
+        context.note(
+            .info, "link-renewed", "an administrator asked for a new link",
+            ["room": room.settings.name, "nick": session.displayNick])
+    }
+}

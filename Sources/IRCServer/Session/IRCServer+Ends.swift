@@ -1,0 +1,90 @@
+import Accounts
+import BridgeTypes
+import IRCProtocol
+import Identities
+import Rooms
+import Upstream
+import WireBytes
+
+// How it ends for a client, and what others see of that.
+
+extension IRCServer {
+    /// Tells a client why, and closes.
+    ///
+    /// - Parameter isPassing: the client may come back at once.
+    func close(_ session: IRCSession, reason: String, isPassing: Bool = false) {
+        guard session.state != .closed else { return }
+        if !isPassing || tellsPassingEnds(session.origin) {
+            deliver(
+                IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
+                to: session.id, label: nil)
+        }
+        finishResponse(session)
+        quit(session, reason: reason)
+        emit(.closeClient(session.id))
+    }
+
+    /// Whether a client is told ERROR before it is closed for something that passes. Clients in browsers take ERROR for a word
+    /// to stay away, and a Close without one for a reason to come back.
+    func tellsPassingEnds(_ origin: ClientOrigin) -> Bool { !origin.isWebSocket }
+
+    /// Takes the client out of everything and tells who saw them.
+    func quit(_ session: IRCSession, reason: String) {
+        if let personID = session.person, let person = context.identities[personID] {
+            guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
+            let line = IRCMessage(
+                tags: stamp(person),
+                source: person.source, command: "QUIT", params: [PrintableText.of(reason)])
+            tellPeers(of: session, line)
+            for id in session.rooms { room(id)?.leave(session.id, context) }
+            whowas.remember(person, at: context.now.wall)
+            forgetPrivateMarkers(of: personID)
+            context.identities.remove(personID)
+            operators.forget(personID)
+            counts.left()
+        }
+        noteEnd(of: session, reason)
+        forget(session)
+    }
+
+    /// One client of a person goes; nobody else sees it while the person has others.
+    private func quitAmongOthers(_ session: IRCSession, _ personID: PersonID, _ reason: String) {
+        for id in session.rooms { room(id)?.leave(session.id, context) }
+        context.identities.take(session.id, from: personID)
+        counts.left()
+        noteEnd(of: session, reason)
+        forget(session)
+        settleAway(of: personID)
+    }
+
+    private func noteEnd(of session: IRCSession, _ reason: String) {
+        context.note(
+            .debug, "client-closed", "a client is gone",
+            [
+                "address": session.origin.address, "nick": session.nick ?? "",
+                "reason": PrintableText.of(reason),
+            ])
+    }
+
+    /// Nothing is left of the client, and no timer of its comes.
+    func forget(_ session: IRCSession) {
+        session.closed()
+        outbound.remove(session.id)
+        answeredLast(session)
+        forgetTwin(session)
+        directory.forget(session.id)
+        stopFollowing(session)
+        monitors.forget(session.id)
+        metadata.forget(session.id)
+        choices.forget(session.id)
+        logins.forget(session.id)
+        privateMessages.forget(session.id)
+        context.timers.cancel(.clientLiveness(session.id))
+        context.timers.cancel(.clientBudget(session.id))
+        context.timers.cancel(.history(session.id))
+        context.timers.cancel(.arriving(session.id))
+        context.timers.cancel(.loginAnswer(session.id))
+        context.timers.cancel(.accountAnswer(session.id))
+        addressLimits.closed(countedNetwork(of: session.origin))
+    }
+}

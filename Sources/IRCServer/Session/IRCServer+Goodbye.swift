@@ -1,0 +1,52 @@
+import BridgeTypes
+import IRCProtocol
+import Rooms
+import WireBytes
+
+// What clients hear of it when the bridge stops.
+
+extension IRCServer {
+    /// Asks clients with cursors what they have got, where that is not known.
+    package func askWhatArrived() {
+        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+            guard let following = session.following, following.client != nil else { continue }
+            stopShowing(session, following)
+            guard !following.hasEverything(newestPlace) else { continue }
+            lifecycle.awaitAnswer(of: session.id)
+            ask(session, following)
+        }
+    }
+
+    /// The client needs no more time before the bridge stops.
+    func answeredLast(_ session: IRCSession) {
+        guard lifecycle.answered(session.id) else { return }
+        // Not at once: its input is being read.
+        context.timers.set(.shutdown, at: context.now.monotonic)
+    }
+
+    /// Tells all clients, and closes them.
+    package func sayGoodbye() {
+        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+            if session.caps.contains(.standardReplies) {
+                deliver(
+                    .note("*", "SHUTDOWN", text: "The server is restarting; reconnect.", source: settings.serverName),
+                    to: session.id, label: nil)
+            } else if session.person != nil {
+                deliver(
+                    IRCMessage(
+                        source: settings.serverName, command: "NOTICE",
+                        params: [session.displayNick, "The server is restarting; reconnect."]), to: session.id,
+                    label: nil)
+            }
+            if tellsPassingEnds(session.origin) {
+                deliver(
+                    IRCMessage(
+                        command: "ERROR",
+                        params: ["Closing Link: \(session.origin.address) (server restarting, reconnect)"]),
+                    to: session.id, label: nil)
+            }
+            emit(.closeClient(session.id))
+            forget(session)
+        }
+    }
+}

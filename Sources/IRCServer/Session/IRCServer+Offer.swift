@@ -1,0 +1,86 @@
+import Accounts
+import BridgeTypes
+import ChatModel
+import Digests
+import IRCProtocol
+import Rooms
+
+// What a client may negotiate, where that depends on how it came and on what there is at this moment: ways to log in, and
+// making an account.
+
+extension IRCServer {
+    /// Whether people can be somebody here, now or later.
+    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || logins.asksForTokens }
+
+    /// Whether accounts can be made at all, by whomever.
+    /// Whether people can upload files at all.
+    var takesUploads: Bool { settings.media != nil && hasAccounts }
+
+    private var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }
+
+    /// Whether a client that came like this may make an account now.
+    func offersRegistration(to origin: ClientOrigin) -> Bool {
+        guard keepsAccounts, origin.allowsLogin, context.ledger.condition == .sound else { return false }
+        return settings.registration == .everybody || origin.isListenerLocal
+    }
+
+    /// The ways to log in that can succeed on a connection like this.
+    func mechanisms(for origin: ClientOrigin) -> [SASLMechanism] {
+        guard origin.allowsLogin else { return [] }
+        return settings.saslMechanisms.filter { mechanism in
+            switch mechanism {
+            case .plain, .scramSHA256: !accounts.isEmpty || offersRegistration(to: origin)
+            case .external: accounts.hasCertificates && origin.security.certificate != nil
+            case .oauthBearer: logins.asksForTokens
+            }
+        }
+    }
+
+    func offer(for origin: ClientOrigin) -> CapabilityOffer {
+        offers[
+            CapabilityOffer.Grounds(
+                mechanisms: mechanisms(for: origin), registers: offersRegistration(to: origin),
+                hasAccounts: hasAccounts,
+                sts: origin.sts, relays: accounts.mayRelay)]
+    }
+
+    /// Something that an offer depends on has changed: whoever is here hears of it.
+    ///
+    /// Source: IRCv3 capability-negotiation, "cap-notify".
+    package func offersChanged() {
+        for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+            let before = session.caps
+            for line in session.offered(offer(for: session.origin)) { reply(capLine(line, session), session) }
+            if session.caps != before, session.person != nil { capabilitiesChanged(session) }
+        }
+    }
+    // MARK: - CAP
+
+    /// Source: IRCv3 capability-negotiation.
+    func negotiate(_ params: [String], _ session: IRCSession) {
+        let before = session.caps
+        switch session.negotiate(params) {
+        case .replies(let replies):
+            for line in replies { reply(capLine(line, session), session) }
+            if session.caps != before, session.person != nil { capabilitiesChanged(session) }
+        case .ended: goOnRegistering(session)
+        case .invalid(let subcommand):
+            reply(session.numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"), session)
+        case .needMoreParams: needMoreParams("CAP", session)
+        }
+    }
+
+    private func capLine(_ reply: IRCCapabilityNegotiation.Reply, _ session: IRCSession) -> IRCMessage {
+        IRCMessage(
+            source: settings.serverName, command: "CAP",
+            params: [session.displayNick, reply.subcommand] + reply.params)
+    }
+
+    private func capabilitiesChanged(_ session: IRCSession) {
+        for id in session.rooms {
+            guard let room = room(id), let member = room.locals[session.id] else { continue }
+            channels[id]?.profileChanged(member, session.caps.renderingProfile, in: room)
+            member.showsReadMarkers(session.caps.contains(.readMarker))
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import ChatModel
+
+/// The ids of the last messages of a room, so that an echo, a history page and a live frame of the same message show it
+/// once.
+struct DuplicateRing {
+    /// Enough for a reconnect in the busiest room; from the session rules of the upstream dialects.
+    static let capacity = 2000
+
+    /// Message ids are made by senders on some wires, so the same id of another sender is another message there.
+    struct Key: Hashable {
+        var id: ChatID
+        var sender: ChatID?
+    }
+
+    private var ring: [Key] = []
+    private var hashes: [UInt32] = []
+    private var next = 0
+    private var slots = SlotTable()
+    /// How many were remembered since the start, forgotten ones counted.
+    private(set) var total = 0
+
+    func contains(_ key: Key) -> Bool { contains(key, SlotTable.hash(key)) }
+
+    private func contains(_ key: Key, _ hash: UInt32) -> Bool { slots.slot(hash) { ring[$0] == key } != nil }
+
+    /// When each became known: numbers below ``total`` that grow. It copies, and is for histories.
+    func places() -> [Key: Int] {
+        var places: [Key: Int] = [:]
+        places.reserveCapacity(ring.count)
+        for offset in ring.indices {
+            let index = ring.count < Self.capacity ? offset : (next + offset) % Self.capacity
+            places[ring[index]] = total - ring.count + offset
+        }
+        return places
+    }
+
+    /// Remembers `key`, forgetting the oldest. Returns false when it was known.
+    mutating func insert(_ key: Key) -> Bool {
+        let hash = SlotTable.hash(key)
+        guard !contains(key, hash) else { return false }
+        total &+= 1
+        if ring.count < Self.capacity {
+            slots.insert(ring.count, hash)
+            ring.append(key)
+            hashes.append(hash)
+        } else {
+            slots.remove(next, hashes[next])
+            slots.insert(next, hash)
+            ring[next] = key
+            hashes[next] = hash
+            next = (next + 1) % Self.capacity
+        }
+        return true
+    }
+}

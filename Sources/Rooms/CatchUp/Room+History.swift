@@ -1,0 +1,727 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Identities
+import Upstream
+import WireBytes
+
+// Catching up with what was said while nobody listened. The states are at the head of CatchUp.swift.
+
+extension Room {
+    /// Names that came with a history are kept for so many people.
+    static let maxRoster = 2000
+    /// People who wait for the id of a message at the same time.
+    static let maxIDWaiters = 100
+
+    /// Messages go both ways.
+    package var isLive: Bool { link.isUp && catchUp.state == .live }
+
+    /// Where what was missed comes from: as the wire says, or as the backend was found to do.
+    var historySource: DialectTraits.HistorySource {
+        traits.history == .none && sendsHistoryUnasked ? .pushed : traits.history
+    }
+
+    // MARK: - The link comes and goes
+
+    func beginCatchingUp(_ context: RoomsContext) {
+        catchUp.linkCameUp(wall: seenUntil(context).earliest(by: context.now), now: context.now.monotonic)
+        settlesUntil = context.now.monotonic + CatchUp.patience
+        let source = historySource
+        guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
+            if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
+            return goLive(context)
+        }
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if let early = catchUp.takeEarly() { return historyReceived(early, context) }
+        if source == .pushed {
+            _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
+        } else if !ask(context) {
+            // Some wires can only say from when on; then there is nothing to say the first time.
+            guard !catchUp.mustAsk else {
+                return historyFailed("the backend's format cannot ask for it", mayRetry: false, context)
+            }
+            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            goLive(context)
+        }
+    }
+
+    /// The login ended and was renewed; nothing came in between.
+    func loginWasRenewed(_ context: RoomsContext) {
+        guard catchUp.state == .live else { return }
+        missingSince = missingSince ?? loginExpiredAt ?? seenUntil(context)
+        loginExpiredAt = nil
+        guard traits.history != .none else {
+            tellUnheard(context)
+            return pump(lane, context)
+        }
+        if catchUp.gap == nil { lastBeforeGap = recent.newest?.at }
+        catchUp.beganAgain(total: duplicates.total)
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
+    }
+
+    /// A token was renewed ahead of its end: an open session that logs in on the socket shows it at once.
+    package func tokenRenewed(_ credentials: UpstreamCredentials, _ context: RoomsContext) {
+        handle(link.credentialsRenewed(credentials, dialectContext: lane.dialectContext, context), context)
+    }
+
+    func catchUpLinkLost(_ context: RoomsContext) {
+        catchUp.linkLost(total: duplicates.total, wasTooBig: link.wasTooBig)
+        link.limitSubscription(to: catchUp.isCareful ? CatchUp.smallPage : nil)
+        olderLinkLost(context)
+        if catchUp.held.isEmpty {
+            context.timers.cancel(.catchUp(id))
+        } else if context.timers[.catchUp(id)] == nil {
+            context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        }
+        answerIDWaiters()
+    }
+
+    /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
+    package func stopCatchingUp(_ context: RoomsContext) {
+        if link.isUp { loseSight(context) }
+        decideAll(context)
+        releaseHeld(context)
+        catchUpLinkLost(context)
+        catchUp.dropCall()
+    }
+
+    package func catchUpTimerFired(_ context: RoomsContext) {
+        switch catchUp.state {
+        case .fetching: historyFailed("it did not come in time", context)
+        case .closed: showHeld(context)
+        case .live: retryHistory(context)
+        }
+    }
+
+    /// The gap is still open on a link that lives.
+    private func retryHistory(_ context: RoomsContext) {
+        guard let retry = catchUp.retry else { return }
+        if retry.isAsking { return historyFailed("it did not come in time", context) }
+        catchUp.askOnceMore()
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        if !ask(next: catchUp.pages, context) {
+            catchUp.endRetries()
+            context.timers.cancel(.catchUp(id))
+        }
+    }
+
+    // MARK: - What comes meanwhile
+
+    func chatArrived(_ event: ChatEvent, byteCount: Int, _ context: RoomsContext) {
+        guard concernsUs(event.room, context) else { return }
+        guard catchUp.state != .live else { return chatReceived(event, context) }
+        switch event {
+        case .history, .ready, .auth, .error, .ping, .pong: chatReceived(event, context)
+        // Over before anybody could be shown it.
+        case .typing: break
+        case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:
+            let hasRoom = catchUp.hold(event, byteCount: byteCount)
+            if context.timers[.catchUp(id)] == nil {
+                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            }
+            if !hasRoom { tooMuchHeld(context) }
+        }
+    }
+
+    /// Whether what names `room` is of this one. Some sockets carry several rooms.
+    ///
+    /// Where the backend tells its own name of the room, ours proves nothing before that.
+    func concernsUs(_ room: String?, _ context: RoomsContext) -> Bool {
+        guard let room, room != settings.upstreamRoom, room != lane.dialectContext.announcedRoom else { return true }
+        if traits.waitsForReady, lane.dialectContext.announcedRoom == nil { return true }
+        if !isOtherRoomNoted {
+            isOtherRoomNoted = true
+            context.note(
+                .info, "other-room", "what the backend says of other rooms is not shown here",
+                [
+                    "room": settings.name, "upstream-room": settings.upstreamRoom,
+                    "other": link.told(room),
+                ])
+        }
+        return false
+    }
+
+    private func tooMuchHeld(_ context: RoomsContext) {
+        let isFetching = catchUp.state == .fetching
+        context.note(
+            .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
+        if isFetching {
+            catchUp.delayIsTold()
+            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            goLive(
+                context, notice: "More is said than can be held back, so older messages may come late or not at all.")
+            if case .after = catchUp.gap {
+                catchUp.awaitRetry()
+                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            }
+        } else {
+            showHeld(context)
+        }
+    }
+
+    /// The link was lost again before a history came; what came over it waits no longer for what was said before it.
+    private func showHeld(_ context: RoomsContext) {
+        if historySource != .none, let text = delayNotice() { notice(text) }
+        releaseHeld(context)
+    }
+
+    private func releaseHeld(_ context: RoomsContext) {
+        for event in catchUp.takeHeld() { chatReceived(event, context) }
+    }
+
+    /// - Parameter isUnfetchable: what is missing will never come.
+    private func goLive(_ context: RoomsContext, notice text: String? = nil, isUnfetchable: Bool = false) {
+        context.timers.cancel(.catchUp(id))
+        catchUp.becameLive()
+        tellLinkIsBack(context)
+        if let text { notice(text) }
+        if isUnfetchable { tellUnfetched(context) }
+        if historySource == .none { tellUnheard(context) }
+        if catchUp.gap == nil { missingSince = nil }
+        gapEnd = gapEnd ?? context.now
+        becameLive(context)
+        olderNeedNotWait(context)
+        releaseHeld(context)
+        pump(lane, context)
+    }
+
+    // MARK: - Asking
+
+    /// Asks for what follows the gap, the next time for more, or for the next page; false when there is no way to ask.
+    private func ask(next pages: CatchUp.Pages? = nil, _ context: RoomsContext) -> Bool {
+        ask(after: askingMark, next: pages, context)
+            // Some wires can only say from when on: then at least what somebody here missed.
+            || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), next: pages, context) } ?? false
+    }
+
+    /// The backend can be asked for what is older than a message, in the way in which it is asked for a history.
+    private var pagesBack: Bool {
+        traits.history == .call ? settings.dialect.calls?.takesBefore ?? false : traits.older == .socket
+    }
+
+    /// It is asked for what is newer than a message, and may give the oldest of that.
+    private var pagesForward: Bool { traits.history == .call && settings.dialect.calls?.takesAfter ?? false }
+
+    private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
+        if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
+        if pages == nil { askedAfter = pagesForward ? mark.flatMap { place(of: $0) } : nil }
+        let base = settings.historyLimit > 0 ? settings.historyLimit : 50
+        let limit = pages == nil ? catchUp.nextLimit(base, isBounded: traits.history != .call) : catchUp.limit
+        let before = pages.flatMap { catchUp.nextBefore($0.messages) }
+        let beforeID = pages?.messages.first?.id
+        if pages != nil, before == nil, beforeID == nil || traits.history != .call { return false }
+        // Earlier by what clocks differ, so that what was said in the same moment is within.
+        let since = mark.flatMap {
+            catchUp.since($0, provenUntil: missingSince?.earliest(by: context.now), wall: context.now.wall)
+        }.flatMap {
+            at -> ChatTimestamp? in
+            let early = at.milliseconds.subtractingReportingOverflow(
+                catchUp.tries > 1 ? CatchUp.earlierSince : clockTolerance)
+            return early.overflow || early.partialValue <= 0 ? nil : ChatTimestamp(milliseconds: early.partialValue)
+        }
+        if traits.history != .call {
+            let ref = context.freshChatID().rawValue
+            if lane.send(
+                .fetch(room: settings.upstreamRoom, ref: ref, limit: limit, before: before, since: since), context)
+            {
+                catchUp.asked(ref, isFirst: pages == nil, now: context.now.monotonic)
+                return true
+            }
+        }
+        guard settings.dialect.calls != nil || traits.history == .call else { return false }
+        return call(
+            HistoryQuery(
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
+                before: before, beforeID: beforeID, limit: limit), isFirst: pages == nil, context)
+    }
+
+    private func ask(newerThan known: [ChatMessage], _ context: RoomsContext) -> Bool {
+        guard let last = known.last, last.id != nil || last.at != nil else { return false }
+        return call(
+            HistoryQuery(
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: last.id,
+                since: catchUp.nextSince(known), limit: CatchUp.maxShown), isFirst: false, context)
+    }
+
+    /// One call at a time; the answer to one of an earlier link leads to the next.
+    private func call(_ query: HistoryQuery, isFirst: Bool, _ context: RoomsContext) -> Bool {
+        if catchUp.beginCall(isFirst: isFirst, now: context.now.monotonic) { context.requestHistory(id, query) }
+        return true
+    }
+
+    var clockTolerance: Int64 {
+        traits.messageIDOrigin == .server
+            ? CatchUp.serverClockTolerance : CatchUp.senderClockTolerance
+    }
+
+    // MARK: - Answers
+
+    /// A history came over the socket, asked for or not.
+    func historyReceived(_ history: ChatHistory, _ context: RoomsContext) {
+        if takeOlder(history, context) { return }
+        if traits.history == .none { sendsHistoryUnasked = true }
+        guard catchUp.state != .closed else {
+            return catchUp.cameEarly(history)
+        }
+        // To another question, after which others have been asked.
+        if catchUp.pages != nil, let ref = history.ref, ref != catchUp.ref { return }
+        let limit = catchUp.limit ?? .max
+        take(history.messages, isComplete: history.messages.count < limit, context)
+    }
+
+    /// The answer to `RoomsContext.requestHistory`.
+    ///
+    /// - Parameter isComplete: there is nothing older in the room.
+    package func historyArrived(
+        _ outcome: Result<[ChatMessage], BackendCallFailure>, isComplete: Bool, _ context: RoomsContext
+    ) {
+        switch catchUp.callAnswered() {
+        case .unasked: return
+        case .stale:
+            if catchUp.state == .fetching { _ = ask(context) }
+            return
+        case .fresh: break
+        }
+        switch outcome {
+        case .success(let messages): take(messages, isComplete: isComplete, context)
+        case .failure(let failure):
+            if failure.isFinal, let best = catchUp.best {
+                context.note(
+                    .warn, "history-failed",
+                    "more of the past cannot be fetched: \(PrintableText.of(failure.sentence))",
+                    ["room": settings.name])
+                return take(best, isComplete: false, mayAskAgain: false, context)
+            }
+            historyFailed(failure.sentence, mayRetry: !failure.isFinal, context)
+        }
+    }
+
+    /// - Parameter mayRetry: another time it may be different.
+    func historyFailed(_ reason: String, mayRetry: Bool = true, _ context: RoomsContext) {
+        context.note(
+            .warn, "history-failed", "older messages could not be fetched: \(PrintableText.of(reason))",
+            ["room": settings.name])
+        catchUp.gaveUpOnThePast(wall: context.now.wall)
+        catchUp.askedEnough()
+        answerIDWaiters()
+        defer { armSettling(after: Self.lookPause, context) }
+        if traits.history == .none { return unaskedHistoryFailed(context) }
+        // The second word on one failure, after the time for it was over.
+        if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
+        if catchUp.state == .fetching {
+            goLive(context, notice: mayRetry ? delayNotice() : nil, isUnfetchable: !mayRetry)
+        }
+        guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
+            catchUp.endRetries()
+            if !mayRetry { tellUnfetched(context) }
+            return
+        }
+        context.timers.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
+    }
+
+    /// A history that nobody promised did not come this time; so it is as if there were none.
+    private func unaskedHistoryFailed(_ context: RoomsContext) {
+        sendsHistoryUnasked = false
+        catchUp.endRetries()
+        if catchUp.state == .fetching { goLive(context) } else { tellUnheard(context) }
+    }
+
+    static let delaySentence =
+        "What was said during the outage cannot be fetched at the moment, so older messages may come late."
+
+    /// What the room is told of a gap that stays open; nil when it was told already.
+    private func delayNotice() -> String? {
+        catchUp.tellDelay() ? Self.delaySentence : nil
+    }
+
+    /// - Parameter mayAskAgain: false: this is all that can be had.
+    private func take(
+        _ messages: [ChatMessage], isComplete: Bool, mayAskAgain: Bool = true, _ context: RoomsContext
+    ) {
+        let told = messages.filter { concernsUs($0.room, context) }
+        let places = duplicates.places()
+        func held(_ told: [ChatMessage]) -> HistoryPage {
+            HistoryPage(
+                told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
+                end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
+            ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
+        }
+        let isFirst = catchUp.gap == .everything
+        // A short page over the socket proves nothing: servers have limits of their own.
+        let isRoom = isComplete && (isFirst || traits.history == .call)
+        var page = held(told)
+        let isWhole: Bool
+        var isCutShort = false
+        if let pages = catchUp.pages, pages.isForward {
+            let (news, isEnd) = catchUp.newer(in: page.told, than: pages.messages)
+            page = held(pages.messages + news)
+            isWhole = pages.isWhole
+            noteReach(of: page.messages, isAll: false, isCut: pages.isCut)
+            if mayAskAgain, askOn(page.told, told.count, news, isWhole: isWhole, isCut: pages.isCut, context) { return }
+            isCutShort = !mayAskAgain || (news.isEmpty ? !isEnd : !areBeingShown(news))
+        } else {
+            let older = catchUp.pages.map { CatchUp.older(in: page.told, than: $0.messages) }
+            if let newer = catchUp.pages, let older { page = held(older + newer.messages) }
+            if let isNewestFirst = page.isNewestFirst, older == nil {
+                catchUp.told(newestFirst: isNewestFirst)
+            }
+            let isLast = older.map { $0.isEmpty && catchUp.isBefore(told) } ?? told.isEmpty
+            // Some give less than is asked for, which is not all there is; where one can go on asking, that is seen.
+            let isAll = isLast || isComplete && !(pagesBack && traits.history != .call)
+            let isCut = older == nil ? catchUp.limit.map { page.messages.count >= $0 } ?? false : !isLast
+            isWhole = catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
+                textDuplicates.contains($0)
+            }
+            noteReach(of: page.messages, isAll: isRoom, isCut: isCut)
+            if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
+                if mayPage(page.told, told.count, older) {
+                    catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))
+                    if ask(next: catchUp.pages, context) { return pageIsAwaited(context) }
+                    catchUp.dropPages()
+                }
+                // What is known was reached, and only something of ours is looked for: that may lie before what was asked for.
+                let mayWiden = older == nil || isWhole && older?.isEmpty == true
+                if mayWiden, catchUp.mayAskAgain {
+                    catchUp.dropPages()
+                    if ask(context) {
+                        if catchUp.isCallOpen { catchUp.keepBest(page.told) }
+                        return
+                    }
+                }
+            }
+            if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, isCut: isCut, context) { return }
+        }
+        let messages = page.messages
+        if catchUp.state == .fetching { tellLinkIsBack(context) }
+        textDuplicates.historyBegan()
+        recogniseOwnRows(messages, context)
+        learnSent(messages, context)
+        learnOwnSent(messages, context)
+        if isFirst {
+            takeFirst(page, isWhole: isWhole, isComplete: isComplete, context)
+        } else {
+            let isOutrun = catchUp.isOutrun(total: duplicates.total)
+            if !isWhole { noteMissing(messages, isTold: !isOutrun, context) }
+            if isOutrun {
+                tellOutrun(context)
+                settleOutbox(with: messages, context)
+                for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+            } else {
+                showMissed(page, context)
+            }
+        }
+        if isCutShort { tellCutShort(after: page.told.last?.at, context) }
+        catchUp.ringTurned(to: duplicates.total)
+        // What is missing may have been ours.
+        settleMissing(messages, context)
+        if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
+        if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
+        catchUp.closeGap()
+        missingSince = nil
+        gapEnd = nil
+        catchUp.askedEnough()
+        answerIDWaiters()
+        if catchUp.state == .fetching { goLive(context) } else { pump(lane, context) }
+    }
+
+    /// Whether to ask for what is older than a page.
+    ///
+    /// - Parameters:
+    ///   - told: what is in hand.
+    ///   - count: how many of these the last answer brought.
+    ///   - older: what of these is new; nil: all of it.
+    private func mayPage(_ told: [ChatMessage], _ count: Int, _ older: [ChatMessage]?) -> Bool {
+        guard pagesBack, !told.isEmpty, told.count < max(settings.historyLimit, CatchUp.maxShown) else { return false }
+        if let older { return !older.isEmpty }
+        // The backend gives no more than this at a time, however many are asked for.
+        return catchUp.isCareful || catchUp.limit.map { count < $0 } ?? true
+    }
+
+    /// Asks for what is newer than all that is in hand, where there may be such; false: there is none, or no way to ask.
+    ///
+    /// - Parameter news: what the last answer brought, but for what was in hand.
+    private func askOn(
+        _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, isCut: Bool,
+        _ context: RoomsContext
+    ) -> Bool {
+        guard pagesForward, catchUp.gap != nil, catchUp.mustAsk, told.count < CatchUp.maxForward,
+            !areBeingShown(news)
+        else {
+            return false
+        }
+        let pages = CatchUp.Pages(messages: told, isForward: true, isWhole: isWhole, isCut: isCut)
+        catchUp.gotPage(of: count, pages)
+        guard ask(next: pages, context) else {
+            catchUp.dropPages()
+            return false
+        }
+        pageIsAwaited(context)
+        return true
+    }
+
+    private func pageIsAwaited(_ context: RoomsContext) {
+        guard catchUp.retry != nil else { return }
+        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+    }
+
+    /// All of these were shown, or came over this link too.
+    private func areBeingShown(_ messages: [ChatMessage]) -> Bool {
+        let ids = heldIDs
+        let nameless = catchUp.held.compactMap { event in
+            if case .message(let message) = event, message.id == nil { message } else { nil }
+        }
+        return messages.allSatisfy { message in
+            guard let id = message.id else {
+                return textDuplicates.contains(message) || nameless.contains { TextDuplicates.areAlike($0, message) }
+            }
+            return !isUnknown(message) || ids.contains(id)
+        }
+    }
+
+    // MARK: - Taking in
+
+    /// Ids of messages that came live and wait: they are new, wherever a history has them.
+    private var heldIDs: Set<ChatID> {
+        var ids: Set<ChatID> = []
+        for case .message(let message) in catchUp.held { if let id = message.id { ids.insert(id) } }
+        return ids
+    }
+
+    /// The first history: what was said when nobody was here is remembered, the rest was missed.
+    private func takeFirst(_ page: HistoryPage, isWhole: Bool, isComplete: Bool, _ context: RoomsContext) {
+        guard let since = catchUp.missedSince else { return remember(page.messages, context) }
+        let isMissed = catchUp.missedOfFirst(in: page, tolerance: clockTolerance, wall: context.now.wall)
+        let before = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
+        if isComplete || !before.isEmpty {
+            remember(before, context)
+        } else {
+            catchUp.remembered(oldest: [since], wall: context.now.wall)
+        }
+        if !isWhole { noteMissing(page.messages, isTold: true, context) }
+        show(missed: page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown), context)
+    }
+
+    /// Messages without ids whose own frames wait, or are on their way, since they were said over this link: by their places.
+    private func newsWithoutIDs(among messages: some Collection<ChatMessage>) -> Set<Int> {
+        var held = catchUp.held.compactMap { event in
+            if case .message(let message) = event, message.id == nil { message } else { nil }
+        }
+        var news: Set<Int> = []
+        for (index, message) in messages.enumerated().reversed() where message.id == nil {
+            if let place = held.lastIndex(where: { TextDuplicates.areAlike($0, message) }) {
+                held.remove(at: place)
+                news.insert(index)
+            } else if catchUp.isSaidOverThisLink(message.at) {
+                news.insert(index)
+            }
+        }
+        return news
+    }
+
+    /// For replies, edits and reactions to come, and shown to nobody.
+    private func remember(_ messages: [ChatMessage], _ context: RoomsContext) {
+        settleOutbox(with: messages, context)
+        let held = heldIDs
+        let kept = messages.suffix(settings.historyLimit)
+        // Older ones are known all the same: what a later history has of them is no news.
+        for message in messages.dropLast(kept.count).suffix(DuplicateRing.capacity / 2) {
+            guard let id = message.id, !held.contains(id) else { continue }
+            let key = duplicateKey(id, message.sender.id)
+            if duplicates.insert(key) { catchUp.remembered(key, at: message.at) }
+        }
+        // In an empty room nothing is older than what will be said.
+        catchUp.remembered(
+            oldest: kept.isEmpty ? CatchUp.Mark.beginning.at.map { [$0] } ?? [] : kept.compactMap(\.at),
+            wall: context.now.wall)
+        let news = newsWithoutIDs(among: kept)
+        for (index, message) in kept.enumerated() where message.id.map({ !held.contains($0) }) ?? true {
+            learnName(of: message.sender)
+            if takeOwn(message, isHistory: true, context) || news.contains(index) { continue }
+            guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
+            saw(message, context)
+            if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
+            let message = withoutSecrets(message, context)
+            let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
+            let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
+            let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
+            let quoted = ownWordsQuoted(message)
+            let msgid = context.messageID(
+                backend: settings.backend, room: settings.upstreamRoom,
+                sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+            let at = lineTime(message.at, context)
+            enter(
+                msgid: msgid, upstreamID: message.id, puppet: nil, sender: message.sender,
+                nick: quoted?.nick ?? nick ?? PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60),
+                text: quoted?.text ?? message.text, at: at, context
+            ) { sequence in
+                let speaker = context.identities.prospect(
+                    personBehind(named(message.sender)), backend: settings.backend,
+                    authenticated: traits.authenticatesSenders)
+                return stored(
+                    keepingFiles(message, context), sequence: sequence, msgid: msgid, at: at, nick: speaker.nick,
+                    source: speaker.source,
+                    account: speaker.account)
+            }
+        }
+    }
+
+    /// A message of the backend was seen, over the room's link. Where senders tell the time, that of our own messages is ours
+    /// of some moment, and says nothing about theirs.
+    func saw(_ message: ChatMessage, _ context: RoomsContext) {
+        let isOurTime = message.isSelf && catchUp.sendersTellTime && catchUp.newest?.at != nil
+        catchUp.saw(id: message.id, at: isOurTime ? nil : message.at, wall: context.now.wall)
+    }
+
+    /// False when it was known.
+    private func rememberQuietly(_ message: ChatMessage) -> Bool {
+        guard let id = message.id else { return !textDuplicates.isKnownFromHistory(message) }
+        return duplicates.insert(duplicateKey(id, message.sender.id))
+    }
+
+    private func noteMissing(_ messages: [ChatMessage], isTold: Bool, _ context: RoomsContext) {
+        context.note(
+            .warn, "history-short", "the backend's history does not reach back to what is known",
+            ["room": settings.name, "messages": String(messages.count)])
+        if isTold { tellMissing(before: messages.lazy.compactMap(\.at).first, context) }
+    }
+
+    private func showMissed(_ page: HistoryPage, _ context: RoomsContext) {
+        let held = heldIDs
+        let isMissed = catchUp.missed(in: page, tolerance: clockTolerance, wall: context.now.wall)
+        // Before the ring takes in more.
+        let missed = page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown)
+        let known = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
+        settleOutbox(with: known, context)
+        // Half of the ring at most: what is newer must stay known too.
+        for message in known.suffix(DuplicateRing.capacity / 2) {
+            if let id = message.id, held.contains(id) { continue }
+            _ = rememberQuietly(message)
+        }
+        show(missed: missed, isLate: isLate(page, isMissed, held), context)
+    }
+
+    /// What others said after some of what is missing was shown already. What people here say is shown when it is sent.
+    private func isLate(_ page: HistoryPage, _ isMissed: [Bool], _ held: Set<ChatID>) -> Bool {
+        func isKnown(_ message: ChatMessage) -> Bool {
+            message.id == nil ? textDuplicates.contains(message) : !isUnknown(message)
+        }
+        let first = page.shown.firstIndex { isMissed[$0] && !isKnown(page.told[$0]) }
+        return page.shown[(first ?? page.shown.endIndex)...].contains { index in
+            let message = page.told[index]
+            guard isKnown(message), !message.isSelf else { return false }
+            guard let id = message.id else { return true }
+            return !held.contains(id) && recent.entry(upstreamID: id)?.puppet == nil
+        }
+    }
+
+    private func isUnknown(_ message: ChatMessage) -> Bool {
+        message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
+    }
+
+    private func show(missed: [ChatMessage], isLate: Bool = false, _ context: RoomsContext) {
+        let (unshown, shown) = (missed.dropLast(CatchUp.maxShown), missed.suffix(CatchUp.maxShown))
+        settleOutbox(with: unshown, context)
+        for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+        if !unshown.isEmpty {
+            tellLeftOut(
+                unshown.count, first: unshown.lazy.compactMap(\.at).first,
+                next: shown.lazy.compactMap(\.at).first, context)
+        }
+        if isLate { tellLate(first: shown.lazy.compactMap(\.at).first, context) }
+        for message in shown { messageReceived(message, isHistory: true, context) }
+    }
+
+    // MARK: - Names
+
+    func learnName(of person: ChatPerson) {
+        guard let id = person.id, let name = person.name, roster.count < Self.maxRoster else { return }
+        roster[id] = name
+    }
+
+    /// The person with the name that a history gave their id, where a frame has only the id.
+    package func named(_ person: ChatPerson) -> ChatPerson {
+        guard person.name == nil, let id = person.id, let name = roster[id] else { return person }
+        return ChatPerson(id: id, name: name)
+    }
+
+    // MARK: - Ids of what we sent
+
+    /// Finds the backend's id of a message: at once where it is known; for one of ours whose id nobody told us, after
+    /// looking through the history. `found` is called once; with nil when there is no such message.
+    func findUpstreamID(of msgid: String, _ context: RoomsContext, found: @escaping (ChatID?) -> Void) {
+        if let known = recent.entry(msgid: msgid)?.upstreamID { return found(known) }
+        let isOurs =
+            lanes.contains { $0.sent.contains(msgid: msgid) }
+        guard isOurs, link.isUp, idWaiters.count < Self.maxIDWaiters else {
+            return found(nil)
+        }
+        idWaiters.append((msgid, found))
+        guard isReadyToAsk else { return }
+        if !askAgain(context) { answerIDWaiters() }
+    }
+
+    /// No history is on its way.
+    private var isReadyToAsk: Bool { !catchUp.isCallOpen && catchUp.ref == nil && catchUp.state == .live }
+
+    /// Asks for the newest messages, though none are missing; false when that cannot be asked now.
+    func askAgain(_ context: RoomsContext) -> Bool {
+        guard isReadyToAsk else { return false }
+        catchUp.askedEnough()
+        catchUp.dropPages()
+        return ask(context)
+    }
+
+    /// Something is about a message that is not known here. Where nobody has told us the ids of our own messages, it may
+    /// be one of these: looks them up, then calls `found`, found or not. False, and `found` is not called, when there is
+    /// nothing to look up, or it was tried a moment ago: people upstream must not make a call of each reaction.
+    func awaitIDs(_ context: RoomsContext, then found: @escaping () -> Void) -> Bool {
+        let now = context.now.monotonic
+        guard let msgid = lane.sent.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
+            idWaiters.count < Self.maxIDWaiters, !idWaiters.isEmpty || now >= nextIDLookup
+        else { return false }
+        nextIDLookup = now + Self.idLookupInterval
+        findUpstreamID(of: msgid, context) { _ in found() }
+        return true
+    }
+
+    /// Pause between lookups that people upstream cause.
+    static let idLookupInterval: Duration = .seconds(2)
+
+    /// Those who still wait are told that it was not found.
+    private func answerIDWaiters() {
+        let waiting = idWaiters
+        idWaiters = []
+        for waiter in waiting { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
+    }
+
+    /// The id of a message of ours, which IRC has seen without one: the backend has it.
+    ///
+    /// - Parameter lane: over which it went.
+    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ lane: SendLane, _ context: RoomsContext) {
+        learn(upstreamID, of: sent.msgid, context)
+        guard let id = sent.messageID else { return }
+        _ = lane.takeDelivered(id: id, context)
+    }
+
+    package func learn(_ upstreamID: ChatID?, of msgid: String, _ context: RoomsContext) {
+        guard let upstreamID else { return }
+        _ = duplicates.insert(duplicateKey(upstreamID, nil))
+        recent.learn(upstreamID, of: msgid)
+        archive.learn(upstreamID, of: msgid)
+        context.keep(.learn(storedKey, msgid: msgid, upstreamID: upstreamID))
+    }
+
+    /// Newest first: of two messages with one text, the later id belongs to the later.
+    private func learnSent(_ messages: [ChatMessage], _ context: RoomsContext) {
+        guard !lane.sent.isEmpty, traits.messageIDOrigin == .server else { return }
+        for message in messages.reversed() where isKnownOrPrefixedAsOurs(message) {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let sent = lane.sent.takeNewest(text: message.text)
+            else { continue }
+            learn(id, of: sent, lane, context)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
+            if lane.sent.isEmpty { return }
+        }
+    }
+}

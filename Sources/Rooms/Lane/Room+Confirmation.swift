@@ -1,0 +1,138 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Digests
+import Upstream
+import WireBytes
+
+// What became of messages that were written: confirmed, refused, or nobody knows.
+
+extension Room {
+    /// Whether sending a message again cannot make a second one of it.
+    var mayRepeatMessages: Bool { lane.mayRepeatMessages }
+
+    // MARK: - Pongs
+
+    /// The backend's connection has read so many frames of this session.
+    package func hasRead(frameCount: UInt64, over lane: SendLane, _ context: RoomsContext) {
+        lane.hasRead(frameCount: frameCount, context)
+        while let entry = lane.takeRead(upTo: frameCount) {
+            // Should it come back all the same, it is known.
+            if mayRepeatMessages, let id = entry.message.id {
+                _ = duplicates.insert(duplicateKey(id, lane.sender(of: entry).id))
+            }
+            confirmed(
+                entry, by: .connection, upstreamID: mayRepeatMessages ? entry.message.id : nil, at: nil, lane, context)
+        }
+        lane.probe(context)
+    }
+
+    /// A peer that answers no pings has given another sign of life since messages went unanswered: that must do.
+    func settleDoubt(_ lane: SendLane, _ context: RoomsContext) {
+        if let frameCount = lane.readWithoutPong { hasRead(frameCount: frameCount, over: lane, context) }
+    }
+
+    // MARK: - Receipts that confirm
+
+    func confirmByReceipt(_ receipt: ChatReceipt, over lane: SendLane, _ context: RoomsContext) {
+        if answersDelete(receipt, context) { return }
+        let isServerID = traits.messageIDOrigin == .server
+        if let ref = receipt.ref.map({ ChatID($0) }) {
+            let late = lane.outbox.contains(id: ref) ? nil : lane.takeLate(ref: ref)
+            if let late { tellLateArrival(late, context) }
+            if let entry = late ?? lane.confirm(id: ref) {
+                if late == nil, entry.state != .unsettled { lane.answered(context) }
+                let upstreamID = isServerID ? receipt.ids.first : entry.message.id
+                arrived(entry, upstreamID: upstreamID, at: receipt.at, lane, context)
+            }
+            return
+        }
+        guard receipt.state == .sent || traits.confirmation == .receipt else { return }
+        for messageID in receipt.ids {
+            guard let entry = lane.confirm(id: messageID) else { continue }
+            lane.answered(context)
+            // Should it come back as well, it is known.
+            _ = duplicates.insert(duplicateKey(messageID, lane.sender(of: entry).id))
+            confirmed(entry, upstreamID: messageID, at: receipt.at, lane, context)
+        }
+    }
+
+    /// The answer to a deletion, which names that and not a message of ours on its way.
+    func answersDelete(_ receipt: ChatReceipt, _ context: RoomsContext) -> Bool {
+        guard traits.answersDeletes, receipt.state == .sent, let ref = receipt.ref, let target = receipt.ids.first
+        else {
+            return false
+        }
+        let bare = Self.bare(ref)
+        return bare != ref && bare == target.rawValue && answered(target: target, context)
+    }
+
+    // MARK: - Refusals
+
+    func errorReceived(_ error: ChatError, over lane: SendLane, _ context: RoomsContext) {
+        let words = lane.link.told(error.text.isEmpty ? error.code : error.text)
+        if putOff(error, lane, words, context) { return }
+        var entry: OutboxEntry?
+        if let ref = error.ref {
+            let bare = Self.bare(ref)
+            if lane === self.lane, refusesHistory(ref, or: bare, words, context) { return }
+            entry = lane.refuse(ref, or: bare)
+            if entry == nil, !actionRefused(ref: ref, over: lane.id, words, context) {
+                _ = actionRefused(ref: bare, over: lane.id, words, context)
+            }
+        } else if !error.isFatal, maySend(lane) {
+            entry = takeOnlyInFlight(lane, words, context)
+        }
+        guard let entry else { return }
+        failed(entry, why: "the backend refused it (\(words))", lane, context)
+        arm(lane, context)
+        releaseDecided(context)
+    }
+
+    private func refusesHistory(_ ref: String, or bare: String, _ words: String, _ context: RoomsContext) -> Bool {
+        if catchUp.takeRefused(ref, bare) {
+            historyFailed(words, context)
+            return true
+        }
+        return olderRefused(ref: ref, or: bare, context)
+    }
+
+    /// A complaint that names nothing belongs to the only thing in flight, and to none where there are several: the message
+    /// of another person would be reported as refused. Returns a message; an action is dealt with.
+    private func takeOnlyInFlight(_ lane: SendLane, _ words: String, _ context: RoomsContext) -> OutboxEntry? {
+        let now = context.now.monotonic
+        let messages = lane.outbox.inFlight
+        let actions = openActions.countInFlight(over: lane.id, within: SentMessages.complaintWindow, now: now)
+        guard messages + actions == 1 else {
+            context.note(
+                .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
+                ["room": lane.link.settings.name])
+            lookForSuspects(lane, words, context)
+            return nil
+        }
+        if actions == 1 {
+            _ = onlyActionRefused(over: lane.id, words, context)
+            return nil
+        }
+        return lane.refuseOnly(context)
+    }
+
+    /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. So it does
+    /// when the login has ended and another is awaited. False where it is neither, or where it was no message that is put off.
+    private func putOff(_ error: ChatError, _ lane: SendLane, _ words: String, _ context: RoomsContext) -> Bool {
+        let isLoginEnded = lane.link.isLoginEnded || lane.link.isRenewing && error.ref != nil
+        guard isLoginEnded || error.retryAfterMilliseconds != nil, !error.isFatal else { return false }
+        let refs = error.ref.map { [$0, Self.bare($0)] } ?? []
+        let isPutOff =
+            lane.putOff(refs, wait: error.retryAfterMilliseconds, context)
+            || refs.isEmpty && onlyActionRefused(over: lane.id, words, context)
+        arm(lane, context)
+        releaseDecided(context)
+        return isPutOff || error.ref == nil
+    }
+
+    /// Some wires put the kind of request in front.
+    package static func bare(_ ref: String) -> String {
+        ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+    }
+}

@@ -1,0 +1,69 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Identities
+import Upstream
+
+// What an account says under another's name: RELAYMSG, for bots that mirror a room of some other network.
+//
+// | who speaks upstream            | how the name goes up                                                   |
+// |--------------------------------|------------------------------------------------------------------------|
+// | each for themselves            | as a person of that name, with an id that follows from it              |
+// | the one account, with a place for names | in that place                                                 |
+// | the one account, without       | in front of the text, as other IRC users' nicks                        |
+// | the relaying account itself    | in front of the text: `<name> `                                        |
+
+/// A name of RELAYMSG.
+package enum RelayedName {
+    /// What may stand between the name and where it comes from; one of them must.
+    package static let separators = "/"
+    /// The tag that says who relayed.
+    package static let tag = "draft/relaymsg"
+
+    package static func isOne(_ name: String) -> Bool { name.contains { separators.contains($0) } }
+}
+
+extension Room {
+    /// Takes a message for the backend under a name that is nobody's nick.
+    package func submitRelayed(
+        _ name: String, _ text: String, annotations: [StoredTag], label: String?, from client: ClientID,
+        _ context: RoomsContext
+    ) -> SubmitRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
+        let lane = lane(of: person)
+        guard !lane.isFull else { return .queueFull }
+        context.noteChat("up", room: settings.name, nick: name, text)
+        let puppet = context.identities.puppetID(nick: name, backend: settings.backend)
+        let (sender, prefix) = relayedSender(name, puppet, over: lane, person)
+        if settings.identity == .puppet, lane === self.lane { remember(author: puppet) }
+        // An action names its author already.
+        let action = MessageText.action(text)
+        let words = MessageText.withoutFormatting(action.map { "* \(name) \($0)" } ?? text)
+        let message = ChatMessage(
+            id: context.freshChatID(), room: settings.upstreamRoom, sender: sender,
+            text: action == nil ? prefix + words : words, at: context.now.wall)
+        let tags = [StoredTag(name: RelayedName.tag, value: person.nick)] + annotations
+        var entry = OutboxEntry(
+            message: message,
+            origin: OutboxEntry.Origin(
+                client: client, person: nil, puppet: puppet, source: "\(name)!\(person.ident)@\(person.host)",
+                nick: name, account: nil, text: text, clientTags: tags.map { ($0.name, $0.value) }, label: label,
+                clientName: nil),
+            acceptedAt: context.now.monotonic)
+        entry.saidAfter = recent.lastSequence
+        entry.line = .relay(person.nick)
+        lane.submit(entry, context)
+        pump(lane, context)
+        return nil
+    }
+
+    private func relayedSender(
+        _ name: String, _ puppet: ChatID, over lane: SendLane, _ person: Person
+    ) -> (sender: ChatPerson, prefix: String) {
+        if lane !== self.lane { return (upstreamPerson(person, puppet), "<\(name)> ") }
+        guard settings.identity == .single else { return (ChatPerson(id: puppet, name: name), "") }
+        if traits.sendsSenderName { return (ChatPerson(id: accountPerson.id, name: name), "") }
+        let prefix = settings.singlePrefix.replacing("{nick}", with: name)
+        return (accountPerson, prefix.isEmpty ? "<\(name)> " : prefix)
+    }
+}

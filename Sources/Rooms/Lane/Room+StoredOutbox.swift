@@ -1,0 +1,109 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import HTTPProtocol
+import Upstream
+import WireBytes
+
+// What an earlier process left to send, and what the store says of what this one took.
+
+extension Room {
+    // MARK: - To the store
+
+    /// Acceptances are decided, intentions are on disk.
+    package func storeSettled(
+        _ lane: SendLane, refused: Set<StoreTicket>, reason: String, _ context: RoomsContext
+    ) {
+        tellNotTaken(lane.storeSettled(refused: refused, context), reason, context)
+        pump(lane, context)
+        lane.awaitStore(context)
+    }
+
+    /// An order found no room.
+    package func storeOverflowed(_ lane: SendLane, _ ticket: StoreTicket, reason: String, _ context: RoomsContext) {
+        tellNotTaken(lane.storeOverflowed(ticket, context), reason, context)
+        arm(lane, context)
+        lane.awaitStore(context)
+    }
+
+    private func tellNotTaken(_ entries: [OutboxEntry], _ reason: String, _ context: RoomsContext) {
+        guard !entries.isEmpty else { return }
+        context.note(
+            .warn, "message-refused", "messages from IRC were not taken: \(reason)",
+            ["room": settings.name, "messages": String(entries.count)])
+        for entry in entries {
+            guard let client = authorClient(entry.origin, context) else { continue }
+            frontEnd.tell(
+                .notStored(entry.origin.text, why: "Not taken, \(reason)"), in: self, to: client,
+                label: entry.origin.label)
+        }
+    }
+
+    // MARK: - After a restart
+
+    /// What was accepted and is not known to have arrived.
+    func restoreOutbox(_ stored: StoredRoom, _ context: RoomsContext) {
+        var left: [String: [StoredOutboxEntry]] = [:]
+        for entry in stored.outbox.map(disowned) {
+            // What was said while this was being read is here already.
+            guard !lane.has(entry) else { continue }
+            left[entry.link, default: []].append(entry)
+            if settings.identity == .puppet { remember(author: entry.sender.id ?? entry.author) }
+        }
+        if let ours = left.removeValue(forKey: "") { lane.restore(ours, context.now) }
+        for (account, entries) in left {
+            var box = restingOutboxes[account] ?? Outbox(traits)
+            box.restore(entries, settings, context.now)
+            restingOutboxes[account] = box
+        }
+        arm(lane, context)
+    }
+
+    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
+    /// over a link before the last.
+    func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: RoomsContext) {
+        guard !lane.outbox.isEmpty || !lane.outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty
+        else {
+            return
+        }
+        for var message in messages {
+            if settings.identity == .single, lane.dialectContext.isSelf(message.sender) { message.isSelf = true }
+            guard let id = message.id else { continue }
+            let isServerID = traits.messageIDOrigin == .server
+            guard !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else { continue }
+            if takeOwnRow(message, context) { continue }
+            if let entry = takeConfirmed(message, isHistory: true) {
+                learnAccount(from: message, context)
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                confirmed(entry, upstreamID: id, at: message.at, lane, context)
+            } else if let entry = takeLate(message, id) {
+                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                tellLateArrival(entry, context)
+                confirmed(entry, upstreamID: id, at: message.at, lane, context)
+            }
+        }
+    }
+
+    /// The message waits for an own link that is not open, and has arrived already.
+    func takeResting(_ message: ChatMessage) -> OutboxEntry? {
+        guard !restingOutboxes.isEmpty else { return nil }
+        let names = [message.ref.map { ChatID($0) }, traits.messageIDOrigin == .client ? message.id : nil]
+        for account in restingOutboxes.keys.sorted() {
+            for case let id? in names {
+                if let entry = restingOutboxes[account]?.confirm(id: id, sender: nil) { return entry }
+            }
+        }
+        return nil
+    }
+
+    /// The outbox that an own link begins with.
+    func takeRestingOutbox(of account: String) -> Outbox {
+        restingOutboxes.removeValue(forKey: account) ?? Outbox(traits)
+    }
+
+    /// The account had a link of its own, by an earlier configuration: what waits for it cannot go.
+    func giveUpResting(of account: String, _ context: RoomsContext) {
+        guard let box = restingOutboxes.removeValue(forKey: account) else { return }
+        lane.inherit(box, why: "your own login at \(settings.url.host) is not set up any more", context)
+    }
+}

@@ -1,0 +1,137 @@
+import BridgeTypes
+import ChatModel
+import Upstream
+import WireBytes
+
+// Messages that were given up, until their authors know.
+//
+// With a store an author is told for certain: the line, then a PING, and only when its PONG came the message counts as told.
+// Who is not here is told when they come, also by another process. Without a store it is told once, to whoever is here.
+
+/// What was told to whom, and not yet acknowledged.
+final class FailureNotices {
+    /// By client, the numbers of ``FailedMessages``.
+    fileprivate var shown: [ClientID: Set<UInt64>] = [:]
+    fileprivate var asked: [ClientID: Set<UInt64>] = [:]
+
+    func forget(_ client: ClientID) {
+        shown[client] = nil
+        asked[client] = nil
+    }
+
+    /// What the client was told it has not acknowledged.
+    func isTelling(_ client: ClientID) -> Bool { shown[client] != nil || asked[client] != nil }
+
+    fileprivate func isShown(_ number: UInt64, to client: ClientID) -> Bool {
+        shown[client]?.contains(number) == true || asked[client]?.contains(number) == true
+    }
+}
+
+extension SendLane {
+    /// A message that is given up, and of which its author is to hear.
+    struct Failure {
+        var entry: OutboxEntry
+        /// As a clause.
+        var why: String
+        /// Under which it is remembered until then; nil: nothing outlasts the process.
+        var number: UInt64?
+    }
+
+    static let arrivalOpen = ", and whether it arrived is not known"
+
+    // MARK: - Giving up
+
+    final func giveUp(_ entry: OutboxEntry, why: String, _ context: RoomsContext) -> Failure {
+        context.note(
+            .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
+        let arrived = outbox.arrivedPieces(of: entry)
+        outbox.dropPieces(of: entry)
+        guard context.isDurable, let id = entry.storedID else { return Failure(entry: entry, why: why) }
+        context.keep(.outboxState(id, .failed, confirmedPieces: arrived, reason: why), about: id)
+        forget(outbox.fail(entry, reason: why), context)
+        return Failure(entry: entry, why: why, number: outbox.failures.newest)
+    }
+
+    /// What grew too old.
+    final func giveUp(_ entries: [OutboxEntry], _ context: RoomsContext) -> [Failure] {
+        Self.onceEach(entries).map { giveUp($0, why: Self.reasonOfExpiry($0), context) }
+    }
+
+    private static func reasonOfExpiry(_ entry: OutboxEntry) -> String {
+        guard entry.isArrivalOpen else { return "it waited too long for the backend" }
+        let why =
+            switch entry.state {
+            case .written, .doubtful: "the backend has not answered"
+            case .accepting, .queued, .intending, .unsettled: "the link was lost before the backend answered"
+            }
+        return why + arrivalOpen
+    }
+
+    private func forget(_ items: [FailedMessages.Item], _ context: RoomsContext) {
+        for item in items {
+            guard let id = item.entry.storedID else { continue }
+            context.keep(.leaveOutbox(id), about: id)
+            if !item.isTold {
+                context.note(
+                    .error, "failure-untold",
+                    "an author who does not come back was not told that a message failed; it is forgotten",
+                    ["room": settings.name, "nick": item.entry.origin.nick])
+            }
+        }
+    }
+
+    // MARK: - Certainly told
+
+    /// A client of the author was sent the line about it.
+    final func told(
+        _ failure: Failure, to client: ClientID, by frontEnd: any RoomFrontEnd, _ context: RoomsContext
+    ) {
+        guard let number = failure.number else { return }
+        failureNotices.shown[client, default: []].insert(number)
+        askWhetherTold(client, by: frontEnd, context)
+    }
+
+    /// Asks a client whether it got the lines about failures, unless that question is open.
+    private func askWhetherTold(_ client: ClientID, by frontEnd: any RoomFrontEnd, _ context: RoomsContext) {
+        let notices = failureNotices
+        guard notices.asked[client] == nil, let numbers = notices.shown.removeValue(forKey: client) else { return }
+        notices.asked[client] = numbers
+        // Kept alive until then: what was told is told, though the link may be closed.
+        frontEnd.whenReceived(by: client) { [self] in
+            guard notices.asked.removeValue(forKey: client) != nil else { return }
+            markTold(numbers, context)
+            askWhetherTold(client, by: frontEnd, context)
+        }
+    }
+
+    private func markTold(_ numbers: Set<UInt64>, _ context: RoomsContext) {
+        let (told, forgotten) = outbox.told(numbers)
+        for item in told {
+            guard let id = item.entry.storedID else { continue }
+            context.keep(
+                .outboxState(id, .told, confirmedPieces: item.entry.confirmedPieces, reason: item.reason), about: id)
+        }
+        forget(forgotten, context)
+    }
+
+    // MARK: - Authors who come later
+
+    final func hasUntold(of author: ChatID) -> Bool { outbox.failures.untold(of: author, after: 0) != nil }
+
+    /// The next failure after `number` of which the author's client is to hear; nil when there is none left, and then the
+    /// client is asked whether it got those before.
+    final func nextUntold(
+        of author: ChatID, _ client: ClientID, after number: UInt64, by frontEnd: any RoomFrontEnd,
+        _ context: RoomsContext
+    ) -> FailedMessages.Item? {
+        var last = number
+        while let item = outbox.failures.untold(of: author, after: last) {
+            last = item.number
+            guard !failureNotices.isShown(item.number, to: client) else { continue }
+            failureNotices.shown[client, default: []].insert(item.number)
+            return item
+        }
+        askWhetherTold(client, by: frontEnd, context)
+        return nil
+    }
+}

@@ -1,0 +1,43 @@
+import BridgeTypes
+
+/// The people of a room in an order that a long answer can walk while people come and go: a place once given stays, so
+/// whoever is there from beginning to end is listed exactly once, and who left is not listed after their PART.
+package struct MemberSlots {
+    private var slots: [PersonID] = []
+    private var places: [PersonID: Int32] = [:]
+    private var free: [Int] = []
+
+    package var count: Int { places.count }
+
+    package func contains(_ person: PersonID) -> Bool { places[person] != nil }
+
+    package mutating func insert(_ person: PersonID) {
+        guard places[person] == nil else { return }
+        if let slot = free.popLast() {
+            slots[slot] = person
+            places[person] = Int32(clamping: slot)
+        } else {
+            places[person] = Int32(clamping: slots.count)
+            slots.append(person)
+        }
+    }
+
+    package mutating func remove(_ person: PersonID) {
+        guard let slot = places.removeValue(forKey: person).map({ Int($0) }) else { return }
+        slots[slot] = .nobody
+        free.append(slot)
+        if places.isEmpty {
+            slots = []
+            free = []
+        }
+    }
+
+    /// Moves `cursor` past the next person and returns them; nil at the end.
+    package func next(_ cursor: inout Int) -> PersonID? {
+        while cursor < slots.count {
+            defer { cursor += 1 }
+            if slots[cursor] != .nobody { return slots[cursor] }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,65 @@
+import ChatModel
+import Identities
+import Upstream
+
+// What clients are told in words because they cannot be told by tags.
+
+extension Room {
+    /// Whom the words answer, for clients without tags: `ann: `; nil where the words say so themselves.
+    package func address(ofReplyTo msgid: String?, by nick: String, _ text: String) -> String? {
+        guard let msgid, let original = recent.entry(msgid: msgid), !original.isTakenBack, !original.nick.isEmpty,
+            original.nick != nick
+        else { return nil }
+        let rest = text.utf8.dropFirst(original.nick.utf8.count).first
+        if text.hasPrefix(original.nick), rest == UInt8(ascii: ":") || rest == UInt8(ascii: ",") { return nil }
+        return text.hasPrefix("@" + original.nick) ? nil : original.nick + ": "
+    }
+
+    /// Whether somebody said this; the nick alone may be another's by now.
+    func isAuthor(_ person: Person, of original: RecentMessages.Entry, _ context: RoomsContext) -> Bool {
+        switch person.kind {
+        case .local: original.puppet == context.identities.puppetID(of: person, backend: settings.backend)
+        case .remote(let key):
+            original.puppet == nil
+                && key == IdentityMap.remoteKey(personBehind(named(original.sender)), backend: settings.backend)
+        }
+    }
+
+    // MARK: - Edits
+
+    /// Words that a substitution replaces, at most.
+    private static let maxSubstitutedWords = 4
+
+    /// A short change as people write it, `s/old/new/`; nil where the whole new text says it better.
+    ///
+    /// What it replaces stands in the old text once and holds no slash, so everybody reads the same out of it.
+    static func substitution(from old: String, to new: String) -> String? {
+        guard !old.utf8.contains(0x0A), !new.utf8.contains(0x0A) else { return nil }
+        let before = old.split(separator: " ", omittingEmptySubsequences: false)
+        let after = new.split(separator: " ", omittingEmptySubsequences: false)
+        var front = 0
+        while front < before.count, front < after.count, before[front] == after[front] { front += 1 }
+        var back = 0
+        while back < before.count - front, back < after.count - front,
+            before[before.count - 1 - back] == after[after.count - 1 - back]
+        {
+            back += 1
+        }
+        // Words that were only put in need one beside them to say where.
+        if before.count - back == front || after.count - back == front {
+            if front > 0 { front -= 1 } else if back > 0 { back -= 1 }
+        }
+        let replaced = before[front..<(before.count - back)]
+        let replacing = after[front..<(after.count - back)]
+        guard !replaced.isEmpty, !replacing.isEmpty, replaced.count <= maxSubstitutedWords,
+            replacing.count <= maxSubstitutedWords
+        else { return nil }
+        let from = replaced.joined(separator: " ")
+        let to = replacing.joined(separator: " ")
+        guard !from.isEmpty, !from.utf8.contains(UInt8(ascii: "/")), !to.utf8.contains(UInt8(ascii: "/")),
+            old.ranges(of: from).count == 1
+        else { return nil }
+        let line = "s/\(from)/\(to)/"
+        return line.utf8.count * 2 <= new.utf8.count ? line : nil
+    }
+}

@@ -1,0 +1,143 @@
+import Identities
+
+// Who is addressed or mentioned, in the words of either side: IRC users write nicks, people upstream display names.
+//
+// `nick: …` and `nick, …` at the front, and `@nick` anywhere, are a person's when that person is in the room and the word is
+// theirs to the letter; then the name takes the place of the nick on the way up, and the nick that of the name on the way
+// down. Everything else stays as it was written. IRC users have one name on both sides.
+
+extension Room {
+    /// Mentions of one message that are looked up; nobody writes more by hand.
+    static let maxMentions = 20
+    /// Bytes of a name that is looked up; realnames are cut at fewer.
+    static let maxMentionBytes = 150
+    /// Words of a display name.
+    static let maxMentionWords = 6
+
+    /// An IRC user's words, with names where they wrote nicks of people upstream.
+    func withNames(_ text: String, _ context: RoomsContext) -> String {
+        rewritten(text, maxWords: 1) { nick in
+            guard !nick.utf8.contains(0x20), let (id, person) = context.identities.person(nick: nick),
+                slots.contains(id)
+            else { return nil }
+            return person.kind == .local || person.realname.isEmpty ? nick : person.realname
+        }
+    }
+
+    /// Words from upstream, with the nicks of those people whose names they hold.
+    func withNicks(_ text: String, _ context: RoomsContext) -> String {
+        rewritten(text, maxWords: Self.maxMentionWords) { name in
+            // Most of what a comma or a colon follows is no name, and making a nick of it takes as long as all the rest.
+            guard context.identities.isRemote(realname: name) else { return nil }
+            let maker = NickMaker(settings: context.settings.nicks)
+            let base = maker.nick(name: name, id: name)
+            var found: String?
+            // A name that several people have is nobody's.
+            for number in 1...9 {
+                let nick = number == 1 ? base : maker.numbered(base, number)
+                guard let (id, person) = context.identities.person(nick: nick) else {
+                    // The first of several may be gone; there is none after a second that never was.
+                    if number == 1 { continue } else { break }
+                }
+                guard slots.contains(id) else { continue }
+                if person.nick == name { return nil }
+                guard person.kind != .local, person.realname == name else { continue }
+                guard found == nil else { return nil }
+                found = person.nick
+            }
+            return found
+        }
+    }
+
+    /// - Parameter replacement: what stands for the words of a mention; nil: they are none.
+    private func rewritten(_ text: String, maxWords: Int, _ replacement: (String) -> String?) -> String {
+        let bytes = text.utf8
+        guard bytes.contains(where: { Mention.isSign($0) }) else { return text }
+        var out = ""
+        var copied = text.startIndex
+        var left = Self.maxMentions
+        func replace(_ range: Range<String.Index>) -> Bool {
+            guard let other = replacement(String(text[range])) else { return false }
+            out += text[copied..<range.lowerBound] + other
+            copied = range.upperBound
+            return true
+        }
+        // `ann: …`, `ann, bob: …`
+        var front = text.startIndex
+        while left > 0, let end = Mention.addressEnd(in: text, from: front, maxBytes: Self.maxMentionBytes) {
+            left -= 1
+            guard replace(front..<end) else { break }
+            front = bytes.index(after: end)
+            if front < text.endIndex { front = bytes.index(after: front) }
+        }
+        var at = front
+        while left > 0, let sign = bytes[at...].firstIndex(of: UInt8(ascii: "@")) {
+            left -= 1
+            let start = bytes.index(after: sign)
+            at = start
+            guard sign == bytes.startIndex || !Mention.isWord(bytes[bytes.index(before: sign)]) else { continue }
+            // The longest name wins: `@Ann Lee` is not Ann.
+            let ends = Mention.ends(in: text, from: start, maxWords: maxWords, maxBytes: Self.maxMentionBytes)
+            for end in ends.reversed() where replace(start..<end) {
+                at = end
+                break
+            }
+        }
+        return copied == text.startIndex ? text : out + text[copied...]
+    }
+}
+
+/// Where names begin and end in a text.
+private enum Mention {
+    static func isSign(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "@") || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ",")
+    }
+
+    /// Part of a word, or of a character beyond ASCII.
+    static func isWord(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), 0x80...:
+            true
+        default: false
+        }
+    }
+
+    /// Where a name ends with which the text begins and which `: ` or `, ` follows, or nothing more.
+    static func addressEnd(in text: String, from start: String.Index, maxBytes: Int) -> String.Index? {
+        let bytes = text.utf8
+        var at = start
+        var count = 0
+        while at < bytes.endIndex, count <= maxBytes {
+            let byte = bytes[at]
+            if byte == 0x0A { return nil }
+            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: ",") {
+                let next = bytes.index(after: at)
+                let isEnd = next == bytes.endIndex || bytes[next] == 0x20 || bytes[next] == 0x0A
+                return isEnd && at > start ? at : nil
+            }
+            at = bytes.index(after: at)
+            count += 1
+        }
+        return nil
+    }
+
+    /// Where a name of up to so many words may end, ascending.
+    static func ends(in text: String, from start: String.Index, maxWords: Int, maxBytes: Int) -> [String.Index] {
+        let bytes = text.utf8
+        var ends: [String.Index] = []
+        var at = start
+        var count = 0
+        while at < bytes.endIndex, count < maxBytes, bytes[at] != 0x0A {
+            let next = bytes.index(after: at)
+            count += 1
+            let isLast = next == bytes.endIndex
+            // Nicks hold more than words do; `@ann.` and `@ann's` are ann all the same.
+            if isLast || !isWord(bytes[next]) { ends.append(next) }
+            if !isLast, bytes[next] == 0x20, ends.count >= maxWords * 4 { break }
+            if bytes[at] == 0x20, maxWords == 1 { break }
+            at = next
+        }
+        return ends
+    }
+}

@@ -1,0 +1,174 @@
+import BridgeTypes
+import ChatModel
+import Identities
+
+// What IRC users may do to each other in a room. It ends at the bridge: people upstream know nothing of it.
+//
+// As on any IRC server, whoever enters an empty room may moderate it, and what they set goes with the last IRC user. What
+// an administrator set stays as long as the process runs, so that nobody undoes it by waiting for the room to be empty.
+
+/// A pattern for people, by their sources, as a front end reads what its users write.
+package struct PersonMask: Sendable, Equatable {
+    /// As it was given.
+    package let text: String
+    /// Equal for masks that the same sources fit.
+    private let key: String
+    private let fits: @Sendable (_ source: String) -> Bool
+
+    package init(text: String, key: String, fits: @escaping @Sendable (_ source: String) -> Bool) {
+        self.text = text
+        self.key = key
+        self.fits = fits
+    }
+
+    package static func == (a: PersonMask, b: PersonMask) -> Bool { a.key == b.key }
+
+    package func matches(_ source: String) -> Bool { fits(source) }
+}
+
+/// Modes and lists of a room.
+package final class RoomModeration {
+    /// Masks in the ban list.
+    package static let maxBans = 100
+    /// Invitations that are remembered; the oldest go first.
+    static let maxInvitations = 100
+
+    /// A mode without a parameter.
+    ///
+    /// Source: modern.ircdocs.horse, "Channel Modes".
+    package enum Flag: Character, CaseIterable {
+        /// Only who was invited may enter.
+        case inviteOnly = "i"
+        /// Only operators and the voiced may speak.
+        case moderated = "m"
+        /// Only operators set the topic; on from the beginning.
+        case protectedTopic = "t"
+    }
+
+    package struct Ban {
+        package var mask: PersonMask
+        package var setBy: String
+        package var setAt: ChatTimestamp
+        /// An administrator set it.
+        package var isLasting: Bool
+
+        package init(mask: PersonMask, setBy: String, setAt: ChatTimestamp, isLasting: Bool) {
+            self.mask = mask
+            self.setBy = setBy
+            self.setAt = setAt
+            self.isLasting = isLasting
+        }
+    }
+
+    /// The topic that IRC users gave the room.
+    package struct Topic {
+        /// Empty: it was taken away.
+        package var text: String
+        /// The source of whoever set it.
+        package var setBy: String
+        package var setAt: ChatTimestamp
+    }
+
+    package private(set) var operators: Set<PersonID> = []
+    package private(set) var voiced: Set<PersonID> = []
+    /// Those that are set, and whether an administrator did that.
+    package private(set) var flags: [Flag: Bool] = [.protectedTopic: true]
+    package private(set) var bans: [Ban] = []
+    package private(set) var invited: [PersonID] = []
+    package private(set) var topic: Topic?
+
+    // MARK: - People
+
+    package func isOperator(_ person: PersonID) -> Bool { operators.contains(person) }
+
+    /// `@`, `+`, both or nothing, the highest first.
+    package func prefixes(of person: PersonID) -> String {
+        (operators.contains(person) ? "@" : "") + (voiced.contains(person) ? "+" : "")
+    }
+
+    /// Whether something changed.
+    package func setOperator(_ person: PersonID, _ isSet: Bool) -> Bool {
+        isSet ? operators.insert(person).inserted : operators.remove(person) != nil
+    }
+
+    /// Whether something changed.
+    package func setVoiced(_ person: PersonID, _ isSet: Bool) -> Bool {
+        isSet ? voiced.insert(person).inserted : voiced.remove(person) != nil
+    }
+
+    package func left(_ person: PersonID) {
+        operators.remove(person)
+        voiced.remove(person)
+    }
+
+    /// The last IRC user has left.
+    func emptied() {
+        operators = []
+        voiced = []
+        invited = []
+        flags = flags.filter(\.value)
+        flags[.protectedTopic] = true
+        bans.removeAll { !$0.isLasting }
+    }
+
+    // MARK: - Modes
+
+    /// `+imnt` as far as they are set. `n` always is: nobody speaks in a room without being there.
+    package var modeString: String {
+        let letters = (flags.keys.map(\.rawValue) + ["n"]).sorted()
+        return "+" + String(letters)
+    }
+
+    package func has(_ flag: Flag) -> Bool { flags[flag] != nil }
+
+    /// Whether something changed.
+    package func set(_ flag: Flag, _ isSet: Bool, isLasting: Bool) -> Bool {
+        guard isSet != has(flag) else { return false }
+        flags[flag] = isSet ? isLasting : nil
+        return true
+    }
+
+    package func setTopic(_ text: String, by setter: String, at: ChatTimestamp) {
+        topic = Topic(text: text, setBy: setter, setAt: at)
+    }
+
+    // MARK: - Bans and invitations
+
+    package enum BanOutcome {
+        case added
+        case known
+        case full
+    }
+
+    package func ban(_ ban: Ban) -> BanOutcome {
+        if bans.contains(where: { $0.mask == ban.mask }) { return .known }
+        guard bans.count < Self.maxBans else { return .full }
+        bans.append(ban)
+        return .added
+    }
+
+    /// The mask as it was set; nil: there is none like it.
+    package func unban(_ mask: PersonMask) -> String? {
+        guard let index = bans.firstIndex(where: { $0.mask == mask }) else { return nil }
+        return bans.remove(at: index).mask.text
+    }
+
+    /// Whether a mask fits the person: by nick, or by account, which outlasts a change of nick.
+    package func isBanned(_ person: Person) -> Bool {
+        guard !bans.isEmpty else { return false }
+        let byAccount = person.account.map { $0 + "!" + person.ident + "@" + person.host }
+        return bans.contains { ban in
+            ban.mask.matches(person.source) || byAccount.map { ban.mask.matches($0) } ?? false
+        }
+    }
+
+    package func invite(_ person: PersonID) {
+        guard !invited.contains(person) else { return }
+        if invited.count >= Self.maxInvitations { invited.removeFirst() }
+        invited.append(person)
+    }
+
+    package func isInvited(_ person: PersonID) -> Bool { invited.contains(person) }
+
+    package func used(invitationOf person: PersonID) { invited.removeAll { $0 == person } }
+}

@@ -1,0 +1,58 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Upstream
+import WireBytes
+
+// What an earlier process left to send.
+
+extension Outbox {
+    /// What an earlier process left, oldest first.
+    mutating func restore(_ stored: [StoredOutboxEntry], _ settings: RoomSettings, _ now: Now) {
+        var newest: MonotonicInstant?
+        var entries: [OutboxEntry] = []
+        for left in stored {
+            let accepted = max(
+                Self.acceptance(of: left, settings, now), newest ?? MonotonicInstant(nanoseconds: .min))
+            newest = accepted
+            let entry = OutboxEntry(left, acceptedAt: accepted, settings)
+            switch left.state {
+            case .queued, .written, .delivered: entries.append(entry)
+            case .failed: _ = failures.remember(entry, reason: left.reason ?? "", isTold: false)
+            case .told: _ = failures.remember(entry, reason: left.reason ?? "", isTold: true)
+            }
+        }
+        restore(entries)
+    }
+
+    /// When it was accepted, by a clock that began anew. Whatever the wall clock did meanwhile, the message is not from the
+    /// future, and not older than it may get.
+    private static func acceptance(
+        of left: StoredOutboxEntry, _ settings: RoomSettings, _ now: Now
+    ) -> MonotonicInstant {
+        let (age, isAbsurd) = now.wall.milliseconds.subtractingReportingOverflow(left.acceptedAt.milliseconds)
+        let most = settings.queueMaxAge.wholeNanoseconds / 1_000_000
+        return now.monotonic + .milliseconds(-min(max(isAbsurd ? most : age, 0), most + 1))
+    }
+}
+
+extension OutboxEntry {
+    init(_ left: StoredOutboxEntry, acceptedAt: MonotonicInstant, _ settings: RoomSettings) {
+        let mayRepeat = settings.dialect.traits.messageIDOrigin == .client
+        self.init(
+            message: ChatMessage(
+                id: left.id, room: settings.upstreamRoom, sender: left.sender, text: left.sentAs, at: left.acceptedAt,
+                attachments: left.attachments, replyTo: left.replyTo),
+            origin: Origin(
+                puppet: left.author, source: left.source, nick: left.nick, account: left.account, text: left.text,
+                clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
+            state: left.state == .delivered || left.state == .written && !mayRepeat ? .unsettled : .queued,
+            acceptedAt: acceptedAt,
+            // It has waited for longer than anybody needs to be told.
+            isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
+            // Where the ids are ours, it is not kept what was written.
+            mayHaveArrived: mayRepeat, isShown: left.state == .delivered)
+        saidAfter = left.saidAfter.map { Int(clamping: $0) }
+        line = left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) }
+    }
+}

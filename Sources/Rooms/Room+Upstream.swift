@@ -1,0 +1,296 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import HTTPProtocol
+import Identities
+import Upstream
+import WireBytes
+
+// What the link brings.
+
+extension Room {
+    package func handle(_ events: [LinkEvent], _ context: RoomsContext) {
+        for event in events {
+            switch event {
+            case .up: linkCameUp(context)
+            case .down(let reason, let wasUp, let retryIn):
+                linkWentDown(reason, wasUp, retryIn, context)
+                opened(context)
+            case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
+            case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
+            case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: lane, context)
+            case .dropped(let reason, let byteCount, let typeKey):
+                frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
+            case .stopped: linkStopped(context)
+            }
+        }
+        // Not before: what one read brought is only now kept in full.
+        proof = link.proof
+        settleDoubt(lane, context)
+    }
+
+    private func linkCameUp(_ context: RoomsContext) {
+        proof = link.proof
+        context.note(
+            .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
+        crowds.linkedAt = context.now.monotonic
+        context.timers.cancel(.split(id))
+        lane.cutRestored()
+        opened(context)
+        beginCatchingUp(context)
+    }
+
+    /// Tells the room that the link is back, when what comes is shown again.
+    func tellLinkIsBack(_ context: RoomsContext) {
+        guard let outage else { return }
+        let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
+        let waiting =
+            lane.outbox.isEmpty
+            ? "" : "; \(lane.outbox.count) waiting message\(lane.outbox.count == 1 ? " goes" : "s go") now"
+        notice(
+            outage.wasUp
+                ? "The link to \(settings.url.host) is back after \(PrintableText.spoken(seconds: seconds))" + waiting
+                    + "."
+                : "This room is linked to \(settings.url.host) now" + waiting + ".")
+        self.outage = nil
+    }
+
+    private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: RoomsContext) {
+        // A backend's own words may end as ours must not.
+        let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
+        context.note(
+            outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
+            [
+                "room": settings.name, "host": settings.url.host,
+                "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),
+            ])
+        if let degradedAfter = settings.backoff.degradedAfter, link.failures == degradedAfter {
+            context.note(
+                .error, "room-degraded", "the room stays without its backend; trying goes on",
+                ["room": settings.name, "failures": String(link.failures)])
+        }
+        for (person, member) in remotes where member.isTypingShown {
+            endTyping(person, announced: true, context)
+        }
+        lost(lane, context)
+        context.timers.cancel(.settling(id))
+        decideAll(context)
+        if wasUp {
+            proof = link.proof
+            loseSight(context)
+            context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
+        }
+        catchUpLinkLost(context)
+        let isTold = outage != nil
+        if !isTold { outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp) }
+        let isFar = retryIn >= .seconds(60)
+        let next =
+            isFar
+            ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
+        if link.isRefused, outage?.isRefusalTold == false {
+            outage?.isRefusalTold = true
+            outage?.reason = reason
+            return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)")
+        }
+        guard !isTold else { return }
+        notice(
+            wasUp
+                ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
+                    + "What you write is queued and sent when it is back."
+                : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.")
+    }
+
+    func chatReceived(_ event: ChatEvent, _ context: RoomsContext) {
+        if waitsForDecision(event, context) { return }
+        switch event {
+        case .message(let message): messageReceived(message, isHistory: false, context)
+        case .history(let history): historyReceived(history, context)
+        case .typing(let typing): typingReceived(typing, context)
+        case .receipt(let receipt): receiptReceived(receipt, context)
+        case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil:
+            _ = present(membership.user, mayWait: true, context)
+        case .leave(let membership) where !membership.isSelf:
+            let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
+            if let person = context.identities.known(key) { remoteLeft(person, reason: nil, isTold: true, context) }
+        case .join, .leave: break
+        case .presence(let presence): presenceReceived(presence, context)
+        case .system(let system): show(.announced(link.scrubbed(system.text)))
+        case .edit(let edit): editReceived(edit, context)
+        case .reaction(let reaction): reactionReceived(reaction, context)
+        case .delete(let delete): deleteReceived(delete, context)
+        case .error(let error):
+            context.note(
+                error.isFatal ? .error : .warn, "backend-error", link.told(error.text),
+                ["room": settings.name, "code": link.told(error.code)])
+            errorReceived(error, over: lane, context)
+        case .ready(let ready): lane.announced(ready)
+        // The link answers pings.
+        case .ping, .pong: break
+        case .auth(let auth):
+            if auth.state == .expired { loginExpiredAt = loginExpiredAt ?? seenUntil(context) }
+            context.note(
+                auth.state == .ok ? .debug : .error, "backend-auth", "login on the socket: \(auth.state.rawValue)",
+                ["room": settings.name])
+        }
+    }
+
+    // MARK: - Messages
+
+    /// Ids made by senders can be reused by another sender; there the key is both.
+    func duplicateKey(_ id: ChatID, _ sender: ChatID?) -> DuplicateRing.Key {
+        DuplicateRing.Key(id: id, sender: traits.messageIDOrigin == .client ? sender : nil)
+    }
+
+    func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) {
+        var message = message
+        // The account may have become known since the frame was read.
+        if settings.identity == .single, lane.dialectContext.isSelf(message.sender) { message.isSelf = true }
+        let isLateFrame =
+            !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
+        // A server's id names one message for good, whoever wrote it.
+        if traits.messageIDOrigin == .server, !isLateFrame, let id = message.id,
+            duplicates.contains(duplicateKey(id, message.sender.id))
+        {
+            return
+        }
+        saw(message, context)
+        catchUp.ringTurned(to: duplicates.total)
+        switch origin(of: message, isHistory: isHistory, isLateFrame: isLateFrame, context) {
+        case .known: break
+        case .repeated:
+            // Confirmed by a pong, and here it is.
+            if message.isSelf, !isHistory { lane.answered(context) }
+        case .confirmed(let entry):
+            learnAccount(from: message, context)
+            if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
+            // What was written over an earlier link may come late; that is no echo.
+            if !isHistory, entry.state != .unsettled { lane.answered(context) }
+            confirmed(entry, upstreamID: message.id, at: message.at, lane, context)
+        case .confirmedBefore(let id):
+            learnAccount(from: message, context)
+            _ = duplicates.insert(duplicateKey(id, message.sender.id))
+        case .named(let sent):
+            learnAccount(from: message, context)
+            learn(message.id, of: sent, lane, context)
+        case .late(let entry):
+            learnAccount(from: message, context)
+            tellLateArrival(entry, context)
+            confirmed(entry, upstreamID: message.id, at: message.at, lane, context)
+        case .undecided: hold(.message(message), context)
+        case .news:
+            if message.isSelf {
+                context.note(
+                    .info, "unknown-own-message", "a message under one of our ids that we did not send is shown",
+                    ["room": settings.name])
+            }
+            show(message, context)
+        }
+    }
+
+    package func show(_ message: ChatMessage, _ context: RoomsContext) {
+        var message = withoutSecrets(message, context)
+        if !message.attachments.isEmpty { message = keepingFiles(message, context) }
+        var text = message.text
+        let speaker: PersonID
+        var shownText: String?
+        let quoted = ownWordsQuoted(message)
+        if let person = present(personBehind(message.sender), context) {
+            speaker = person
+        } else {
+            speaker = overflow(context)
+            let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
+            text = "<\(PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60))> " + text
+            shownText = text
+        }
+        endTyping(speaker, announced: false, context)
+        guard let person = context.identities[speaker] else { return }
+        let withNicks = withNicks(text, context)
+        if withNicks != text {
+            text = withNicks
+            shownText = text
+        }
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom,
+            sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+        // The first history had it already, and nobody was shown it then.
+        let remembered = recent.entry(msgid: msgid)
+        let at = remembered?.at ?? lineTime(message.at, context)
+        let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
+        let address = address(ofReplyTo: original?.msgid, by: person.nick, text)
+        guard !message.isEmpty else { return }
+        context.noteChat("down", room: settings.name, nick: person.nick, text)
+        if remembered == nil {
+            enter(
+                msgid: msgid, upstreamID: message.id,
+                puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
+                sender: message.sender, nick: quoted?.nick ?? person.nick,
+                text: quoted?.text ?? message.text, at: at, context
+            ) { sequence in
+                stored(
+                    message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
+                    account: person.account, text: shownText)
+            }
+        }
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: at, speaker: RoomSpeaker(person),
+                    words: .upstream(
+                        text, attachments: message.attachments, isEncrypted: message.isEncrypted,
+                        files: message.attachments.isEmpty ? nil : fileLinks(context)),
+                    whole: msgid, replyTo: original?.msgid, address: address)),
+            to: RoomAudience(by: person))
+        reportDelivery(of: message, context)
+    }
+
+    /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.
+    func shownTime(_ at: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
+        guard let at else { return context.now.wall }
+        return at.milliseconds > context.now.wall.milliseconds + HistoryPage.credibleLead ? context.now.wall : at
+    }
+
+    // MARK: - Typing
+
+    private func typingReceived(_ typing: ChatTyping, _ context: RoomsContext) {
+        // What an account types here was told already, and its typing elsewhere is nobody's business here.
+        guard !typing.isSelf, ownLink(speaking: typing.sender) == nil, let personID = present(typing.sender, context)
+        else { return }
+        switch typing.state {
+        case .stop: endTyping(personID, announced: true, context)
+        case .start:
+            let now = context.now.monotonic
+            let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
+            context.timers.set(.typingIn(personID, id), at: now + (ttl ?? Self.typingExpiry))
+            // Also after a message or a stop in between: a flood of frames is not a flood of notices.
+            if let told = remotes[personID]?.typingToldAt, now - told < Self.typingNoticeInterval { return }
+            remotes[personID]?.typingToldAt = now
+            remotes[personID]?.isTypingShown = true
+            announceTyping(personID, true, context)
+        }
+    }
+
+    /// The person types no longer. A message that ends it says so by itself (`announced: false`).
+    package func endTyping(_ personID: PersonID, announced: Bool, _ context: RoomsContext) {
+        context.timers.cancel(.typingIn(personID, id))
+        guard remotes[personID]?.isTypingShown == true else { return }
+        remotes[personID]?.isTypingShown = false
+        if announced { announceTyping(personID, false, context) }
+    }
+
+    private func announceTyping(_ personID: PersonID, _ isTyping: Bool, _ context: RoomsContext) {
+        guard let person = context.identities[personID] else { return }
+        show(.typing(RoomSpeaker(person), isTyping: isTyping), to: RoomAudience(by: person))
+    }
+
+    // MARK: - Receipts
+
+    private func receiptReceived(_ receipt: ChatReceipt, _ context: RoomsContext) {
+        confirmByReceipt(receipt, over: lane, context)
+        if receipt.state == .sent { return }
+        // Receipts reach everybody on some wires; only those for our own messages mean something here.
+        guard !receipt.isSelf, receipt.by.id != nil || receipt.by.name != nil else { return }
+        let ours = receipt.ids.compactMap { recent.entry(upstreamID: $0) }.filter { $0.puppet != nil }
+        guard !ours.isEmpty, let reader = present(receipt.by, context) else { return }
+        tellAuthors(of: ours, reader: reader, state: receipt.state, context)
+    }
+}

@@ -1,0 +1,72 @@
+import BridgeTypes
+import Dialects
+import Upstream
+
+// Between the machines that have actions of their own and the one list of the bridge.
+
+extension RoomsContext {
+    /// Has a link do something, and hands on what it asks for.
+    package func drive<Outcome>(_ link: UpstreamSession, _ verb: (inout Turn) -> Outcome) -> Outcome {
+        let outcome = verb(&turn)
+        for action in link.takeActions() { carryOut(action, of: link) }
+        return outcome
+    }
+
+    /// Has an account at a backend do something, and hands on what it asks for.
+    package func drive<Outcome>(_ account: BackendAccount, _ verb: (inout Turn) -> Outcome) -> Outcome {
+        let outcome = verb(&turn)
+        for action in account.takeActions() { carryOut(action, of: account) }
+        return outcome
+    }
+
+    private func carryOut(_ action: LinkAction, of link: UpstreamSession) {
+        let room = link.room
+        switch action {
+        case .readCredentials(let afterRefusal) where link.usesAccount:
+            requestCredentials(room, afterRefusal: afterRefusal)
+        case .readCredentials(let afterRefusal): emit(.readCredentials(room, afterRefusal: afterRefusal))
+        case .connect(let endpoint, let isSecure, let timeout):
+            emit(.connectUpstream(room, to: endpoint, isSecure: isSecure, timeout: timeout))
+        case .startTLS(let host): emit(.startTLS(room, host: host))
+        case .send(let bytes): emit(.sendUpstream(room, bytes))
+        case .close(let flush): emit(.closeUpstream(room, flush: flush))
+        case .note(let note): emit(.note(note))
+        }
+    }
+
+    private func carryOut(_ action: AccountAction, of account: BackendAccount) {
+        switch action {
+        case .readTokens: emit(.readTokens(account.id))
+        case .saveTokens(let tokens): emit(.saveTokens(account.id, tokens))
+        case .readSecrets: emit(.readSecrets(account.id))
+        case .call(let call, let order): emit(.callBackend(call, order))
+        case .note(let note): emit(.note(note))
+        }
+    }
+
+    /// Links that may connect now.
+    package func takeConnectSlots() -> [RoomID] { upstream.connects.grant(&turn) }
+}
+
+// What rooms do with their links.
+extension UpstreamSession {
+    package func start(_ context: RoomsContext) { context.drive(self) { start(&$0) } }
+
+    package func stop(_ context: RoomsContext) -> [LinkEvent] { context.drive(self) { stop(&$0) } }
+
+    package func send(_ frames: [EncodedFrame], _ context: RoomsContext) -> Bool {
+        context.drive(self) { send(frames, &$0) }
+    }
+
+    package func checkLiveness(isDemand: Bool = false, _ dialectContext: DialectContext, _ context: RoomsContext) {
+        context.drive(self) { checkLiveness(isDemand: isDemand, dialectContext, &$0) }
+    }
+
+    func probeDelivery(_ context: RoomsContext) { context.drive(self) { probeDelivery(&$0) } }
+
+    package func credentialsRenewed(
+        _ fresh: UpstreamCredentials, dialectContext: DialectContext, _ context: RoomsContext
+    ) -> [LinkEvent] {
+        context.drive(self) { credentialsRenewed(fresh, dialectContext: dialectContext, &$0) }
+    }
+}

@@ -1,0 +1,222 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Digests
+import HTTPProtocol
+import Identities
+import Media
+import Upstream
+import WireBytes
+
+/// What the rooms of one process share with each other and with their front ends: the turn, the identities, the state that links
+/// have in common, in-flight changes of the store, and the list of actions that the hub hands on. Confined to its bridge.
+package final class RoomsContext {
+    package let settings: RoomsSettings
+    package let identities: IdentityMap
+    package let upstream: UpstreamShared
+    /// Handed on to machines that have actions of their own.
+    package var turn: Turn
+    /// What the hub has not taken yet.
+    package private(set) var actions: [RoomsAction] = []
+    /// The author of what is nobody's.
+    package private(set) lazy var nobody = turn.freshChatID()
+    /// Links of accounts' own. Their ids are below those of all rooms.
+    package private(set) var ownLinks: [RoomID: OwnLink] = [:]
+    private var ownLinkIDs: [String: RoomID] = [:]
+    /// What rooms want of their backends' accounts, in order.
+    private var backendWishes: [BackendWish] = []
+    /// There is persistent storage.
+    package let isDurable: Bool
+    package let ledger = StoreLedger()
+    private var lanesAwaitingStore: Set<RoomID> = []
+    /// Where backends want a token for their files, by the backend's name.
+    package let guardedBases: [String: HTTPURL]
+    /// Files that are uploaded here, also for whoever says their links.
+    package let uploads: Uploads
+
+    package init(
+        settings: RoomsSettings, identities: IdentitySettings, isDurable: Bool, now: Now,
+        random: AnyRandomNumberGenerator
+    ) {
+        self.settings = settings
+        self.isDurable = isDurable
+        self.identities = IdentityMap(identities)
+        self.upstream = UpstreamShared(
+            connectsPerSecond: settings.upstreamConnectsPerSecond, backends: settings.backends)
+        self.turn = Turn(now: now, random: random)
+        self.uploads = Uploads(settings.media?.uploads ?? [])
+        self.guardedBases = Dictionary(
+            settings.backends.compactMap { backend in
+                guard backend.dialect.traits.guardsFiles, let base = backend.httpBase else { return nil }
+                return (backend.name, base)
+            }, uniquingKeysWith: { first, _ in first })
+        if isDurable {
+            self.identities.persist(by: { [unowned self] in keep($0) }, wall: { [unowned self] in self.now.wall })
+        }
+    }
+
+    // MARK: - The turn
+
+    package var now: Now {
+        get { turn.now }
+        set { turn.begin(at: newValue) }
+    }
+
+    package var timers: DeadlineHeap<TimerKey> {
+        _read { yield turn.timers }
+        _modify { yield &turn.timers }
+    }
+
+    package var writer: ByteWriter {
+        _read { yield turn.writer }
+        _modify { yield &turn.writer }
+    }
+
+    package func freshChatID() -> ChatID { turn.freshChatID() }
+
+    // MARK: - Actions
+
+    /// Gives away what rooms and links asked of the machine since this was called last, in order.
+    package func handActions(to body: (RoomsAction) -> Void) {
+        // By their places: the array stays the only one, and keeps its memory.
+        for place in actions.indices { body(actions[place]) }
+        actions.removeAll(keepingCapacity: true)
+    }
+
+    package func emit(_ action: RoomsAction) { actions.append(action) }
+
+    /// Has the store keep a change, where there is one. It goes with all that this verb changes, under
+    /// ``StoreLedger/next``.
+    package func keep(_ change: @autoclosure () -> StoreOperation) {
+        guard isDurable else { return }
+        ledger.add(change())
+    }
+
+    /// Has the store keep what is new of an accepted message.
+    package func keep(_ change: @autoclosure () -> StoreOperation, about message: ChatID) {
+        guard isDurable else { return }
+        ledger.add(change(), about: message)
+    }
+
+    /// Something in the outbox of a room, or of an account's own link, waits for the store.
+    func awaitStore(_ lane: RoomID) { lanesAwaitingStore.insert(lane) }
+
+    package func takeLanesAwaitingStore() -> [RoomID] {
+        defer { lanesAwaitingStore = [] }
+        return lanesAwaitingStore.sorted { $0.index < $1.index }
+    }
+
+    package func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: [String: String] = [:]) {
+        emit(.note(BridgeNote(level, event, text, metadata)))
+    }
+
+    /// Notes what was said, where the operator asked for that.
+    func noteChat(_ direction: String, room: String, nick: String, _ text: String) {
+        guard settings.notesChatText else { return }
+        note(
+            .trace, "message-" + direction, MessageText.excerpt(text), ["room": room, "nick": nick])
+    }
+
+    // MARK: - Backends
+
+    /// A link wants what its backend's account shows; the answer comes to ``UpstreamSession/credentialsRead(_:dialectContext:_:)``.
+    func requestCredentials(_ link: RoomID, afterRefusal: Bool) {
+        backendWishes.append(.credentials(link, afterRefusal: afterRefusal))
+    }
+
+    /// Asks for messages; the answer comes to ``Room/historyArrived(_:isComplete:_:)``.
+    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.history(room, query)) }
+
+    /// Asks for messages from before the room's beginning here; the answer comes to ``Room/olderArrived(_:isComplete:_:)``.
+    func requestOlder(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.olderHistory(room, query)) }
+
+    /// Tells the backend that everything in the room was read.
+    func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
+
+    /// Asks the backend as whom it sees an account; the answer comes to ``Room/ownIdentified(_:_:_:)``.
+    func requestOwnIdentity(_ own: RoomID) { backendWishes.append(.ownIdentity(own)) }
+
+    // MARK: - Links of accounts' own
+
+    /// What an account shows of its own to the backend of a room; nil: it has no login of its own there.
+    package func ownLogin(of account: String, in room: String) -> OwnLoginSettings? {
+        settings.ownLogins[account]?[room]
+    }
+
+    /// The same id each time for an account and a room.
+    func ownLinkID(account: String, room: RoomID) -> RoomID {
+        let key = "\(room.index) \(account)"
+        if let known = ownLinkIDs[key] { return known }
+        let id = RoomID(index: -1 - ownLinkIDs.count)
+        ownLinkIDs[key] = id
+        return id
+    }
+
+    package func enter(_ own: OwnLink) {
+        ownLinks[own.id] = own
+    }
+
+    package func leave(_ own: OwnLink) {
+        ownLinks[own.id] = nil
+        for timer in [TimerKey.link(own.id), .outbox(own.id), .markRead(own.id), .linger(own.id), .ownIdentity(own.id)]
+        {
+            timers.cancel(timer)
+        }
+    }
+
+    package func takeBackendWishes() -> [BackendWish] {
+        defer { backendWishes.removeAll() }
+        return backendWishes
+    }
+
+    // MARK: - Message ids
+
+    /// The bridge's own id of a message: 22 characters, the same after a restart without storage.
+    package func messageID(backend: String, room: String, sender: ChatID?, id: ChatID?) -> String {
+        var input: [UInt8] = []
+        input.reserveCapacity(192)
+        func add(_ part: String) {
+            input.append(contentsOf: part.utf8)
+            input.append(0)
+        }
+        add(backend)
+        add(room)
+        add(sender?.canonical ?? "")
+        add(id?.canonical ?? freshChatID().rawValue)
+        return Self.base64URL(SHA256.hash(input).prefix(16))
+    }
+
+    private static let base64Alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    private static func base64URL(_ bytes: ArraySlice<UInt8>) -> String {
+        String(unsafeUninitializedCapacity: (bytes.count * 8 + 5) / 6) { text in
+            var end = 0
+            var bits: UInt32 = 0
+            var bitCount = 0
+            func add(_ sextet: UInt32) {
+                text.initializeElement(at: end, to: base64Alphabet[Int(sextet & 63)])
+                end += 1
+            }
+            for byte in bytes {
+                bits = bits << 8 | UInt32(byte)
+                bitCount += 8
+                while bitCount >= 6 {
+                    bitCount -= 6
+                    add(bits >> UInt32(bitCount))
+                }
+            }
+            if bitCount > 0 { add(bits << UInt32(6 - bitCount)) }
+            return end
+        }
+    }
+}
+
+/// What a room wants of its backend's account.
+package enum BackendWish {
+    case credentials(RoomID, afterRefusal: Bool)
+    case history(RoomID, HistoryQuery)
+    case olderHistory(RoomID, HistoryQuery)
+    case markRead(RoomID)
+    case ownIdentity(RoomID)
+}

@@ -1,0 +1,80 @@
+/// Finds the slots of a ring by what stands in them, in two words for each.
+///
+/// The keys stand in the ring alone. Taking one out, as the ring overwrites it, costs what putting it in did: hashes are
+/// remembered here, and no neighbour has to be hashed again, as a dictionary does.
+///
+/// Open addressing, linear probing, at most half full.
+struct SlotTable {
+    /// The hash above, the slot and one below; 0: vacant. A power of two of them, or none.
+    private var places: [UInt64] = []
+    private var count = 0
+
+    /// By a seed of the process: nobody outside can choose keys that collide.
+    static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
+
+    /// The slot with this hash that is meant; nil: there is none.
+    func slot(_ hash: UInt32, where isMeant: (Int) -> Bool) -> Int? {
+        guard count > 0 else { return nil }
+        var place = home(of: hash)
+        while places[place] != 0 {
+            if Self.hash(at: places[place]) == hash, isMeant(Self.slot(at: places[place])) {
+                return Self.slot(at: places[place])
+            }
+            place = after(place)
+        }
+        return nil
+    }
+
+    mutating func insert(_ slot: Int, _ hash: UInt32) {
+        if (count + 1) * 2 > places.count { resize(to: max(16, places.count * 2)) }
+        put(Self.packed(slot, hash))
+        count += 1
+    }
+
+    /// Nothing happens where it is not there.
+    mutating func remove(_ slot: Int, _ hash: UInt32) {
+        guard count > 0 else { return }
+        let gone = Self.packed(slot, hash)
+        var gap = home(of: hash)
+        while places[gap] != gone {
+            guard places[gap] != 0 else { return }
+            gap = after(gap)
+        }
+        count -= 1
+        // What stands behind the gap only because it was taken moves up, so that no search ends at it.
+        var next = after(gap)
+        while places[next] != 0 {
+            let home = home(of: Self.hash(at: places[next]))
+            if (next - home) & (places.count - 1) >= (next - gap) & (places.count - 1) {
+                places[gap] = places[next]
+                gap = next
+            }
+            next = after(next)
+        }
+        places[gap] = 0
+    }
+
+    private mutating func resize(to size: Int) {
+        let known = places
+        places = Array(repeating: 0, count: size)
+        for place in known where place != 0 { put(place) }
+    }
+
+    private mutating func put(_ entry: UInt64) {
+        var place = home(of: Self.hash(at: entry))
+        while places[place] != 0 { place = after(place) }
+        places[place] = entry
+    }
+
+    private func home(of hash: UInt32) -> Int { Int(hash) & (places.count - 1) }
+
+    private func after(_ place: Int) -> Int { (place + 1) & (places.count - 1) }
+
+    private static func packed(_ slot: Int, _ hash: UInt32) -> UInt64 {
+        UInt64(hash) << 32 | UInt64(UInt32(truncatingIfNeeded: slot + 1))
+    }
+
+    private static func hash(at entry: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: entry >> 32) }
+
+    private static func slot(at entry: UInt64) -> Int { Int(UInt32(truncatingIfNeeded: entry)) - 1 }
+}

@@ -1,0 +1,272 @@
+import CSQLite
+import CSystem
+import Glibc
+import Threads
+
+/// Opens a store's file: alone, of a known version, sound.
+enum StoreFile {
+    /// What a store works with when it is open.
+    struct Parts {
+        var lock: StoreFileLock
+        var changes: StoreChanges
+        var queries: StoreQueries
+        var writerQueries: StoreQueries
+        var opening: StoreOpening
+    }
+
+    /// Files up to this size (in bytes, 64 MiB) are checked page by page when they are opened: a fraction of a second.
+    /// Larger ones when they were found damaged in use.
+    static let checkedBytes: Int64 = 64 << 20
+
+    /// How long a statement waits for a stranger that has the file open, a shell for example; the inbox has room for
+    /// more.
+    static let busyMilliseconds: Int32 = 2000
+
+    /// Pages of 4 KiB after which the log is moved into the database, 16 MiB: ids lie all over their index, and a page
+    /// that changed often is moved once.
+    private static let checkpointPages = 4096
+
+    /// What the log may keep of the disk once it is moved, in bytes: 64 MiB.
+    private static let keptLogBytes = 64 << 20
+
+    /// The writer's page cache, in KiB: the indexes of some hundred thousand messages.
+    private static let cacheKiB = 32_768
+
+    /// Made when the database was found damaged in use; the next opening checks all of it.
+    static func suspicion(_ path: String) -> String { path + ".suspect" }
+
+    static func open(
+        _ settings: StoreSettings, wallClockMilliseconds: Int64
+    ) throws(StoreOpenError) -> Parts {
+        let path = settings.path
+        // NUL would end the path early, for the kernel and for SQLite.
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw .cannotOpen("A database needs a path; \"\(path)\" is none.")
+        }
+        let lock = try StoreFileLock(path: path)
+        do throws(AttemptError) {
+            return try attempt(settings, lock: lock, opening: StoreOpening())
+        } catch {
+            if case .open(let error) = error { throw error }
+        }
+        let aside = try moveAside(path, wallClockMilliseconds: wallClockMilliseconds)
+        do throws(AttemptError) {
+            return try attempt(settings, lock: lock, opening: StoreOpening(movedAside: aside))
+        } catch {
+            switch error {
+            case .open(let error): throw error
+            case .damaged: throw cannotOpen(path, "a new one is damaged at once")
+            }
+        }
+    }
+
+    // MARK: - One attempt
+
+    private enum AttemptError: Error {
+        case damaged
+        case open(StoreOpenError)
+    }
+
+    private static func cannotOpen(_ path: String, _ reason: String) -> StoreOpenError {
+        .cannotOpen("The database \(path) cannot be opened: \(reason).")
+    }
+
+    private static func attempt(
+        _ settings: StoreSettings, lock: StoreFileLock, opening: StoreOpening
+    ) throws(AttemptError) -> Parts {
+        let path = settings.path
+        do throws(SQLiteError) {
+            let size = try prepareFile(path)
+            do throws(SQLiteError) {
+                return try parts(settings, size: size, lock: lock, opening: opening)
+            } catch {
+                guard error.mayBeForWantOfRoom else { throw error }
+                // On a full disk SQLite gets no blocks for what it shares with other processes. Alone, it needs none.
+                var opening = opening
+                opening.aloneBecause = error.sentence
+                return try parts(settings, size: size, lock: lock, opening: opening)
+            }
+        } catch {
+            if let refusal = error.refusal { throw .open(refusal(path)) }
+            throw error.reach == .file ? .damaged : .open(cannotOpen(path, error.sentence))
+        }
+    }
+
+    /// Creates the file for its owner alone, or makes it so; answers its size in bytes.
+    private static func prepareFile(_ path: String) throws(SQLiteError) -> Int64 {
+        // Before SQLite has it open: closing any descriptor of a file drops the locks that the process has on it.
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw SQLiteError(code: SQLiteCode.cannotOpen, sentence: systemErrorText(errno)) }
+        defer { cb_close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw SQLiteError(code: SQLiteCode.cannotOpen, sentence: systemErrorText(errno))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SQLiteError(code: SQLiteCode.cannotOpen, sentence: "it is no file")
+        }
+        if status.st_mode & 0o077 != 0 { _ = fchmod(descriptor, 0o600) }
+        return Int64(status.st_size)
+    }
+
+    private static func parts(
+        _ settings: StoreSettings, size: Int64, lock: StoreFileLock, opening: StoreOpening
+    ) throws(SQLiteError) -> Parts {
+        func connect(isReadOnly: Bool) throws(SQLiteError) -> SQLiteConnection {
+            try SQLiteConnection(
+                path: settings.path, isReadOnly: isReadOnly, isAlone: opening.aloneBecause != nil,
+                busyMilliseconds: busyMilliseconds)
+        }
+        let writing = try connect(isReadOnly: false)
+        do throws(SQLiteError) {
+            try prepare(writing, settings, size: size)
+            let reading = try connect(isReadOnly: true)
+            do throws(SQLiteError) {
+                return Parts(
+                    lock: lock, changes: try StoreChanges(writing, settings.conversationLimits, boot: settings.boot),
+                    queries: try StoreQueries(reading, boot: settings.boot),
+                    writerQueries: try StoreQueries(writing, boot: settings.boot), opening: opening)
+            } catch {
+                reading.close()
+                throw error
+            }
+        } catch {
+            // Not left to the last reference: what is damaged is about to be renamed, what is shared to be held alone.
+            writing.close()
+            throw error
+        }
+    }
+
+    /// Looks whether the file is ours and sound, and brings it to the present version.
+    private static func prepare(
+        _ connection: SQLiteConnection, _ settings: StoreSettings, size: Int64
+    ) throws(SQLiteError) {
+        // Reading the version first: a file that is not for us stays as it is.
+        let found = Int(try connection.integer("PRAGMA user_version"))
+        let application = try connection.integer("PRAGMA application_id")
+        if application != StoreSchema.applicationID {
+            let tables = try connection.integer("SELECT count(*) FROM sqlite_schema")
+            guard found == 0, tables == 0 else {
+                throw SQLiteError(code: SQLiteCode.foreign, sentence: "another program made it")
+            }
+        }
+        guard found <= StoreSchema.version, found >= 0 else {
+            throw SQLiteError(code: SQLiteCode.newer, sentence: String(found))
+        }
+
+        let path = settings.path
+        let isSuspect = access(suspicion(path), F_OK) == 0
+        if isSuspect || size <= checkedBytes {
+            guard try connection.text("PRAGMA quick_check(1)") == "ok" else {
+                throw SQLiteError(code: SQLiteCode.damaged, sentence: "the database is damaged")
+            }
+            if isSuspect { _ = unlink(suspicion(path)) }
+        }
+
+        guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
+            throw SQLiteError(code: SQLiteCode.cannotOpen, sentence: "its file system cannot keep a write-ahead log")
+        }
+        let sync =
+            switch settings.sync {
+            case .normal: "NORMAL"
+            case .full: "FULL"
+            case .off: "OFF"
+            }
+        try connection.execute(
+            """
+            PRAGMA synchronous = \(sync); PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;
+            PRAGMA cache_size = -\(cacheKiB); PRAGMA wal_autocheckpoint = \(checkpointPages);
+            PRAGMA journal_size_limit = \(keptLogBytes);
+            """)
+        try StoreSchema.migrate(connection, from: found)
+        if let pages = settings.maxPageCount { try connection.execute("PRAGMA max_page_count = \(pages)") }
+    }
+
+    // MARK: - Moving aside
+
+    /// Renames a damaged database and what belongs to it, so that it can be looked at; answers its new path.
+    private static func moveAside(_ path: String, wallClockMilliseconds: Int64) throws(StoreOpenError) -> String {
+        let base = "\(path).damaged-\(max(0, wallClockMilliseconds) / 1000)"
+        var aside = base
+        var attempt = 1
+        while access(aside, F_OK) == 0 {
+            attempt += 1
+            aside = "\(base)-\(attempt)"
+        }
+        guard rename(path, aside) == 0 else {
+            throw cannotOpen(path, "it is damaged, and cannot be renamed: \(systemErrorText(errno))")
+        }
+        // With its log it may still be mended; without it, a new database would take the log for its own.
+        for suffix in ["-wal", "-shm"] where rename(path + suffix, aside + suffix) != 0 && errno != ENOENT {
+            throw cannotOpen(path, "its file \(path)\(suffix) cannot be renamed: \(systemErrorText(errno))")
+        }
+        _ = unlink(suspicion(path))
+        return aside
+    }
+
+    /// Makes the next opening look at every page.
+    static func suspect(_ path: String) {
+        let descriptor = Glibc.open(suspicion(path), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        if descriptor >= 0 { cb_close(descriptor) }
+    }
+}
+
+/// Codes that are raised here rather than by SQLite. SQLite's own primary codes are below 256.
+private enum SQLiteCode {
+    static let cannotOpen: Int32 = 14
+    static let damaged: Int32 = 11
+    static let newer: Int32 = 1001
+    static let foreign: Int32 = 1002
+}
+
+extension SQLiteError {
+    /// Also what SQLite does not tell apart from it: trying without the shared file harms nothing.
+    fileprivate var mayBeForWantOfRoom: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_CANTOPEN }
+
+    /// Of a file that is sound and not for us: what to say, given its path.
+    fileprivate var refusal: ((String) -> StoreOpenError)? {
+        switch code {
+        case SQLiteCode.newer:
+            let found = Int(sentence) ?? 0
+            return { .newer(path: $0, found: found, known: StoreSchema.version) }
+        case SQLiteCode.foreign:
+            return { .cannotOpen("The file \($0) is a database of another program. It was left as it is.") }
+        default: return nil
+        }
+    }
+}
+
+/// Holds a database for this store alone, by a lock on the file `path` with `.lock`. The kernel lets go of it when the
+/// process ends, however it ends; the file stays, since removing it would race with whoever waits.
+final class StoreFileLock: Sendable {
+    private let descriptor: Locked<Int32>
+
+    init(path: String) throws(StoreOpenError) {
+        let file = Glibc.open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw .cannotOpen("The file \(path).lock cannot be opened: \(systemErrorText(errno)).")
+        }
+        while flock(file, LOCK_EX | LOCK_NB) != 0 {
+            let error = errno
+            if error == EINTR { continue }
+            cb_close(file)
+            if error == EWOULDBLOCK { throw .inUse(path: path) }
+            throw .cannotOpen("The file \(path).lock cannot be locked: \(systemErrorText(error)).")
+        }
+        descriptor = Locked(file)
+    }
+
+    deinit { release() }
+
+    func release() {
+        let file = descriptor.withLock { descriptor -> Int32 in
+            defer { descriptor = -1 }
+            return descriptor
+        }
+        guard file >= 0 else { return }
+        // By word: a child that is about to become another program has the descriptor for a moment too, and a close alone
+        // would leave it the lock. Source: flock(2).
+        flock(file, LOCK_UN)
+        cb_close(file)
+    }
+}

@@ -1,0 +1,54 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+
+/// What a backend says of a client's token.
+package enum TokenVerdict {
+    case belongs(to: ChatPerson)
+    case refused
+    /// It could not be asked, or gave no answer to that.
+    case unknown(BackendCallFailure)
+}
+
+extension BackendAccount {
+    /// Whether it can be asked whose a token is.
+    package var knowsTokens: Bool { offers(.whoAmI) }
+
+    /// The call that asks whose a token is, which shows that token and nothing of ours; nil where there is none such.
+    package func orderForOwner(of token: String, timeout: Duration, maxAnswerBytes: Int) -> BackendCallOrder? {
+        guard settings.httpBase != nil,
+            let request = settings.dialect.calls?.request(for: .whoAmI, context: DialectContext(room: ""))
+        else { return nil }
+        var shown = UpstreamCredentials.Item(name: "Authorization", value: "Bearer " + token)
+        if case .header(let name, let format)? = settings.login?.sendAs {
+            shown = .init(name: name, value: format.replacing("{token}", with: token))
+        }
+        return BackendCallOrder(
+            backend: id, request: request, authorization: UpstreamCredentials(headers: [shown]), timeout: timeout,
+            maxAnswerBytes: maxAnswerBytes, carriesClientTokenOnly: true)
+    }
+
+    /// What the answer to that call says. Of the answer's words nothing is repeated: they could hold the token.
+    package func verdict(on outcome: Result<BackendAnswered, BackendCallFailure>) -> TokenVerdict {
+        let answer: BackendAnswer
+        switch outcome {
+        case .failure(let failure): return .unknown(failure)
+        case .success(let answered): answer = answered.answer
+        }
+        func unknown(_ sentence: String) -> TokenVerdict {
+            .unknown(BackendCallFailure(sentence: sentence, status: answer.status))
+        }
+        switch answer.status {
+        case 200..<300:
+            let reply = settings.dialect.calls?.reply(to: .whoAmI, answer: answer, context: DialectContext(room: ""))
+            guard case .person(var person)? = reply, person.id != nil || person.name != nil else {
+                return unknown("\(place) does not say whose a token is")
+            }
+            // As messages of this person have it.
+            if settings.dialect.traits.namesAreIDs, person.name != nil { person.id = nil }
+            return .belongs(to: person)
+        case 401, 403: return .refused
+        default: return unknown("the question whose a token is was answered \(answer.status) by \(place)")
+        }
+    }
+}

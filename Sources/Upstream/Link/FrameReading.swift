@@ -1,0 +1,42 @@
+import ChatModel
+import Dialects
+
+/// Decodes the frames of one read, in order.
+///
+/// The room's announced id holds from the frame on that announces it.
+struct FrameReading {
+    let dialect: any Dialect
+    private(set) var context: DialectContext
+    private(set) var events: [LinkEvent] = []
+    /// Frames that the wire's own rules want as an answer.
+    private(set) var replies: [EncodedFrame] = []
+    private let repliesByRule: Bool
+
+    init(dialect: any Dialect, repliesByRule: Bool, context: DialectContext) {
+        self.dialect = dialect
+        self.context = context
+        self.repliesByRule = repliesByRule
+    }
+
+    mutating func received(_ payload: UnsafeRawBufferPointer, isBinary: Bool) {
+        var wantsAnswer = false
+        if repliesByRule {
+            let answers = dialect.automaticReplies(to: payload, context: context)
+            wantsAnswer = !answers.isEmpty
+            replies += answers
+        }
+        switch dialect.decode(payload, isBinary: isBinary, context: context) {
+        case .event(let event): note(event, byteCount: payload.count)
+        case .several(let chat): for event in chat { note(event, byteCount: payload.count / chat.count) }
+        case .dropped(let reason, let typeKey):
+            // A frame that was only there to be answered is no riddle.
+            if wantsAnswer, reason == .unknownType { return }
+            events.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey))
+        }
+    }
+
+    private mutating func note(_ event: ChatEvent, byteCount: Int) {
+        if case .ready(let ready) = event { context.announced(ready) }
+        events.append(.chat(event, byteCount: byteCount))
+    }
+}

@@ -1,0 +1,67 @@
+import BridgeTypes
+import ChatModel
+import WireBytes
+
+/// Up to when everything that the backend sent over a link is known to have arrived.
+///
+/// The moment at which something is read proves nothing: a proxy that stalled, or a process that was stopped, releases old
+/// frames late, to a loop that is on time.
+///
+/// | what proves                             | up to when                                                           |
+/// |-----------------------------------------|------------------------------------------------------------------------|
+/// | the link became usable                  | its subscription was sent; without one, its handshake                |
+/// | a ping was answered                     | that ping was sent                                                   |
+/// | a message, where the server stamps them | its time, by the backend's clock as the most timely message showed it  |
+///
+/// Our own time of day may be set at any moment, so what a message's time is compared with is the monotonic clock: the backend's
+/// leads that by what the most timely message showed, also one of an earlier link. Where a time seems later by our own, that
+/// counts: a first message may be late as well.
+///
+/// A gap begins there. It may be told too long; told too short, something would be lost unsaid.
+package struct LinkProof {
+    /// A peer that answers none of so many pings answers none; the oldest are dropped.
+    private static let maxAsked = 16
+
+    package private(set) var until: Now
+    /// Pings under way, oldest first.
+    private var asked: [(ref: String, isInJSON: Bool, at: Now)] = []
+    /// The most, in milliseconds, by which the time of a message over this link led the monotonic clock as it came.
+    private var lead: Int64?
+    /// The same of the link before.
+    private let formerLead: Int64?
+
+    /// - Parameter former: of the link before.
+    package init(since now: Now, after former: LinkProof? = nil) {
+        until = now
+        formerLead = former.flatMap { $0.lead ?? $0.formerLead }
+    }
+
+    package mutating func asked(_ ref: String, isInJSON: Bool = false, at now: Now) {
+        if asked.count == Self.maxAsked { asked.removeFirst() }
+        asked.append((ref, isInJSON, now))
+    }
+
+    /// An answer settles its ping and those before it. Inside the JSON one may not say to which it is; then it is to the oldest.
+    package mutating func answered(_ ref: String?) {
+        let index = ref.map { ref in asked.firstIndex { $0.ref == ref } } ?? asked.firstIndex(where: \.isInJSON)
+        guard let index else { return }
+        advance(to: asked[index].at)
+        asked.removeFirst(index + 1)
+    }
+
+    /// A message arrived that the server stamped with this time.
+    package mutating func stamped(_ at: ChatTimestamp, now: Now) {
+        let (ahead, overAhead) = at.milliseconds.subtractingReportingOverflow(now.monotonic.nanoseconds / 1_000_000)
+        let (age, overAge) = now.wall.milliseconds.subtractingReportingOverflow(at.milliseconds)
+        guard !overAhead, !overAge else { return }
+        let known = lead.map { max($0, formerLead ?? $0) } ?? formerLead
+        lead = max(lead ?? ahead, ahead)
+        // From the future, with nothing to compare it with: that tells nothing.
+        guard known != nil || age >= 0 else { return }
+        let (late, overLate) = max(known ?? ahead, ahead).subtractingReportingOverflow(ahead)
+        guard !overLate else { return }
+        advance(to: now.earlier(by: max(late, age)))
+    }
+
+    private mutating func advance(to moment: Now) { if moment.monotonic > until.monotonic { until = moment } }
+}

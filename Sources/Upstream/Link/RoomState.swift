@@ -1,0 +1,48 @@
+/// How a room's link stands, for operators and probes.
+public struct RoomState: Equatable, Sendable {
+    public enum Link: String, Equatable, Sendable {
+        case up
+        /// On the way: waiting for a slot, opening the connection, shaking hands, or not ready for chat yet.
+        case connecting
+        /// Between two tries.
+        case waiting
+        /// Saying goodbye, or not wanted.
+        case stopped
+    }
+
+    /// The room's name in the configuration.
+    public var name: String
+    public var link: Link
+    /// Whether the link was usable at least once since the start.
+    public var hasBeenUp: Bool
+    /// Tries that failed in a row since the link was last usable for long.
+    public var failures: Int
+    /// Why it is not up; a sentence without a full stop. Nil when it is up, or nothing went wrong yet.
+    public var reason: String?
+    /// Has a link only while somebody is in the room, so that its absence is no trouble.
+    public var isOnDemand: Bool
+
+    public init(
+        name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false
+    ) {
+        self.name = name
+        self.link = link
+        self.hasBeenUp = hasBeenUp
+        self.failures = failures
+        self.reason = reason
+        self.isOnDemand = isOnDemand
+    }
+
+    public var isUp: Bool { link == .up }
+}
+
+extension UpstreamSession {
+    package var condition: RoomState.Link {
+        switch state {
+        case .open: isUp ? .up : .connecting
+        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking: .connecting
+        case .waiting: .waiting
+        case .stopped, .closing: .stopped
+        }
+    }
+}

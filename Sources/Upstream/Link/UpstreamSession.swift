@@ -1,0 +1,811 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import HTTPProtocol
+import WSProtocol
+import WireBytes
+
+// The life of one room's link to its backend.
+//
+// | state       | meaning                              | verb → next                                                              |
+// |-------------|--------------------------------------|---------------------------------------------------------------------------|
+// | stopped     | not wanted                           | start → gated                                                             |
+// | gated       | waits for a connection slot          | slotGranted → authorizing, connecting                                     |
+// | authorizing | credentials are being read           | credentialsRead → connecting, waiting                                     |
+// | connecting  | TCP is being opened                  | transportOpened → tunnelling, handshaking; transportClosed → waiting      |
+// | tunnelling  | CONNECT sent to a proxy              | established → securing, handshaking; refused, time-out, closed → waiting  |
+// | securing    | TLS begins behind a proxy            | transportSecured → handshaking; transportClosed, time-out → waiting       |
+// | handshaking | request sent                         | accepted → open; redirected → gated; refused, time-out, closed → waiting  |
+// | open        | WebSocket usable (see the stages)    | close received, failure, silence after a ping, transportClosed → waiting  |
+// | waiting     | back-off                             | retry timer, retryNow → gated                                             |
+// | closing     | our Close is sent, theirs awaited    | answered, transportClosed, time-out → stopped                             |
+//
+// An open session has stages; which of them exist is for the dialect's traits to say:
+//
+// | stage          | meaning                         | event → next                                                          |
+// |----------------|---------------------------------|------------------------------------------------------------------------|
+// | authenticating | `auth` sent on the socket       | auth ok → (subscribe) awaitingReady or usable; any other → waiting      |
+// | awaitingReady  | subscribed, where the wire does | ready, history → usable                                                |
+// | usable         | messages go both ways           | auth expired → renewal; auth failed, timeout → waiting                  |
+//
+// Until usable, a fatal error of the backend, or `handshakeTimeout` without the awaited event, is a failed attempt. What
+// the backend says meanwhile is handed up all the same; the room keeps it (`CatchUp`).
+//
+// | renewal   | meaning                                  | event → next                                                    |
+// |-----------|------------------------------------------|------------------------------------------------------------------|
+// | none      | the login holds, as far as we know       | auth expired → reading; credentialsRenewed → answering            |
+// | reading   | fresh credentials were asked for         | others read → answering; the same read, 30 s → waiting            |
+// | answering | `auth` sent again on the open socket     | auth ok → none; any other, time-out → waiting                    |
+//
+// Messages wait for `none`: one that is refused since the login ended must not be overtaken by one that the new login carries.
+//
+// A renewed login that expires within 5 s of being taken ends the link.
+//
+// A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
+// after the session was usable for `backoffResetAfter`, not on TCP connect. Where the peer says that it is about the login
+// (401, 403, 1008, 4001, 4003, or in words), or a proxy does (407), it depends on whether a session was opened:
+//
+// | what was shown                 | then                                                                              |
+// |--------------------------------|-----------------------------------------------------------------------------------|
+// | opened no session              | refused: once more at once, then every 15 minutes, until a session is usable       |
+// | the same, of a login that did  | refused: once more at once, then after 1 s, 2 s, 4 s, … 15 minutes                |
+// | opened one of 5 s or longer    | ended: a new link at once                                                         |
+// | opened one that was shorter    | ended: a new link after 1 s, 2 s, 4 s, … 15 minutes, the more of these in a row   |
+//
+// Each time other credentials are asked for, and waits end as soon as there are some.
+
+/// What a link asks of whoever drives it.
+package enum LinkAction: Equatable {
+    /// Answered by ``UpstreamSession/credentialsRead(_:dialectContext:_:)``. `afterRefusal`: the backend has refused what was
+    /// read last.
+    case readCredentials(afterRefusal: Bool)
+    /// Answered by ``UpstreamSession/transportOpened(_:)`` or ``UpstreamSession/transportClosed(reason:_:)``.
+    case connect(to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
+    /// Answered by ``UpstreamSession/transportSecured(_:)`` or ``UpstreamSession/transportClosed(reason:_:)``.
+    case startTLS(host: String)
+    case send(ByteSlice)
+    /// After flushing, or at once.
+    case close(flush: Bool)
+    case note(BridgeNote)
+}
+
+/// What happened to a link, for whoever owns it.
+package enum LinkEvent: Equatable {
+    /// Usable: queued messages may go.
+    case up
+    /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` tells a loss from a failed try.
+    case down(reason: String, wasUp: Bool, retryIn: Duration)
+    /// `byteCount`: of the frame; of several events in one, the share.
+    case chat(ChatEvent, byteCount: Int)
+    /// The login was renewed on the open socket. `isLate`: it had expired, and what was said in between must be fetched.
+    case loginRenewed(isLate: Bool)
+    /// The peer has answered a ping that was sent then, so it has read the first `frameCount` frames of this session.
+    case pong(sentAt: MonotonicInstant, frameCount: UInt64)
+    case dropped(DropReason, byteCount: Int, typeKey: String?)
+    /// Our Close was answered, or nobody waits for it any more.
+    case stopped
+}
+
+package final class UpstreamSession {
+    package enum State: Equatable {
+        case stopped
+        case gated
+        case authorizing
+        case connecting
+        case tunnelling
+        case securing
+        case handshaking
+        case open
+        case waiting
+        case closing
+    }
+
+    /// What an open session is still waiting for.
+    enum Stage: Equatable {
+        case authenticating(until: MonotonicInstant)
+        case awaitingReady(until: MonotonicInstant)
+        case usable
+    }
+
+    /// A login that ends while the socket is open.
+    enum Renewal: Equatable {
+        case none
+        case reading(until: MonotonicInstant)
+        /// `isLate`: the old login had ended already.
+        /// `isDoubted`: since then the backend has said once more that the login has expired. That may have been about
+        /// what it read before, or the answer.
+        case answering(until: MonotonicInstant, isLate: Bool, isDoubted: Bool = false)
+    }
+
+    /// Longest wait for the answer to our Close when we shut down.
+    static let shutdownCloseWait: Duration = .seconds(2)
+    /// How often refused credentials are read again: a replaced token file is noticed within this, and reading one costs
+    /// microseconds.
+    static let credentialCheckInterval: Duration = .seconds(10)
+    /// A refusal longer ago than this says nothing about the next. Longer than the wait between tries that are refused.
+    static let refusalMemory: Duration = ReconnectPolicy.refusedDelay * 2
+    /// A login that ends sooner is followed by the next with a growing pause: a backend that takes logins and ends them at
+    /// once would be shown one after the other.
+    package static let shortestLogin: Duration = .seconds(5)
+    /// Bytes of a reason that are told; a server can make its reason phrase as long as a head may be.
+    package static let maxReasonBytes = 300
+
+    package let room: RoomID
+    package let settings: LinkSettings
+    /// What is shown comes from the backend's account, and not from the driver.
+    package let usesAccount: Bool
+    let shared: UpstreamShared
+    /// The dialect's, made once.
+    let traits: DialectTraits
+    private let policy: ReconnectPolicy
+    package private(set) var state: State = .stopped
+    var stage: Stage = .usable
+    var renewal: Renewal = .none
+    /// When the backend last took a renewed login on this socket.
+    var loginRenewedAt: MonotonicInstant?
+    /// `ready` came before the login was answered.
+    var isReadyEarly = false
+    /// What the backend complained of last while it was not usable yet.
+    var complaint: String?
+    /// The redirects of this attempt; nil before its first connection.
+    private var trail: RedirectTrail?
+    /// As read for the last attempt.
+    private(set) var credentials = UpstreamCredentials()
+    /// What was shown before these; the backend may still speak of it.
+    private(set) var formerCredentials = UpstreamCredentials()
+    private var tunnel: HTTPProxyTunnel?
+    private var handshake: WebSocketClientHandshake?
+    private var connection: WebSocketConnection?
+    /// The session is usable for chat (after `ready` where the wire has one).
+    package private(set) var isUp = false
+    /// The session was usable at least once since the program started.
+    package private(set) var hasBeenUp = false
+    private var upSince: MonotonicInstant?
+    /// Logins that the backend took: sessions that became usable, and renewals on these.
+    package private(set) var loginsTaken: UInt64 = 0
+    /// How long the last session was usable, where the backend closed it with a code that may be about the login; it may
+    /// also be about the room.
+    package private(set) var sentAwayAfter: Duration?
+    /// Failures in a row since the last usable session.
+    package private(set) var failures = 0
+    /// Refusals since a session was usable, whatever was shown.
+    private var refusals = 0
+    private var refusedAt: MonotonicInstant?
+    /// Sessions in a row that the backend ended for the login sooner than ``shortestLogin``.
+    private var shortLogins = 0
+    /// The backend refused the credentials that were read last, or ended what they opened, and no others were asked for since.
+    private(set) var isRefusalOpen = false
+    /// What was shown opened no session, and what replaced it neither.
+    package var isRefused: Bool { isRefusalOpen && refusals > 1 }
+    /// When a wait ends.
+    package private(set) var retryAt: MonotonicInstant?
+    /// The wait is that for refused credentials, and ends early when there are others.
+    private var isWaitingForCredentials = false
+    package private(set) var lastReason: String?
+    /// The last connection ended over a message that was more than one side takes.
+    package private(set) var wasTooBig = false
+    /// Messages that are asked for with a subscription at most.
+    private(set) var mostSubscribedTo = Int.max
+    /// When the ping was sent that has seen no byte since.
+    package private(set) var pingSentAt: MonotonicInstant?
+    /// A ping that must be answered itself: a peer that can be heard need not hear us.
+    package struct Demand: Equatable {
+        package var sentAt: MonotonicInstant
+        /// What the ping carries, and its answer with it.
+        package var ref: ChatID
+    }
+
+    /// The one that is open. Silence before its end, or an answer to another ping, does not settle it.
+    package private(set) var demand: Demand?
+    /// Messages and commands written over this session. What a ping's answer proves is counted in these, since two things
+    /// of one moment have the same time.
+    package private(set) var frameCount: UInt64 = 0
+    /// A protocol ping that was not answered yet.
+    private struct Ping {
+        /// Its payload, and that of its answer.
+        var number: UInt64
+        var sentAt: MonotonicInstant
+        var frameCount: UInt64
+    }
+
+    /// Oldest first. A peer may answer only the newest of several.
+    ///
+    /// Source: RFC 6455 §5.5.3.
+    private var unansweredPings: [Ping] = []
+    private var lastPing: UInt64 = 0
+    /// The peer has answered a protocol ping since the program started.
+    package private(set) var hasAnsweredPing = false
+    /// A peer that answers none of so many answers none; the oldest are forgotten.
+    private static let maxUnansweredPings = 16
+    private(set) var nextPingAt: MonotonicInstant?
+    private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
+    /// Up to when everything that the peer sent has come.
+    package internal(set) var proof = LinkProof(
+        since: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: ChatTimestamp(milliseconds: 0)))
+    var events: [LinkEvent] = []
+    private var actions: [LinkAction] = []
+
+    /// - Parameter usesAccount: what is shown comes from the backend's account.
+    package init(room: RoomID, settings: LinkSettings, usesAccount: Bool = false, shared: UpstreamShared) {
+        self.room = room
+        self.settings = settings
+        self.usesAccount = usesAccount
+        self.shared = shared
+        self.traits = settings.dialect.traits
+        self.policy = ReconnectPolicy(traits: settings.backoff)
+    }
+
+    func takeEvents() -> [LinkEvent] {
+        defer { events = [] }
+        return events
+    }
+
+    /// What is asked of the driver since this was called last, in order.
+    package func takeActions() -> [LinkAction] {
+        guard !actions.isEmpty else { return [] }
+        defer { actions = [] }
+        return actions
+    }
+
+    func emit(_ action: LinkAction) { actions.append(action) }
+
+    func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: [String: String]) {
+        emit(.note(BridgeNote(level, event, text, metadata)))
+    }
+
+    /// The history that comes with a subscription is to be no larger; nil: as large as the settings say.
+    package func limitSubscription(to most: Int?) { mostSubscribedTo = most ?? .max }
+
+    // MARK: - Opening
+
+    /// Starts or restarts trying, without waiting for a back-off in progress.
+    package func start(_ turn: inout Turn) {
+        guard state == .stopped || state == .waiting else { return }
+        turn.timers.cancel(.link(room))
+        state = .gated
+        shared.connects.request(room, inTurnOf: backendInTurn, &turn)
+    }
+
+    /// Whose rooms open one after the other; nil where they need not.
+    private var backendInTurn: String? { traits.connectsInTurn ? settings.backend : nil }
+
+    /// The bridge allows one more connection now.
+    package func slotGranted(_ turn: inout Turn) -> [LinkEvent] {
+        guard state == .gated else {
+            shared.connects.endTurn(of: backendInTurn, room, &turn)
+            return []
+        }
+        if settings.authenticates {
+            state = .authorizing
+            emit(.readCredentials(afterRefusal: isRefusalOpen))
+        } else {
+            connect(&turn)
+        }
+        return takeEvents()
+    }
+
+    package func credentialsRead(
+        _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, dialectContext: DialectContext,
+        _ turn: inout Turn
+    ) -> [LinkEvent] {
+        // Nobody has refused these yet.
+        if state == .waiting, case .success(let fresh) = outcome, fresh != credentials { isRefusalOpen = false }
+        switch (state, outcome) {
+        case (.authorizing, .success(let fresh)):
+            accept(fresh, &turn)
+            connect(&turn)
+        case (.authorizing, .failure(let failure)):
+            fail(failure.sentence, transportGone: true, isRefusal: failure.isRefusal, &turn)
+        case (.waiting, .success(let fresh)) where isWaitingForCredentials && fresh != credentials:
+            note(
+                .info, "upstream-credentials-changed", "the refused credentials were replaced; trying again",
+                ["room": settings.name])
+            start(&turn)
+        case (.open, _): renewalRead(outcome, dialectContext, &turn)
+        default: break
+        }
+        return takeEvents()
+    }
+
+    func accept(_ fresh: UpstreamCredentials, _ turn: inout Turn) {
+        // That they are new makes them no better: a login that hands out a token for each refusal would be asked for ever.
+        if fresh != credentials {
+            formerCredentials = credentials
+            shared.secretsChanged()
+        }
+        isRefusalOpen = false
+        credentials = fresh
+    }
+
+    private func connect(_ turn: inout Turn) {
+        let trail = self.trail ?? RedirectTrail(start: settings.url)
+        self.trail = trail
+        let url = trail.current ?? settings.url
+        let endpoint: UpstreamEndpoint
+        switch settings.proxies.route(to: url) {
+        case .unusable(let sentence):
+            return fail(sentence, transportGone: true, &turn)
+        case .direct:
+            tunnel = nil
+            endpoint = url.isUnixSocket ? .unix(path: url.host) : .host(url.host, port: Int(url.port))
+        case .proxy(let proxy):
+            do throws(HTTPProtocolError) {
+                tunnel = try HTTPProxyTunnel(to: url, through: proxy, userAgent: settings.userAgent)
+            } catch {
+                return fail("the proxy cannot be asked: \(error.sentence)", transportGone: true, &turn)
+            }
+            endpoint = .host(proxy.host, port: Int(proxy.port))
+        }
+        state = .connecting
+        emit(
+            .connect(
+                to: endpoint, isSecure: tunnel == nil && url.isSecure, timeout: settings.connectTimeout))
+    }
+
+    package func transportOpened(_ turn: inout Turn) -> [LinkEvent] {
+        guard state == .connecting else { return [] }
+        guard let tunnel else {
+            beginHandshake(&turn)
+            return takeEvents()
+        }
+        do throws(HTTPProtocolError) {
+            try tunnel.request(into: &turn.writer)
+            state = .tunnelling
+            emit(.send(turn.writer.take()))
+            turn.timers.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
+        } catch {
+            fail("the proxy cannot be asked: \(error.sentence)", &turn)
+        }
+        return takeEvents()
+    }
+
+    /// TLS stands behind the proxy.
+    package func transportSecured(_ turn: inout Turn) -> [LinkEvent] {
+        guard state == .securing else { return [] }
+        beginHandshake(&turn)
+        return takeEvents()
+    }
+
+    private func beginHandshake(_ turn: inout Turn) {
+        let url = (trail?.current ?? settings.url).addingToQuery(credentials.query.map { ($0.name, $0.value) })
+        do throws(WebSocketHandshakeError) {
+            let request = try WebSocketClientHandshake(
+                url: url, headers: settings.headers + credentials.headers.map { ($0.name, $0.value) },
+                subprotocols: settings.subprotocols, userAgent: settings.userAgent,
+                compression: settings.compression, nonce: turn.randomBytes(16))
+            request.request(into: &turn.writer)
+            handshake = request
+            proof = LinkProof(since: turn.now, after: proof)
+            state = .handshaking
+            emit(.send(turn.writer.take()))
+            turn.timers.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
+        } catch {
+            fail("the handshake request cannot be made: \(error.sentence)", &turn)
+        }
+    }
+
+    /// The connection ended, or never came about. `reason` is a sentence without a full stop.
+    package func transportClosed(reason: String, _ turn: inout Turn) -> [LinkEvent] {
+        switch state {
+        case .stopped, .gated, .waiting: return []
+        case .closing: becomeStopped(&turn)
+        case .connecting, .tunnelling:
+            fail(tunnel.map { "the proxy \($0.proxy): \(reason)" } ?? reason, transportGone: true, &turn)
+        case .authorizing, .securing, .handshaking, .open: fail(reason, transportGone: true, &turn)
+        }
+        return takeEvents()
+    }
+
+    // MARK: - Bytes
+
+    /// - Parameters:
+    ///   - dialect: who decodes each message as it comes complete.
+    package func bytesReceived(
+        _ bytes: UnsafeRawBufferPointer, dialectContext: DialectContext, _ turn: inout Turn
+    ) -> [LinkEvent] {
+        lastByteAt = turn.now.monotonic
+        // Any byte after a ping proves life, not only its pong.
+        pingSentAt = nil
+        switch state {
+        case .tunnelling: tunnelBytesReceived(bytes, dialectContext, &turn)
+        case .handshaking: handshakeBytesReceived(bytes, dialectContext, &turn)
+        case .open, .closing: frameBytesReceived(bytes, dialectContext, &turn)
+        case .stopped, .gated, .authorizing, .connecting, .securing, .waiting: break
+        }
+        return takeEvents()
+    }
+
+    private func tunnelBytesReceived(
+        _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ turn: inout Turn
+    ) {
+        guard let outcome = tunnel?.bytesReceived(bytes) else { return }
+        switch outcome {
+        case .needMoreData: return
+        case .refused(let refusal):
+            var retryAfter: Duration?
+            if case .status(_, _, let value) = refusal {
+                retryAfter = value.flatMap { RetryAfter.delay($0, wallMilliseconds: turn.now.wall.milliseconds) }
+            }
+            fail(
+                tunnel?.sentence(refusal) ?? "the proxy refused", retryAfter: retryAfter,
+                isRefusal: refusal.isAboutCredentials, &turn)
+        case .established(let consumed):
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+            if let url = trail?.current, url.isSecure {
+                guard rest.isEmpty else {
+                    return fail("the proxy sent bytes before TLS had begun", &turn)
+                }
+                state = .securing
+                turn.timers.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
+                emit(.startTLS(host: url.host))
+            } else {
+                beginHandshake(&turn)
+                if !rest.isEmpty { handshakeBytesReceived(rest, dialectContext, &turn) }
+            }
+        }
+    }
+
+    private func handshakeBytesReceived(
+        _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ turn: inout Turn
+    ) {
+        guard let outcome = handshake?.bytesReceived(bytes) else { return }
+        switch outcome {
+        case .needMoreData: return
+        case .refused(.redirect(let status, let location)):
+            redirected(status, to: location, &turn)
+        case .refused(let refusal):
+            handshake = nil
+            var retryAfter: Duration?
+            if case .status(_, _, let value, _) = refusal, let value {
+                retryAfter = RetryAfter.delay(value, wallMilliseconds: turn.now.wall.milliseconds)
+            }
+            fail(
+                refusal.sentence, retryAfter: retryAfter, isRefusal: isAuthRefusal(refusal),
+                isOverload: Self.isOverload(refusal), &turn)
+        case .accepted(nil, _) where settings.requiresSubprotocol:
+            fail("the server chose none of the subprotocols that were offered, and one is required", &turn)
+        case .accepted(_, let consumed):
+            connection = WebSocketConnection(
+                role: .client, limits: settings.webSocketLimits, compression: handshake?.compression)
+            handshake = nil
+            wasTooBig = false
+            state = .open
+            if pingInterval > .zero { nextPingAt = turn.now.monotonic + pingInterval }
+            note(.debug, "upstream-open", "WebSocket open", ["room": settings.name])
+            armOpen(&turn)
+            beginOpening(dialectContext, &turn)
+            guard state == .open else { return }
+            if consumed < bytes.count {
+                frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]), dialectContext, &turn)
+            }
+        }
+    }
+
+    /// Asks again where the answer points to, if it may; with a slot of its own, so that redirects do not get around the
+    /// pace of connecting.
+    private func redirected(_ status: Int, to location: String, _ turn: inout Turn) {
+        guard let from = trail?.current else { return fail("the server redirects (\(status))", &turn) }
+        do throws(RedirectTrail.Refusal) {
+            guard let target = try trail?.follow(status: status, location: location) else { return }
+            note(
+                .info, "upstream-redirected", "the backend points to another address; it is asked this time",
+                [
+                    "room": settings.name, "from": from.description, "to": scrubbed(target.description),
+                    "status": String(status),
+                ])
+            forgetConnection()
+            emit(.close(flush: true))
+            turn.timers.cancel(.link(room))
+            state = .gated
+            shared.connects.request(room, inTurnOf: backendInTurn, &turn)
+        } catch {
+            fail(error.sentence, &turn)
+        }
+    }
+
+    private func frameBytesReceived(
+        _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ turn: inout Turn
+    ) {
+        var reading = FrameReading(
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
+        var closed: (code: WebSocketCloseCode?, reason: String)?
+        var failure: WebSocketFailure?
+        var pongs: [UInt64?] = []
+        connection?.bytesReceived(bytes, output: &turn.writer, using: &turn.random) { event in
+            switch event {
+            case .text(let payload): reading.received(payload, isBinary: false)
+            case .binary(let payload): reading.received(payload, isBinary: true)
+            case .ping: break
+            case .pong(let payload):
+                let payload = String(decoding: payload, as: UTF8.self)
+                pongs.append(UInt64(payload))
+                proof.answered(payload)
+            case .closeReceived(let code, let reason): closed = (code, reason)
+            case .failed(let what): failure = what
+            }
+        }
+        flush(&turn)
+        if state == .closing {
+            // Everybody was told goodbye; what the backend still says has no one to hear it.
+            if closed != nil || failure != nil { becomeStopped(&turn) }
+            return
+        }
+        for pong in pongs { pongReceived(pong) }
+        // After a Close nobody may say anything.
+        let canAnswer = closed == nil && failure == nil
+        if canAnswer, !reading.replies.isEmpty { write(reading.replies, &turn) }
+        for event in reading.events where state == .open {
+            if case .chat(let chat, let byteCount) = event {
+                chatReceived(chat, byteCount: byteCount, reading.context, canAnswer: canAnswer, &turn)
+            } else {
+                events.append(event)
+            }
+        }
+        guard state == .open else { return }
+        wasTooBig = closed?.code == .messageTooBig || failure?.closeCode == .messageTooBig
+        if let closed {
+            let why = closed.reason.isEmpty ? "" : " (\(told(closed.reason)))"
+            fail(
+                "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
+                isRefusal: isAuthClose(closed.code), isSentAway: isAuthClose(closed.code), &turn)
+        } else if let failure {
+            fail("the backend broke the WebSocket protocol: \(failure.sentence)", &turn)
+        }
+    }
+
+    // MARK: - Sending
+
+    /// Writes frames; false when the link is not usable.
+    package func send(_ frames: [EncodedFrame], _ turn: inout Turn) -> Bool {
+        guard isUp, state == .open else { return false }
+        write(frames, &turn)
+        return true
+    }
+
+    func write(_ frames: [EncodedFrame], _ turn: inout Turn) {
+        frameCount += UInt64(frames.count)
+        for frame in frames {
+            frame.bytes.withUnsafeBytes { payload in
+                if frame.isBinary {
+                    _ = connection?.send(binary: payload, output: &turn.writer, using: &turn.random)
+                } else {
+                    _ = connection?.send(text: payload, output: &turn.writer, using: &turn.random)
+                }
+            }
+        }
+        flush(&turn)
+    }
+
+    /// Asks the peer for a sign of life now, unless that question is already open.
+    ///
+    /// - Parameter isDemand: whatever else comes, this very question must be answered, where the wire has an answer to it.
+    package func checkLiveness(isDemand: Bool = false, _ dialectContext: DialectContext, _ turn: inout Turn) {
+        let isDemand = isDemand && traits.answersPings
+        guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
+        var ref = traits.liveness == .jsonPing ? turn.freshChatID() : nil
+        if let asked = ref, sayPing(asked, dialectContext, &turn) {
+            proof.asked(asked.rawValue, isInJSON: true, at: turn.now)
+            // What answers it cannot be told from other frames, and so proves nothing.
+            if !traits.answersPings { _ = sendPing(&turn) }
+        } else {
+            ref = sendPing(&turn)
+        }
+        if isDemand, let ref { demand = Demand(sentAt: turn.now.monotonic, ref: ref) }
+        pingSentAt = pingSentAt ?? turn.now.monotonic
+        if pingInterval > .zero { nextPingAt = turn.now.monotonic + pingInterval }
+        armOpen(&turn)
+    }
+
+    /// Asks the peer whether it has read what was written, unless a ping is under way: the answer is a ``LinkEvent/pong``.
+    ///
+    /// Always the protocol's own ping, since nothing else is answered in order by every peer. A link is not given up for
+    /// want of the answer; that is ``checkLiveness(isDemand:_:_:)``'s to find out.
+    package func probeDelivery(_ turn: inout Turn) {
+        guard state == .open, unansweredPings.isEmpty else { return }
+        _ = sendPing(&turn)
+    }
+
+    /// Sends a protocol ping; returns its payload.
+    private func sendPing(_ turn: inout Turn) -> ChatID {
+        lastPing &+= 1
+        let ref = ChatID(String(lastPing))
+        Array(ref.rawValue.utf8).withUnsafeBytes {
+            _ = connection?.sendPing($0, output: &turn.writer, using: &turn.random)
+        }
+        flush(&turn)
+        proof.asked(ref.rawValue, at: turn.now)
+        if unansweredPings.count == Self.maxUnansweredPings { unansweredPings.removeFirst() }
+        unansweredPings.append(Ping(number: lastPing, sentAt: turn.now.monotonic, frameCount: frameCount))
+        return ref
+    }
+
+    /// A pong settles its ping and those before it. One with another payload answers nothing.
+    ///
+    /// Source: RFC 6455 §5.5.3.
+    private func pongReceived(_ number: UInt64?) {
+        guard let index = unansweredPings.firstIndex(where: { $0.number == number }) else { return }
+        hasAnsweredPing = true
+        let ping = unansweredPings[index]
+        unansweredPings.removeFirst(index + 1)
+        if let demanded = demand?.ref.rawValue, let asked = UInt64(demanded), asked <= ping.number { demand = nil }
+        events.append(.pong(sentAt: ping.sentAt, frameCount: ping.frameCount))
+    }
+
+    /// An answer inside the JSON; one that does not say to what is to the last question.
+    func pongReceived(_ ref: String?) {
+        proof.answered(ref)
+        if let demand, ref.map({ $0 == demand.ref.rawValue }) ?? true { self.demand = nil }
+    }
+
+    private func flush(_ turn: inout Turn) {
+        let slice = turn.writer.take()
+        if !slice.isEmpty { emit(.send(slice)) }
+    }
+
+    // MARK: - Time
+
+    package func timerFired(dialectContext: DialectContext, _ turn: inout Turn) -> [LinkEvent] {
+        let now = turn.now.monotonic
+        switch state {
+        case .stopped, .gated, .authorizing, .connecting: break
+        case .waiting:
+            if let retryAt, now < retryAt {
+                emit(.readCredentials(afterRefusal: false))
+                armRetry(&turn)
+            } else {
+                start(&turn)
+            }
+        case .tunnelling:
+            fail("the proxy \(tunnel.map { "\($0.proxy) " } ?? "")did not answer in time", &turn)
+        case .securing: fail("TLS with the backend was not settled in time", &turn)
+        case .handshaking: fail("the backend did not answer the handshake in time", isOverload: true, &turn)
+        case .open: openTimerFired(dialectContext, &turn)
+        case .closing:
+            becomeStopped(&turn)
+        }
+        return takeEvents()
+    }
+
+    // MARK: - Ends
+
+    func becomeUp(_ turn: inout Turn) {
+        stage = .usable
+        armOpen(&turn)
+        shared.connects.endTurn(of: backendInTurn, room, &turn)
+        isUp = true
+        hasBeenUp = true
+        upSince = turn.now.monotonic
+        loginTaken()
+        events.append(.up)
+    }
+
+    func loginTaken() {
+        loginsTaken += 1
+        refusals = 0
+    }
+
+    /// - Parameters:
+    ///   - isRefusal: it is about the login, whether that opened a session or not.
+    ///   - isSentAway: or about the room; the close code says no more.
+    func fail(
+        _ reason: String, transportGone: Bool = false, retryAfter: Duration? = nil, isRefusal: Bool = false,
+        isSentAway: Bool = false, isOverload: Bool = false, _ turn: inout Turn
+    ) {
+        let wasUp = isUp
+        let now = turn.now.monotonic
+        let usable = upSince.map { now - $0 }
+        // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
+        let isOverload = isOverload && traits.connectsInTurn
+        let reason = Self.bounded(scrubbed(reason)) + (isOverload ? ", as an overloaded backend does" : "")
+        trail = nil
+        if let usable, usable >= settings.backoffResetAfter { failures = 0 }
+        if let usable, usable >= Self.shortestLogin { shortLogins = 0 }
+        sentAwayAfter = isSentAway ? usable : nil
+        forgetConnection()
+        if !transportGone { emit(.close(flush: true)) }
+        failures += 1
+        lastReason = reason
+        state = .waiting
+        var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &turn.random)
+        if isOverload { delay = max(delay, ReconnectPolicy.overloadDelay) }
+        shared.connects.endTurn(
+            of: backendInTurn, room, pause: isOverload ? ReconnectPolicy.overloadDelay : .zero, &turn)
+        isWaitingForCredentials = false
+        if isRefusal {
+            isRefusalOpen = true
+            if let usable {
+                // It worked, and has ended.
+                if usable < Self.shortestLogin {
+                    shortLogins += 1
+                    delay = loginDelay(ends: shortLogins, &turn)
+                } else {
+                    failures = 1
+                    delay = .zero
+                }
+            } else {
+                // Other trouble in between makes the credentials no better: only a usable session starts the count anew,
+                // or an outage in which they may have ended.
+                if let refusedAt, now - refusedAt > Self.refusalMemory { refusals = 0 }
+                refusedAt = now
+                refusals += 1
+                if refusals == 1 {
+                    delay = .zero
+                } else if hasBeenUp, usesAccount {
+                    // The login has worked. Its next token may have ended on its way, as the one before did.
+                    delay = loginDelay(ends: refusals - 1, &turn)
+                } else {
+                    delay = ReconnectPolicy.refusedDelay
+                }
+            }
+            isWaitingForCredentials = delay > .zero && settings.authenticates
+        }
+        retryAt = now + delay
+        armRetry(&turn)
+        events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
+    }
+
+    /// Ends a session that works, as if it had failed.
+    package func drop(_ reason: String, _ turn: inout Turn) -> [LinkEvent] {
+        fail(reason, &turn)
+        return takeEvents()
+    }
+
+    private func loginDelay(ends: Int, _ turn: inout Turn) -> Duration {
+        ReconnectPolicy.loginDelay(ends: ends, jitter: settings.backoff.jitter, random: &turn.random)
+    }
+
+    /// Wakes the link when its wait is over, and before that to see whether refused credentials were replaced.
+    private func armRetry(_ turn: inout Turn) {
+        guard let retryAt else { return }
+        let look = turn.now.monotonic + Self.credentialCheckInterval
+        turn.timers.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
+    }
+
+    private func forgetConnection() {
+        tunnel = nil
+        handshake = nil
+        connection = nil
+        isUp = false
+        upSince = nil
+        pingSentAt = nil
+        demand = nil
+        unansweredPings = []
+        frameCount = 0
+        nextPingAt = nil
+        stage = .usable
+        renewal = .none
+        loginRenewedAt = nil
+    }
+
+    /// Ends the session for good: Close 1001 where there is one to close.
+    package func stop(_ turn: inout Turn) -> [LinkEvent] {
+        switch state {
+        case .stopped: events.append(.stopped)
+        case .gated, .authorizing, .waiting:
+            becomeStopped(&turn)
+        case .connecting, .tunnelling, .securing, .handshaking:
+            emit(.close(flush: false))
+            becomeStopped(&turn)
+        case .open:
+            connection?.close(
+                code: .goingAway, reason: "", now: turn.now.monotonic, output: &turn.writer,
+                using: &turn.random)
+            flush(&turn)
+            isUp = false
+            state = .closing
+            turn.timers.set(.link(room), at: turn.now.monotonic + Self.shutdownCloseWait)
+        case .closing: break
+        }
+        return takeEvents()
+    }
+
+    private func becomeStopped(_ turn: inout Turn) {
+        if state == .closing { emit(.close(flush: true)) }
+        forgetConnection()
+        trail = nil
+        shared.connects.endTurn(of: backendInTurn, room, &turn)
+        turn.timers.cancel(.link(room))
+        state = .stopped
+        events.append(.stopped)
+    }
+}

@@ -1,0 +1,37 @@
+import BridgeTypes
+
+/// What the links and the accounts of one relay have in common.
+package final class UpstreamShared {
+    package let connects: ConnectQueue
+    /// Backends whose links show what the account there has, and not what the driver reads.
+    private let backendsWithLogin: Set<String>
+    private var accountTokens: [String: [String]] = [:]
+    /// Counts the changes of anything that must not be repeated.
+    package private(set) var secretsVersion = 0
+    private var lastCall: UInt64 = 0
+
+    /// - Parameter connectsPerSecond: over all links together; nil: no limit.
+    package init(connectsPerSecond: Double?, backends: [BackendSettings]) {
+        connects = ConnectQueue(connectsPerSecond: connectsPerSecond)
+        backendsWithLogin = Set(backends.lazy.filter { $0.login != nil }.map(\.name))
+    }
+
+    package func hasLogin(_ backend: String) -> Bool { backendsWithLogin.contains(backend) }
+
+    /// What must not be repeated of a backend's account, as far as it is known.
+    package func tokens(of backend: String) -> [String] { accountTokens[backend] ?? [] }
+
+    /// An account has other tokens.
+    package func renewed(_ account: BackendAccount) {
+        accountTokens[account.settings.name] = account.knownTokens
+        secretsChanged()
+    }
+
+    func secretsChanged() { secretsVersion &+= 1 }
+
+    /// A number for a call to a backend.
+    package func nextCall() -> BackendCallID {
+        lastCall += 1
+        return BackendCallID(rawValue: lastCall)
+    }
+}
